@@ -1,0 +1,49 @@
+//! How a command fails: one line, and an exit code.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The user can change something: exit 2.
+    Input(String),
+    /// The machine could not: exit 1.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Something is wrong with this file.
+    pub fn file(path: &Path, problem: impl Display) -> Self {
+        Self::Input(format!("{}: {problem}", path.display()))
+    }
+
+    /// The reader of our output has gone, as `head` does: nothing to report.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Self::Input(_) => ExitCode::from(2),
+            Self::Output(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Input(problem) => f.write_str(problem),
+            Self::Output(error) => write!(f, "cannot write the output: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}

@@ -1,0 +1,58 @@
+//! The command line of Longhaul. Errors are one line on stderr; exit code 2 for bad usage or
+//! input, 1 for a failure.
+
+#![forbid(unsafe_code)]
+
+mod demo;
+mod error;
+mod figures;
+mod replay;
+mod show;
+mod views;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+
+/// Keeps an LLM agent's conversation inside its context window.
+#[derive(Parser)]
+#[command(name = "longhaul", version, max_term_width = 80, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  longhaul demo                       a long session in a small window, live
+  longhaul replay session.jsonl.gz    what a recorded session was, call by call
+  longhaul replay *.gz --json         the same for scripts, one JSON line a file")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Replay(replay::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are no errors; clap knows where each goes.
+        Err(error) => {
+            let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+            return if error.print().is_ok() { code } else { ExitCode::FAILURE };
+        }
+    };
+    let done = match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Replay(args) => replay::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            anstream::eprintln!("{}error:{:#} {failure}", show::BAD, show::BAD);
+            failure.code()
+        }
+    }
+}

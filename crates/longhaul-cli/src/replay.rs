@@ -1,0 +1,290 @@
+//! `longhaul replay`: recorded sessions through the engine, call by call.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::ValueEnum;
+use longhaul::{Budget, Calibration, Message, Meter, Models, PromptCache, Role, Session, Tokens};
+use longhaul_wire::transcript;
+
+use crate::error::Failure;
+use crate::figures::{Figures, Growth, Line};
+use crate::show;
+use crate::views::{Call, Views};
+
+/// Replay recorded sessions call by call: sizes, cost, time
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each assistant message is one call. Lines of the recorded agent's own compaction
+are left out. Without --json, a table; costs are in tokens, a repeated prefix at
+0.1 and the rest at 1.25 each.
+
+Examples:
+  longhaul replay session.jsonl
+  longhaul replay corpus/*.jsonl.gz --meter model
+  longhaul replay session.jsonl --window 32000 --views views.jsonl --json")]
+pub struct Args {
+    /// Transcripts in Longhaul's format, gzip or plain; `-` reads standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Tokens that fit into the model's window
+    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: u64,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
+    meter: MeterKind,
+    /// The model to count for, where the transcript does not say
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Write what would be sent at each call, one JSON line a call
+    #[arg(long, value_name = "OUT.jsonl")]
+    views: Option<PathBuf>,
+    /// Print one JSON line per transcript instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MeterKind {
+    /// UTF-8 bytes / 4, and 4 per message: the same for every model
+    Neutral,
+    /// The model's tokenizer, corrected by what its usage teaches
+    Model,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    // All files are looked at before the first is replayed: a typing error in the last
+    // name should not cost the work on the others.
+    for path in &args.files {
+        if path != Path::new("-") && !path.exists() {
+            return Err(Failure::file(path, "no such file"));
+        }
+    }
+    let mut views = args.views.as_deref().map(Views::create).transpose()?;
+    let mut out = anstream::stdout().lock();
+    let mut total = Figures::default();
+    if !args.json {
+        writeln!(out, "{}", header())?;
+    }
+    for (number, path) in args.files.iter().enumerate() {
+        progress(number, args.files.len(), path);
+        let figures = Replay::new(args, path).run(views.as_mut())?;
+        clear_progress();
+        let name = path.display().to_string();
+        if args.json {
+            let line = Line::new(&name, Tokens(args.window), &figures);
+            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+        } else {
+            writeln!(out, "{}", row(short_name(path), &figures))?;
+        }
+        total.add(figures);
+    }
+    if let Some(views) = views {
+        views.finish()?;
+    }
+    if !args.json {
+        summary(&mut out, args, &total)?;
+    }
+    Ok(())
+}
+
+/// One transcript on its way.
+struct Replay<'a> {
+    args: &'a Args,
+    path: &'a Path,
+    name: String,
+    session: Session,
+    model: Option<String>,
+    learnt: HashMap<String, Calibration>,
+    cache: PromptCache,
+    growth: Growth,
+    full_before: Tokens,
+    full: longhaul::Measure,
+    figures: Figures,
+}
+
+impl<'a> Replay<'a> {
+    fn new(args: &'a Args, path: &'a Path) -> Self {
+        let model = args.model.clone();
+        let meter = match args.meter {
+            MeterKind::Neutral => Meter::neutral(),
+            MeterKind::Model => {
+                Meter::for_model(Models::builtin().find(model.as_deref().unwrap_or_default()))
+            }
+        };
+        Self {
+            args,
+            path,
+            name: path.display().to_string(),
+            session: Session::new(meter, budget(args, model.as_deref())),
+            model,
+            learnt: HashMap::new(),
+            cache: PromptCache::new(),
+            growth: Growth::default(),
+            full_before: Tokens::ZERO,
+            full: longhaul::Measure::default(),
+            figures: Figures::default(),
+        }
+    }
+
+    fn run(mut self, mut views: Option<&mut Views>) -> Result<Figures, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::file(self.path, error);
+        let mut reader = if self.path == Path::new("-") {
+            transcript::Reader::unpacked(io::BufReader::new(io::stdin())).map_err(|error| failed(&error))?
+        } else {
+            transcript::open(self.path).map_err(|error| failed(&error))?
+        };
+        for message in reader.by_ref() {
+            let message = message.map_err(|error| Failure::file(self.path, error))?;
+            if message.is_recorded_compaction() {
+                self.growth.compacted();
+                continue;
+            }
+            if message.role() == Role::Assistant {
+                self.call(&message, views.as_deref_mut())?;
+            }
+            let at = self.session.push(message);
+            self.full += self.session.sizes()[at.index()];
+        }
+        if let Some(cut) = reader.cut() {
+            clear_progress();
+            eprintln!("{}: line {}: cut off after {} bytes, left out", self.name, cut.line, cut.bytes);
+        }
+        if self.figures.calls == 0 && self.session.log().messages().is_empty() {
+            return Err(Failure::file(self.path, "has no messages"));
+        }
+        Ok(self.figures)
+    }
+
+    /// What would be sent to get this answer.
+    fn call(&mut self, answer: &Message, views: Option<&mut Views>) -> Result<(), Failure> {
+        if let Some(model) = answer.model() {
+            self.switch(model);
+        }
+        let started = Instant::now();
+        let prepared = self.session.prepare().err();
+        let prepare_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+
+        let meter = self.session.meter();
+        let full = meter.tokens(self.full).tokens;
+        let sent = prepared.is_none().then(|| self.cache.send(self.session.view(), meter));
+        self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
+        if let Some(views) = views {
+            views.write(&Call {
+                transcript: &self.name,
+                number: self.figures.calls,
+                upto: self.session.log().messages().len(),
+                tokens: self.session.size().tokens,
+                full_tokens: full,
+                prepare_us,
+                view: prepared.map_or(Ok(self.session.view()), |error| Err(error.to_string())),
+            })?;
+        }
+        self.full_before = full;
+        if let Some(usage) = answer.usage() {
+            let error = self.growth.call(self.full, usage.prompt(), self.session.meter_mut());
+            error.into_iter().for_each(|error| self.figures.add_growth_error(error));
+        }
+        Ok(())
+    }
+
+    /// The transcript says which model answers now.
+    fn switch(&mut self, model: &str) {
+        if self.args.meter == MeterKind::Neutral || self.model.as_deref() == Some(model) {
+            return;
+        }
+        let known = Models::builtin().find(model);
+        if let (Some(before), Some(learnt)) =
+            (self.model.replace(model.to_owned()), self.session.meter().calibration())
+        {
+            self.learnt.insert(before, learnt.clone());
+        }
+        let learnt = self.learnt.remove(model).unwrap_or_else(|| Calibration::new(known.ratio_ppm));
+        self.session.switch(Meter::calibrated(known, learnt), budget(self.args, Some(model)));
+        self.full = self.session.sizes().iter().copied().sum();
+        self.growth.compacted();
+        self.cache = PromptCache::new();
+    }
+}
+
+fn budget(args: &Args, model: Option<&str>) -> Budget {
+    Budget::new(Tokens(args.window), Models::builtin().find(model.unwrap_or_default()).max_output)
+}
+
+fn short_name(path: &Path) -> String {
+    let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    let name = name.trim_end_matches(".gz").trim_end_matches(".jsonl");
+    match name.char_indices().nth(26) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.to_owned(),
+    }
+}
+
+fn header() -> String {
+    let titles = ["calls", "errors", "peak", "sent", "cost", "breaks", "growth"];
+    format!("{:27}{}", "transcript", titles.map(|title| format!("{title:>7}")).concat())
+}
+
+fn row(name: String, figures: &Figures) -> String {
+    let columns = [
+        show::short(figures.calls),
+        show::short(figures.errors),
+        show::short(figures.peak_sent.0),
+        show::short(figures.tokens_sent),
+        show::short(figures.cost_sent()),
+        show::short(figures.breaks),
+        show::percent(figures.growth_error(50)),
+    ];
+    format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
+}
+
+fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()> {
+    let (strong, faint) = (show::STRONG, show::FAINT);
+    writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{} calls in a window of {}: {} tokens sent, cost {}; the whole log each time: {}.",
+        show::grouped(total.calls),
+        show::grouped(args.window),
+        show::short(total.tokens_sent),
+        show::short(total.cost_sent()),
+        show::short(total.cost_full()),
+    )?;
+    if total.errors > 0 {
+        writeln!(
+            out,
+            "{} calls do not fit: the log is sent whole, nothing is compacted yet.",
+            show::grouped(total.errors)
+        )?;
+    }
+    if let (low, windows @ 1..) = total.growth_too_low() {
+        writeln!(
+            out,
+            "Growth over ten calls: off by {} (median), {} (p90); too low in {} of {}.",
+            show::percent(total.growth_error(50)),
+            show::percent(total.growth_error(90)),
+            show::grouped(low as u64),
+            show::grouped(windows as u64),
+        )?;
+    }
+    if let (Some(p50), Some(p99)) = (total.prepare_us(50), total.prepare_us(99)) {
+        writeln!(out, "{faint}Preparing a view took {p50} µs (median), {p99} µs (p99).{faint:#}")?;
+    }
+    Ok(())
+}
+
+fn progress(number: usize, of: usize, path: &Path) {
+    if of > 1 && io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{}/{of} {}", number + 1, short_name(path));
+    }
+}
+
+fn clear_progress() {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}

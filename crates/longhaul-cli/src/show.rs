@@ -1,0 +1,55 @@
+//! How figures look to a person: short numbers, shares, colours.
+
+use anstyle::{AnsiColor, Style};
+
+/// What is wrong.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What to look at.
+pub const STRONG: Style = Style::new().bold();
+/// What may be skipped.
+pub const FAINT: Style = Style::new().dimmed();
+
+/// `1234567` → `1.23M`; four characters or five.
+pub fn short(number: u64) -> String {
+    let (value, unit) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..1_000_000 => (number as f64 / 1e3, "k"),
+        1_000_000..1_000_000_000 => (number as f64 / 1e6, "M"),
+        _ => (number as f64 / 1e9, "G"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$}{unit}")
+}
+
+/// `1234567` → `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A share as percent, or `–` if there is none.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(
+            [0, 999, 1_000, 9_999, 99_960, 1_234_567].map(short),
+            ["0", "999", "1.00k", "10.0k", "100k", "1.23M"]
+        );
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(percent(Some(0.0789)), "7.9%");
+    }
+}

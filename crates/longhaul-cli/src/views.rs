@@ -1,0 +1,81 @@
+//! The file of `replay --views`: one JSON line per call with what would be sent.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use longhaul::{Tokens, View};
+use longhaul_wire::transcript;
+
+use crate::error::Failure;
+
+/// Where views go.
+pub struct Views {
+    path: PathBuf,
+    out: BufWriter<Box<dyn Write>>,
+}
+
+/// One call.
+pub struct Call<'a> {
+    pub transcript: &'a str,
+    pub number: u64,
+    pub upto: usize,
+    pub tokens: Tokens,
+    pub full_tokens: Tokens,
+    pub prepare_us: u64,
+    /// What is sent, or why nothing can be.
+    pub view: Result<&'a View, String>,
+}
+
+impl Views {
+    /// Creates the file; `-` is standard output.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        let out: Box<dyn Write> = if path == Path::new("-") {
+            Box::new(std::io::stdout().lock())
+        } else {
+            Box::new(File::create(path).map_err(|error| Failure::file(path, error))?)
+        };
+        Ok(Self { path: path.to_owned(), out: BufWriter::with_capacity(1 << 20, out) })
+    }
+
+    /// Writes a call.
+    pub fn write(&mut self, call: &Call<'_>) -> Result<(), Failure> {
+        let written = self.write_line(call);
+        written.map_err(|error| self.failure(error))
+    }
+
+    /// Writes what is still in memory.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        let flushed = self.out.flush();
+        flushed.map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: std::io::Error) -> Failure {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::Output(error),
+            _ => Failure::Output(std::io::Error::new(
+                error.kind(),
+                format!("{}: {error}", self.path.display()),
+            )),
+        }
+    }
+
+    fn write_line(&mut self, call: &Call<'_>) -> std::io::Result<()> {
+        let out = &mut self.out;
+        write!(out, "{{\"transcript\":{}", serde_json::to_string(call.transcript)?)?;
+        write!(out, ",\"call\":{},\"upto\":{}", call.number, call.upto)?;
+        write!(out, ",\"tokens\":{},\"full_tokens\":{}", call.tokens, call.full_tokens)?;
+        write!(out, ",\"messages\":[")?;
+        for (n, part) in call.view.iter().flat_map(|view| view.parts()).enumerate() {
+            if n > 0 {
+                out.write_all(b",")?;
+            }
+            out.write_all(transcript::encode(&part.message).as_bytes())?;
+        }
+        write!(out, "],\"volatile\":[],\"edits\":[],\"summary_cost\":0,\"prepare_us\":{}", call.prepare_us)?;
+        if let Err(error) = &call.view {
+            write!(out, ",\"error\":{}", serde_json::to_string(error)?)?;
+        }
+        out.write_all(b"}\n")
+    }
+}

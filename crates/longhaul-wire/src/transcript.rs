@@ -1,0 +1,17 @@
+//! Longhaul's own transcript: JSON Lines, one message a line, gzip or plain. Read as a
+//! stream, with line numbers in errors; a cut last line (a session still being written) is
+//! normal and is said, not an error. What was read and not touched is written byte for byte.
+
+mod decode;
+mod encode;
+mod read;
+
+pub use decode::{DecodeError, decode};
+pub use encode::encode;
+pub use read::{Cut, MAX_LINE, ReadError, Reader, open};
+
+/// The name of this format in [`longhaul::Raw`].
+pub const FORMAT: &str = "longhaul";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! From a line to a message.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use longhaul::{
+    Block, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
+    Usage, image_size,
+};
+use serde_json::value::RawValue;
+
+use crate::base64;
+use crate::fields::{FieldError, Fields, excerpt};
+
+/// A line that is not a message. Says in one sentence what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeError(Box<str>);
+
+impl From<FieldError> for DecodeError {
+    fn from(error: FieldError) -> Self {
+        Self(error.0.into())
+    }
+}
+
+/// Reads one line.
+///
+/// ```
+/// use longhaul_wire::transcript::{decode, encode};
+/// let line = r#"{"role": "user", "content": [{"type": "text", "text": "hi"}], "mood": 7}"#;
+/// let message = decode(line).unwrap();
+/// assert_eq!(message.extra().get("mood").unwrap().as_str(), "7");
+/// assert_eq!(encode(&message), line);
+/// ```
+pub fn decode(line: &str) -> Result<Message, DecodeError> {
+    let line = line.trim();
+    let mut fields = Fields::read(line, "the line")?;
+    let role = fields.need_text("role")?;
+    let role = Role::from_name(&role).ok_or_else(|| {
+        let known = Role::ALL.map(Role::name).join(", ");
+        FieldError(format!("role {:?} is not one of {known}", excerpt(&role)))
+    })?;
+    let blocks = match fields.take_some("content") {
+        Some(content) => read_content(content)?,
+        None => Vec::new(),
+    };
+    let usage = take_usage(&mut fields);
+    let model = fields.take_text("model")?;
+    let time = take_time(&mut fields);
+
+    let mut message = Message::new(role, blocks).with_extra(fields.rest());
+    if let Some(usage) = usage {
+        message = message.with_usage(usage);
+    }
+    if let Some(model) = model {
+        message = message.with_model(model);
+    }
+    if let Some(time) = time {
+        message = message.with_time(time);
+    }
+    Ok(message.with_raw(Raw { format: super::FORMAT, text: line.into() }))
+}
+
+/// A string is one text block.
+fn read_content(content: &RawValue) -> Result<Vec<Block>, FieldError> {
+    let json = content.get();
+    if json.starts_with('"') {
+        let text: Box<str> = serde_json::from_str(json)
+            .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?;
+        return Ok(vec![Block::text(text)]);
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_str(json)
+        .map_err(|_| FieldError(format!("`content` is not a list of blocks: {}", excerpt(json))))?;
+    blocks.into_iter().map(read_block).collect()
+}
+
+fn read_block(block: &RawValue) -> Result<Block, FieldError> {
+    let opaque = |value: &RawValue, extra| Block::Opaque(Opaque { value: value.into(), extra });
+    if !block.get().starts_with('{') {
+        return Ok(opaque(block, Extra::NONE));
+    }
+    let mut fields = Fields::read(block.get(), "a block")?;
+    let kind: Option<Box<str>> = fields.take_as("type", "a string")?;
+    let in_block =
+        |e: FieldError| FieldError(format!("in a {} block, {}", kind.as_deref().unwrap_or("?"), e.0));
+    Ok(match kind.as_deref() {
+        Some("text") => {
+            Block::Text(Text { text: fields.need_text("text").map_err(in_block)?, extra: fields.rest() })
+        }
+        Some("thinking") => Block::Thinking(read_thinking(fields).map_err(in_block)?),
+        Some("tool_call") => Block::ToolCall(read_call(fields).map_err(in_block)?),
+        Some("tool_result") => Block::ToolResult(read_result(fields).map_err(in_block)?),
+        Some("image") => Block::Image(read_image(fields)),
+        Some("opaque") => match fields.take("value") {
+            Some(value) => opaque(value, fields.rest()),
+            None => opaque(block, Extra::NONE),
+        },
+        _ => opaque(block, Extra::NONE),
+    })
+}
+
+fn read_thinking(mut fields: Fields<'_>) -> Result<Thinking, FieldError> {
+    let text = fields.take_text("text")?.unwrap_or_default();
+    let seal = if let Some(signature) = fields.take_text("signature")? {
+        Seal::Signed(signature)
+    } else if let Some(encrypted) = fields.take_text("encrypted")? {
+        Seal::Encrypted(encrypted)
+    } else if fields.take_flag("redacted") {
+        Seal::Redacted(fields.take_text("data")?)
+    } else {
+        Seal::Open
+    };
+    Ok(Thinking { text, seal, extra: fields.rest() })
+}
+
+fn read_call(mut fields: Fields<'_>) -> Result<ToolCall, FieldError> {
+    Ok(ToolCall {
+        id: fields.need_text("id")?,
+        name: fields.need_text("name")?,
+        arguments: fields.take("arguments").map_or_else(Json::empty_object, Json::from),
+        server: fields.take_flag("server"),
+        extra: fields.rest(),
+    })
+}
+
+fn read_result(mut fields: Fields<'_>) -> Result<ToolResult, FieldError> {
+    let id = fields.need_text("id")?;
+    let name = fields.take_text("name")?;
+    let content = match fields.take_some("content") {
+        Some(content) => Some(read_content(content)?.into_boxed_slice()),
+        None => None,
+    };
+    let text = match fields.take_text("text")? {
+        Some(text) => text,
+        None => text_of(content.as_deref().unwrap_or_default()),
+    };
+    Ok(ToolResult { id, name, text, content, is_error: read_is_error(&mut fields), extra: fields.rest() })
+}
+
+/// `false` is the same as nothing; anything but a flag stays what it is.
+fn read_is_error(fields: &mut Fields<'_>) -> bool {
+    match fields.take("is_error") {
+        Some(value) if value.get() == "true" => true,
+        Some(value) if !matches!(value.get(), "false" | "null") => {
+            fields.put_back("is_error", value);
+            false
+        }
+        _ => false,
+    }
+}
+
+fn text_of(blocks: &[Block]) -> Box<str> {
+    let texts: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(&*text.text),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n").into()
+}
+
+fn read_image(mut fields: Fields<'_>) -> Image {
+    let (width, height) = (fields.take("width"), fields.take("height"));
+    let number = |value: Option<&RawValue>| value.and_then(|v| v.get().parse::<u32>().ok());
+    let mut size = number(width).zip(number(height));
+    if size.is_none() {
+        // Not a size: nothing is lost.
+        width.into_iter().for_each(|value| fields.put_back("width", value));
+        height.into_iter().for_each(|value| fields.put_back("height", value));
+    }
+    let source = fields.take("source").map_or_else(Json::empty_object, Json::from);
+    size = size.or_else(|| sniffed_size(&source));
+    Image { source, size, extra: fields.rest() }
+}
+
+/// The size of a picture whose data is in the transcript, from its header.
+fn sniffed_size(source: &Json) -> Option<(u32, u32)> {
+    /// Room for a JPEG's preview and colour profile before its size.
+    const HEADER: usize = 64 << 10;
+    let source: Extra = serde_json::from_str(source.as_str()).ok()?;
+    let data: std::borrow::Cow<'_, str> = serde_json::from_str(source.get("data")?.as_str()).ok()?;
+    image_size(&base64::decode_start(&data, HEADER))
+}
+
+/// Figures that cannot be read do not cost the message: they stay an unknown field.
+fn take_usage(fields: &mut Fields<'_>) -> Option<Usage> {
+    let raw = fields.take_some("usage")?;
+    let usage = read_usage(raw);
+    if usage.is_err() {
+        fields.put_back("usage", raw);
+    }
+    usage.ok()
+}
+
+fn read_usage(usage: &RawValue) -> Result<Usage, FieldError> {
+    let mut fields = Fields::read(usage.get(), "`usage`")?;
+    let mut number =
+        |name| fields.take_as::<u64>(name, "a whole number of tokens").map(Option::unwrap_or_default);
+    let (input, output) = (number("input")?, number("output")?);
+    let (cache_read, cache_write) = (number("cache_read")?, number("cache_write")?);
+    Ok(Usage { input, output, cache_read, cache_write, extra: fields.rest() })
+}
+
+/// A time without a zone is taken as UTC. What is no time stays an unknown field.
+fn take_time(fields: &mut Fields<'_>) -> Option<Time> {
+    let raw = fields.take("ts")?;
+    let parsed =
+        serde_json::from_str::<std::borrow::Cow<'_, str>>(raw.get()).ok().and_then(|text| parse_time(&text));
+    if parsed.is_none() {
+        fields.put_back("ts", raw);
+    }
+    parsed
+}
+
+fn parse_time(text: &str) -> Option<Time> {
+    let zoned = text.parse::<jiff::Timestamp>().ok();
+    let stamp = zoned
+        .or_else(|| text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|z| z.timestamp()))?;
+    Some(Time(stamp.as_microsecond()))
+}

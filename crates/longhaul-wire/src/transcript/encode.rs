@@ -1,0 +1,140 @@
+//! From a message to a line.
+
+use std::borrow::Cow;
+
+use longhaul::{Block, Extra, Message, Seal, Time};
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+
+/// Writes a message as one line, without the newline: as it was read if nobody touched it,
+/// else from its parts, always in the same form.
+pub fn encode(message: &Message) -> Cow<'_, str> {
+    if let Some(raw) = message.raw(super::FORMAT) {
+        return Cow::Borrowed(raw);
+    }
+    // Maps with string keys into memory: nothing here can fail.
+    Cow::Owned(serde_json::to_string(&Line(message)).unwrap_or_default())
+}
+
+struct Line<'a>(&'a Message);
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let message = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("role", message.role().name())?;
+        map.serialize_entry("content", &Blocks(message.blocks()))?;
+        if let Some(usage) = message.usage() {
+            map.serialize_entry("usage", &Usage(usage))?;
+        }
+        if let Some(model) = message.model() {
+            map.serialize_entry("model", model)?;
+        }
+        if let Some(text) = message.time().and_then(time_text) {
+            map.serialize_entry("ts", &text)?;
+        }
+        extra(&mut map, message.extra())?;
+        map.end()
+    }
+}
+
+fn time_text(time: Time) -> Option<String> {
+    jiff::Timestamp::from_microsecond(time.0).ok().map(|stamp| stamp.to_string())
+}
+
+struct Usage<'a>(&'a longhaul::Usage);
+
+impl Serialize for Usage<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let usage = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("input", &usage.input)?;
+        map.serialize_entry("output", &usage.output)?;
+        map.serialize_entry("cache_read", &usage.cache_read)?;
+        map.serialize_entry("cache_write", &usage.cache_write)?;
+        extra(&mut map, &usage.extra)?;
+        map.end()
+    }
+}
+
+struct Blocks<'a>(&'a [Block]);
+
+impl Serialize for Blocks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(Some(self.0.len()))?;
+        for block in self.0 {
+            seq.serialize_element(&OneBlock(block))?;
+        }
+        seq.end()
+    }
+}
+
+struct OneBlock<'a>(&'a Block);
+
+impl Serialize for OneBlock<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.0 {
+            Block::Text(b) => {
+                map.serialize_entry("type", "text")?;
+                map.serialize_entry("text", &b.text)?;
+            }
+            Block::Thinking(b) => {
+                map.serialize_entry("type", "thinking")?;
+                map.serialize_entry("text", &b.text)?;
+                match &b.seal {
+                    Seal::Open => {}
+                    Seal::Signed(signature) => map.serialize_entry("signature", signature)?,
+                    Seal::Encrypted(data) => map.serialize_entry("encrypted", data)?,
+                    Seal::Redacted(data) => {
+                        map.serialize_entry("redacted", &true)?;
+                        if let Some(data) = data {
+                            map.serialize_entry("data", data)?;
+                        }
+                    }
+                }
+            }
+            Block::ToolCall(b) => {
+                map.serialize_entry("type", "tool_call")?;
+                map.serialize_entry("id", &b.id)?;
+                map.serialize_entry("name", &b.name)?;
+                map.serialize_entry("arguments", &b.arguments)?;
+                if b.server {
+                    map.serialize_entry("server", &true)?;
+                }
+            }
+            Block::ToolResult(b) => {
+                map.serialize_entry("type", "tool_result")?;
+                map.serialize_entry("id", &b.id)?;
+                if let Some(name) = &b.name {
+                    map.serialize_entry("name", name)?;
+                }
+                map.serialize_entry("text", &b.text)?;
+                if let Some(content) = &b.content {
+                    map.serialize_entry("content", &Blocks(content))?;
+                }
+                if b.is_error {
+                    map.serialize_entry("is_error", &true)?;
+                }
+            }
+            Block::Image(b) => {
+                map.serialize_entry("type", "image")?;
+                map.serialize_entry("source", &b.source)?;
+                if let Some((width, height)) = b.size {
+                    map.serialize_entry("width", &width)?;
+                    map.serialize_entry("height", &height)?;
+                }
+            }
+            Block::Opaque(b) => {
+                map.serialize_entry("type", "opaque")?;
+                map.serialize_entry("value", &b.value)?;
+            }
+        }
+        extra(&mut map, self.0.extra())?;
+        map.end()
+    }
+}
+
+fn extra<M: SerializeMap>(map: &mut M, extra: &Extra) -> Result<(), M::Error> {
+    extra.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+}

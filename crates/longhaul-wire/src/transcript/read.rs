@@ -1,0 +1,181 @@
+//! A file or stream of lines, read one message at a time.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use longhaul::Message;
+
+use super::decode::{DecodeError, decode};
+
+/// A line longer than this is an error, not a message: nobody's memory is filled by a file
+/// that is something else.
+pub const MAX_LINE: usize = 256 << 20;
+
+/// Why a message could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The stream itself failed. Nothing follows.
+    #[error("line {line}: cannot be read: {source}")]
+    Io {
+        /// The line it failed in.
+        line: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The line is not a message. Reading goes on with the next one.
+    #[error("line {line}: {source}")]
+    Line {
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        source: DecodeError,
+    },
+    /// The line is not UTF-8. Reading goes on with the next one.
+    #[error("line {line}: is not UTF-8 text")]
+    NotText {
+        /// The line.
+        line: u64,
+    },
+    /// The line is too long. Nothing follows.
+    #[error("line {line}: is longer than {} MiB", MAX_LINE >> 20)]
+    TooLong {
+        /// The line.
+        line: u64,
+    },
+}
+
+/// The last line, where it was not written to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Its number.
+    pub line: u64,
+    /// How many bytes of it are there.
+    pub bytes: usize,
+}
+
+/// Opens a file, gzip or plain: found by its first bytes, not by its name.
+pub fn open(path: &Path) -> io::Result<Reader<Box<dyn BufRead + Send>>> {
+    if path.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a transcript"));
+    }
+    Reader::unpacked(BufReader::with_capacity(64 << 10, File::open(path)?))
+}
+
+impl Reader<Box<dyn BufRead + Send>> {
+    /// Reads a stream that may be gzip.
+    pub fn unpacked(mut stream: impl BufRead + Send + 'static) -> io::Result<Self> {
+        let packed = stream.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+        Ok(Self::new(if packed {
+            Box::new(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(stream)))
+        } else {
+            Box::new(stream)
+        }))
+    }
+}
+
+/// Reads messages, one a line. Blank lines are skipped.
+///
+/// ```
+/// use longhaul_wire::transcript::Reader;
+/// let text = "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assis";
+/// let mut reader = Reader::new(text.as_bytes());
+/// assert_eq!(reader.by_ref().filter_map(Result::ok).count(), 1);
+/// assert_eq!(reader.cut().unwrap().line, 2);
+/// ```
+#[derive(Debug)]
+pub struct Reader<R> {
+    stream: R,
+    line: u64,
+    buffer: Vec<u8>,
+    cut: Option<Cut>,
+    done: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads plain text.
+    pub fn new(stream: R) -> Self {
+        Self { stream, line: 0, buffer: Vec::new(), cut: None, done: false }
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The last line, if it was cut. Known when the iterator has ended.
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut
+    }
+
+    fn next_line(&mut self) -> Result<Option<Ended>, ReadError> {
+        self.buffer.clear();
+        self.line += 1;
+        let line = self.line;
+        let limit = MAX_LINE as u64 + 1;
+        let ended = match (&mut self.stream).take(limit).read_until(b'\n', &mut self.buffer) {
+            Ok(0) => return Ok(None),
+            Ok(_) if self.buffer.len() > MAX_LINE => return Err(ReadError::TooLong { line }),
+            Ok(_) if self.buffer.ends_with(b"\n") => Ended::Whole,
+            Ok(_) => Ended::AtEnd,
+            // A gzip file that is still being written ends in the middle of its last block.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ended::AtEnd,
+            Err(source) => return Err(ReadError::Io { line, source }),
+        };
+        Ok(Some(ended))
+    }
+
+    fn read_message(&mut self) -> Option<Result<Message, ReadError>> {
+        loop {
+            let ended = match self.next_line() {
+                Ok(Some(ended)) => ended,
+                Ok(None) => return None,
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            };
+            self.done = matches!(ended, Ended::AtEnd);
+            let line = self.line;
+            let mut bytes = self.buffer.as_slice();
+            if line == 1 {
+                bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+            }
+            if bytes.trim_ascii().is_empty() {
+                if self.done {
+                    return None;
+                }
+                continue;
+            }
+            let message = match std::str::from_utf8(bytes) {
+                Ok(text) => decode(text).map_err(|source| ReadError::Line { line, source }),
+                Err(_) => Err(ReadError::NotText { line }),
+            };
+            if message.is_err() && self.done && !is_whole_json(bytes) {
+                self.cut = Some(Cut { line, bytes: self.buffer.len() });
+                return None;
+            }
+            return Some(message);
+        }
+    }
+}
+
+/// How a line ended.
+enum Ended {
+    Whole,
+    AtEnd,
+}
+
+/// A last line that is JSON was written to its end, whatever else is wrong with it.
+fn is_whole_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Message, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done { None } else { self.read_message() }
+    }
+}

@@ -1,0 +1,238 @@
+//! The log: every message as it came, in order, and what the host said beside them. It is
+//! append-only and never edited; steps and turns are derived as messages arrive. Broken
+//! input is kept byte for byte and mended only where it is shown (`repair`).
+
+use std::sync::Arc;
+
+use crate::fact::{Fact, FactKind, Note, Noted};
+use crate::frame::Frame;
+use crate::json::{Extra, Json};
+use crate::message::Message;
+use crate::repair::Shown;
+use crate::step::{Outline, Turn, Unit};
+
+/// The position of a message in its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At(pub u32);
+
+impl At {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A run of messages: from `start` up to, not including, `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The first message.
+    pub start: At,
+    /// The one after the last.
+    pub end: At,
+}
+
+impl Span {
+    /// From `start` up to, not including, `end`.
+    pub fn new(start: u32, end: u32) -> Self {
+        Self { start: At(start), end: At(end) }
+    }
+
+    /// As a range of indices.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start.index()..self.end.index()
+    }
+
+    /// How many messages.
+    pub fn len(self) -> usize {
+        self.range().len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(self) -> bool {
+        self.range().is_empty()
+    }
+
+    /// True if `at` is in it.
+    pub fn contains(self, at: At) -> bool {
+        self.range().contains(&at.index())
+    }
+}
+
+/// A conversation, append-only. A session is a path through a tree of messages: a
+/// [`fork`](Log::fork) shares the messages before it.
+///
+/// ```
+/// use longhaul::{Block, Json, Log, Message, Role, UnitKind};
+///
+/// let mut log = Log::new();
+/// log.push(Message::user("What is in a.txt?"));
+/// log.push(Message::new(Role::Assistant, vec![Block::call("c1", "Read", Json::empty_object())]));
+/// log.push(Message::result("c1", "hello"));
+/// log.push(Message::assistant("It says hello."));
+///
+/// let kinds: Vec<_> = log.units().iter().map(|unit| (unit.kind, unit.span.len())).collect();
+/// assert_eq!(kinds, [(UnitKind::User, 1), (UnitKind::Step, 2), (UnitKind::Step, 1)]);
+/// assert!(log.turns()[0].ended);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    messages: Vec<Arc<Message>>,
+    notes: Vec<Noted>,
+    outline: Outline,
+}
+
+impl Log {
+    /// An empty log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a message. A frame that it carries (`extra.frame` of a transcript) is noted
+    /// before it.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
+        let message = message.into();
+        let at = self.end();
+        if let Some(frame) = carried_frame(&message) {
+            self.note_frame(frame);
+        }
+        self.outline.push(at, &message);
+        self.messages.push(message);
+        at
+    }
+
+    /// Appends a fact of the host, unless it says what is known already.
+    pub fn note_fact(&mut self, fact: Fact) -> bool {
+        let known = self.fact(fact.kind, &fact.key);
+        if known == fact.text.as_deref() {
+            return false;
+        }
+        self.notes.push(Noted { at: self.end(), note: Note::Fact(fact) });
+        true
+    }
+
+    /// Appends a frame, unless it is the one in force.
+    pub fn note_frame(&mut self, frame: Frame) -> bool {
+        if self.frame() == Some(&frame) {
+            return false;
+        }
+        self.notes.push(Noted { at: self.end(), note: Note::Frame(Box::new(frame)) });
+        true
+    }
+
+    /// The position that the next message will have; also the number of messages.
+    pub fn end(&self) -> At {
+        // A log of 2³² messages does not fit into memory.
+        At(u32::try_from(self.messages.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The message at a position.
+    pub fn get(&self, at: At) -> Option<&Arc<Message>> {
+        self.messages.get(at.index())
+    }
+
+    /// All messages, as they came.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Facts and frames, with the position they were said at.
+    pub fn notes(&self) -> &[Noted] {
+        &self.notes
+    }
+
+    /// The frame in force.
+    pub fn frame(&self) -> Option<&Frame> {
+        self.notes.iter().rev().find_map(|noted| match &noted.note {
+            Note::Frame(frame) => Some(&**frame),
+            Note::Fact(_) => None,
+        })
+    }
+
+    /// What is known under this kind and key.
+    pub fn fact(&self, kind: FactKind, key: &str) -> Option<&str> {
+        let newest = self.notes.iter().rev().find_map(|noted| match &noted.note {
+            Note::Fact(fact) if fact.kind == kind && *fact.key == *key => Some(fact),
+            _ => None,
+        });
+        newest.and_then(|fact| fact.text.as_deref())
+    }
+
+    /// Everything known of a kind: keys and texts, in the order the keys were first said.
+    pub fn facts(&self, kind: FactKind) -> Vec<(&str, &str)> {
+        let mut known: Vec<(&str, Option<&str>)> = Vec::new();
+        for noted in &self.notes {
+            let Note::Fact(fact) = &noted.note else { continue };
+            if fact.kind != kind {
+                continue;
+            }
+            match known.iter_mut().find(|(key, _)| *key == &*fact.key) {
+                Some((_, text)) => *text = fact.text.as_deref(),
+                None => known.push((&fact.key, fact.text.as_deref())),
+            }
+        }
+        known.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()
+    }
+
+    /// The units: a partition of the log into what nothing may cut.
+    pub fn units(&self) -> &[Unit] {
+        self.outline.units()
+    }
+
+    /// The unit that holds the message at a position.
+    pub fn unit_of(&self, at: At) -> Option<&Unit> {
+        let after = self.units().partition_point(|unit| unit.span.start <= at);
+        self.units().get(after.checked_sub(1)?).filter(|unit| unit.span.contains(at))
+    }
+
+    /// The turns. What stands before the first belongs to none.
+    pub fn turns(&self) -> &[Turn] {
+        self.outline.turns()
+    }
+
+    /// The messages of the turn with this number.
+    pub fn turn_span(&self, turn: usize) -> Option<Span> {
+        let start = self.turns().get(turn)?.start;
+        let end = self.turns().get(turn + 1).map_or(self.end(), |next| next.start);
+        Some(Span { start, end })
+    }
+
+    /// The messages of the running turn: the one whose answer has not come.
+    pub fn running_turn(&self) -> Option<Span> {
+        let last = self.turns().len().checked_sub(1)?;
+        if self.turns()[last].ended { None } else { self.turn_span(last) }
+    }
+
+    /// What the model may be shown of these units (all of them: `log.units()`): every
+    /// message as it came, or mended where a provider would refuse it.
+    pub fn show<'a>(&'a self, units: &'a [Unit]) -> impl Iterator<Item = Shown> + 'a {
+        units.iter().flat_map(|unit| self.outline.show(&self.messages, unit))
+    }
+
+    /// How many of the first units can no longer change, whatever arrives.
+    pub fn settled_units(&self) -> usize {
+        self.outline.settled_units()
+    }
+
+    /// True if the unit is shown exactly as it came.
+    pub fn is_whole(&self, unit: &Unit) -> bool {
+        self.outline.is_whole(unit)
+    }
+
+    /// A log of the first `end` messages and what was noted before them. Messages are
+    /// shared, not copied.
+    pub fn fork(&self, end: At) -> Self {
+        let end = end.min(self.end());
+        let mut fork = Self { notes: self.notes.clone(), ..Self::default() };
+        fork.notes.retain(|noted| noted.at <= end);
+        for message in &self.messages[..end.index()] {
+            fork.outline.push(fork.end(), message);
+            fork.messages.push(message.clone());
+        }
+        fork
+    }
+}
+
+fn carried_frame(message: &Message) -> Option<Frame> {
+    let extra: Extra = serde_json::from_str(message.extra().get("extra")?.as_str()).ok()?;
+    extra.get("frame").and_then(|frame: &Json| Frame::from_json(frame))
+}

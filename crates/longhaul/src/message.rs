@@ -1,0 +1,424 @@
+//! What a conversation is made of: [`Message`]s of [`Block`]s, as every provider's format
+//! can be read into and written from. Says nothing about order, pairs or size: see
+//! `log` (steps and turns), `bond` (what belongs together) and `meter` (tokens).
+
+use std::sync::Arc;
+
+use crate::json::{Extra, Json};
+use crate::usage::Usage;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Instructions of the host; developer messages too.
+    System,
+    /// The person, or text the host puts in the person's place.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tool calls.
+    Tool,
+    /// A summary that stands for older messages.
+    Summary,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 5] = [Self::System, Self::User, Self::Assistant, Self::Tool, Self::Summary];
+
+    /// The name used in transcripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Summary => "summary",
+        }
+    }
+
+    /// The role of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// One part of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// Plain text.
+    Text(Text),
+    /// The model's reasoning.
+    Thinking(Thinking),
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// What the tool said.
+    ToolResult(ToolResult),
+    /// A picture.
+    Image(Image),
+    /// Anything else, kept as it came.
+    Opaque(Opaque),
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: impl Into<Box<str>>) -> Self {
+        Self::Text(Text { text: text.into(), extra: Extra::NONE })
+    }
+
+    /// Thinking without a signature.
+    pub fn thinking(text: impl Into<Box<str>>) -> Self {
+        Self::Thinking(Thinking { text: text.into(), seal: Seal::Open, extra: Extra::NONE })
+    }
+
+    /// A tool call that the host runs.
+    pub fn call(id: impl Into<Box<str>>, name: impl Into<Box<str>>, arguments: Json) -> Self {
+        Self::ToolCall(ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            server: false,
+            extra: Extra::NONE,
+        })
+    }
+
+    /// A tool result of text alone.
+    pub fn result(id: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        Self::ToolResult(ToolResult {
+            id: id.into(),
+            name: None,
+            text: text.into(),
+            content: None,
+            is_error: false,
+            extra: Extra::NONE,
+        })
+    }
+
+    /// The block's unknown fields.
+    pub fn extra(&self) -> &Extra {
+        match self {
+            Self::Text(b) => &b.extra,
+            Self::Thinking(b) => &b.extra,
+            Self::ToolCall(b) => &b.extra,
+            Self::ToolResult(b) => &b.extra,
+            Self::Image(b) => &b.extra,
+            Self::Opaque(b) => &b.extra,
+        }
+    }
+
+    /// Bytes of text that this block holds, pictures and sealed reasoning included.
+    pub fn bytes(&self) -> usize {
+        self.extra().bytes()
+            + match self {
+                Self::Text(b) => b.text.len(),
+                Self::Thinking(b) => b.text.len() + b.seal.data().map_or(0, str::len),
+                Self::ToolCall(b) => b.id.len() + b.name.len() + b.arguments.as_str().len(),
+                Self::ToolResult(b) => {
+                    let content = b.content.as_deref().unwrap_or_default();
+                    b.id.len() + b.text.len() + content.iter().map(Block::bytes).sum::<usize>()
+                }
+                Self::Image(b) => b.source.as_str().len(),
+                Self::Opaque(b) => b.value.as_str().len(),
+            }
+    }
+}
+
+/// Plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The text.
+    pub text: Box<str>,
+    /// Unknown fields (citations, cache marks, …).
+    pub extra: Extra,
+}
+
+/// The model's reasoning, with the seal its provider put on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thinking {
+    /// The readable part; empty when the provider hides it.
+    pub text: Box<str>,
+    /// What makes it valid when it is sent back.
+    pub seal: Seal,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What a provider put on reasoning so that it takes it back. Sealed reasoning is never
+/// altered: whole, or gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seal {
+    /// None: plain text.
+    Open,
+    /// Signed text (Anthropic `thinking`).
+    Signed(Box<str>),
+    /// Hidden, with the provider's data if it was recorded (Anthropic `redacted_thinking`).
+    Redacted(Option<Box<str>>),
+    /// Encrypted (OpenAI Responses `reasoning`); bound to the item that follows it.
+    Encrypted(Box<str>),
+}
+
+impl Seal {
+    /// The provider's data.
+    pub fn data(&self) -> Option<&str> {
+        match self {
+            Self::Open => None,
+            Self::Signed(data) | Self::Encrypted(data) => Some(data),
+            Self::Redacted(data) => data.as_deref(),
+        }
+    }
+
+    /// True unless this is plain text.
+    pub fn is_sealed(&self) -> bool {
+        !matches!(self, Self::Open)
+    }
+}
+
+/// The model asks for a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Names the call; its result repeats it.
+    pub id: Box<str>,
+    /// The tool.
+    pub name: Box<str>,
+    /// A JSON object as the model wrote it; any other JSON if the model wrote that.
+    pub arguments: Json,
+    /// The provider runs this tool itself: the host owes no result.
+    pub server: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What a tool said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The call this answers.
+    pub id: Box<str>,
+    /// The tool's name, where the format has it.
+    pub name: Option<Box<str>>,
+    /// All of its text.
+    pub text: Box<str>,
+    /// Its blocks, when there is more than text (pictures, documents).
+    pub content: Option<Box<[Block]>>,
+    /// The tool failed.
+    pub is_error: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Where it is or what it is (data, URL, file id), as the format wrote it.
+    pub source: Json,
+    /// Width and height in pixels, if known.
+    pub size: Option<(u32, u32)>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A block of a kind that nobody here knows, kept as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opaque {
+    /// The block.
+    pub value: Json,
+    /// Unknown fields beside it.
+    pub extra: Extra,
+}
+
+/// A moment, in microseconds since 1970 UTC. The engine has no clock: it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+/// The text a message was read from. Written out again as long as nobody touched it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raw {
+    /// The format's name, such as `longhaul` or `anthropic`.
+    pub format: &'static str,
+    /// Its bytes.
+    pub text: Arc<str>,
+}
+
+/// One message. Immutable once made: each `with_…` call gives a changed message that has
+/// forgotten its raw text, so what is written from raw is what came in.
+///
+/// ```
+/// use longhaul::{Block, Json, Message, Role};
+/// let ask = Message::new(Role::Assistant, vec![
+///     Block::text("I look at the file first."),
+///     Block::call("c1", "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap()),
+/// ]);
+/// assert_eq!(ask.calls().next().unwrap().name.as_ref(), "Read");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    role: Role,
+    blocks: Box<[Block]>,
+    usage: Option<Box<Usage>>,
+    model: Option<Box<str>>,
+    time: Option<Time>,
+    extra: Extra,
+    raw: Option<Raw>,
+}
+
+impl Message {
+    /// A message of these blocks.
+    pub fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            blocks: blocks.into(),
+            usage: None,
+            model: None,
+            time: None,
+            extra: Extra::NONE,
+            raw: None,
+        }
+    }
+
+    /// A user message of one text.
+    pub fn user(text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::User, vec![Block::text(text)])
+    }
+
+    /// A system message of one text.
+    pub fn system(text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::System, vec![Block::text(text)])
+    }
+
+    /// An assistant message of one text.
+    pub fn assistant(text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::Assistant, vec![Block::text(text)])
+    }
+
+    /// A tool message with one result of text.
+    pub fn result(id: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::Tool, vec![Block::result(id, text)])
+    }
+
+    /// With other blocks.
+    pub fn with_blocks(self, blocks: Vec<Block>) -> Self {
+        Self { blocks: blocks.into(), raw: None, ..self }
+    }
+
+    /// With another role.
+    pub fn with_role(self, role: Role) -> Self {
+        Self { role, raw: None, ..self }
+    }
+
+    /// With what the provider billed for the call that gave this message.
+    pub fn with_usage(self, usage: Usage) -> Self {
+        Self { usage: Some(Box::new(usage)), raw: None, ..self }
+    }
+
+    /// With the model that wrote it.
+    pub fn with_model(self, model: impl Into<Box<str>>) -> Self {
+        Self { model: Some(model.into()), raw: None, ..self }
+    }
+
+    /// With the moment it was written.
+    pub fn with_time(self, time: Time) -> Self {
+        Self { time: Some(time), raw: None, ..self }
+    }
+
+    /// With unknown fields.
+    pub fn with_extra(self, extra: Extra) -> Self {
+        Self { extra, raw: None, ..self }
+    }
+
+    /// With the text it was read from. For decoders, as the last step.
+    pub fn with_raw(self, raw: Raw) -> Self {
+        Self { raw: Some(raw), ..self }
+    }
+
+    /// Without the text it was read from.
+    pub fn without_raw(self) -> Self {
+        Self { raw: None, ..self }
+    }
+
+    /// Who speaks.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its parts.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// What the provider billed for the call that gave this message.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.usage.as_deref()
+    }
+
+    /// The model that wrote it.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// When it was written.
+    pub fn time(&self) -> Option<Time> {
+        self.time
+    }
+
+    /// Fields nobody here knows.
+    pub fn extra(&self) -> &Extra {
+        &self.extra
+    }
+
+    /// The text it was read from, if that was `format`.
+    pub fn raw(&self, format: &str) -> Option<&str> {
+        self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| &*raw.text)
+    }
+
+    /// Its tool calls.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Its tool results.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+
+    /// Text that the host put in the person's place (reminders, attached files). It does
+    /// not begin a turn.
+    pub fn is_attachment(&self) -> bool {
+        self.extra.is_set("attachment")
+    }
+
+    /// A line of a recorded agent's own compaction, which a replay leaves out.
+    pub fn is_recorded_compaction(&self) -> bool {
+        self.extra.is_set("compact") || self.extra.is_set("compact_summary")
+    }
+
+    /// Bytes of its text, without the raw form.
+    pub fn bytes(&self) -> usize {
+        self.extra.bytes() + self.blocks.iter().map(Block::bytes).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_message_forgets_its_raw_text() {
+        let raw = Raw { format: "longhaul", text: "{}".into() };
+        let message = Message::user("hi").with_raw(raw);
+        assert_eq!(message.raw("longhaul"), Some("{}"));
+        assert_eq!(message.raw("anthropic"), None);
+        assert_eq!(message.with_model("m").raw("longhaul"), None);
+    }
+
+    #[test]
+    fn blocks_stay_small() {
+        // A session of 100,000 messages is mostly blocks: a careless field shows here.
+        assert!(size_of::<Block>() <= 96, "{}", size_of::<Block>());
+        assert!(size_of::<Message>() <= 112, "{}", size_of::<Message>());
+    }
+}

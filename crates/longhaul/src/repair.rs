@@ -1,0 +1,160 @@
+//! Repair: how broken input is shown so that a provider takes it. The log keeps what came;
+//! what is shown differs only where it must, and always in the same way, so that a repair
+//! once sent stays as it was sent.
+
+use std::sync::Arc;
+
+use crate::json::Extra;
+use crate::log::At;
+use crate::message::{Block, Message, Role, ToolResult};
+use crate::step::{Outline, Unit};
+
+/// Stands for a result that never came. These bytes are in prompts that providers have
+/// cached: changing them breaks every such cache.
+pub const PLACEHOLDER: &str = "[No result was recorded for this call.]";
+
+/// One thing to mend in a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repair {
+    /// A block without content is left out.
+    Empty {
+        /// Which.
+        block: usize,
+    },
+    /// There is no block at all: the message is left out.
+    NoContent,
+    /// An id that was used before is replaced, in the call and in its result.
+    Rename {
+        /// Which block.
+        block: usize,
+        /// The id it is shown with.
+        id: Box<str>,
+    },
+    /// A result that answers no open call is shown as a note.
+    AsNote {
+        /// Which block.
+        block: usize,
+        /// Why.
+        reason: NoteReason,
+    },
+    /// A tool message without results is shown as the host's words.
+    AsUser,
+}
+
+/// Why a result is shown as a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoteReason {
+    /// Its call was answered by a placeholder before it came.
+    Late,
+    /// Its call had a result already.
+    Doubled,
+    /// Nobody made its call.
+    Unknown,
+}
+
+/// A call without a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub(crate) id: Box<str>,
+    pub(crate) name: Box<str>,
+}
+
+/// A message as the model may be shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// As it came.
+    AsIs(At),
+    /// Mended, or made to fill a gap. Names the message it stems from.
+    Mended(At, Arc<Message>),
+}
+
+impl Outline {
+    /// True if the unit is shown exactly as it came.
+    pub(crate) fn is_whole(&self, unit: &Unit) -> bool {
+        let ats = || unit.span.range().map(|at| At(at as u32));
+        self.missing(unit).is_empty() && ats().all(|at| self.repairs(at).is_empty())
+    }
+
+    /// The messages of a unit as the model may be shown them: in a step, results come right
+    /// after their calls, then what arrived between, in its order.
+    pub(crate) fn show(&self, messages: &[Arc<Message>], unit: &Unit) -> Vec<Shown> {
+        let mut shown = Vec::with_capacity(unit.span.len());
+        let mut after = Vec::new();
+        for index in unit.span.range() {
+            let (at, message) = (At(index as u32), &messages[index]);
+            let repairs = self.repairs(at);
+            let mended = if repairs.is_empty() { None } else { mended(message, repairs) };
+            let seen = mended.as_ref().unwrap_or(message);
+            let belongs_first = at == unit.span.start || seen.results().next().is_some();
+            let main = if belongs_first { &mut shown } else { &mut after };
+            if repairs.is_empty() {
+                main.push(Shown::AsIs(at));
+            }
+            main.extend(mended.map(|m| Shown::Mended(at, Arc::new(m))));
+            after.extend(notes(message, repairs).map(|m| Shown::Mended(at, Arc::new(m))));
+        }
+        let placeholders = self.missing(unit).into_iter().map(placeholder);
+        shown.extend(placeholders.map(|m| Shown::Mended(unit.span.start, Arc::new(m))));
+        shown.extend(after);
+        shown
+    }
+}
+
+/// The message without what is empty or a note; `None` if nothing is left.
+fn mended(message: &Message, repairs: &[Repair]) -> Option<Message> {
+    let mut blocks: Vec<Option<Block>> = message.blocks().iter().cloned().map(Some).collect();
+    let mut role = message.role();
+    for repair in repairs {
+        match repair {
+            Repair::Empty { block } | Repair::AsNote { block, .. } => blocks[*block] = None,
+            Repair::Rename { block, id } => match &mut blocks[*block] {
+                Some(Block::ToolCall(call)) => call.id = id.clone(),
+                Some(Block::ToolResult(result)) => result.id = id.clone(),
+                _ => {}
+            },
+            Repair::NoContent => {}
+            Repair::AsUser => role = Role::User,
+        }
+    }
+    let blocks: Vec<Block> = blocks.into_iter().flatten().collect();
+    let has_results = blocks.iter().any(|block| matches!(block, Block::ToolResult(_)));
+    if role == Role::Tool && !has_results {
+        role = Role::User;
+    }
+    (!blocks.is_empty()).then(|| message.clone().with_blocks(blocks).with_role(role))
+}
+
+/// The results that are shown as notes, in one message.
+fn notes(message: &Message, repairs: &[Repair]) -> Option<Message> {
+    let mut blocks = Vec::new();
+    for repair in repairs {
+        let Repair::AsNote { block, reason } = repair else { continue };
+        let Some(Block::ToolResult(result)) = message.blocks().get(*block) else { continue };
+        blocks.push(Block::text(note(result, *reason)));
+        let content = result.content.as_deref().unwrap_or_default();
+        blocks.extend(content.iter().filter(|b| !matches!(b, Block::Text(_))).cloned());
+    }
+    (!blocks.is_empty()).then(|| message.clone().with_blocks(blocks).with_role(Role::User))
+}
+
+fn note(result: &ToolResult, reason: NoteReason) -> String {
+    let tool = result.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("a tool");
+    let why = match reason {
+        NoteReason::Late => "arrived late",
+        NoteReason::Doubled => "arrived a second time",
+        NoteReason::Unknown => "answers no known call",
+    };
+    format!("[Result of {tool}, call {}, {why}]\n{}", result.id, result.text)
+}
+
+fn placeholder(missing: &Missing) -> Message {
+    let result = ToolResult {
+        id: missing.id.clone(),
+        name: Some(missing.name.clone()),
+        text: PLACEHOLDER.into(),
+        content: None,
+        is_error: true,
+        extra: Extra::NONE,
+    };
+    Message::new(Role::Tool, vec![Block::ToolResult(result)])
+}

@@ -1,0 +1,257 @@
+//! Steps and turns, derived message by message. A **step** is an assistant message with the
+//! results of its calls: nothing cuts inside it. A **turn** runs from a user message to the
+//! end of the answer. What is broken in the input is found here, once, when it arrives.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::log::{At, Span};
+use crate::message::{Block, Message, Role, Seal};
+use crate::repair::{Missing, NoteReason, Repair};
+
+/// What a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnitKind {
+    /// A system message.
+    System,
+    /// A summary of older messages.
+    Summary,
+    /// A user message.
+    User,
+    /// An assistant message with all results of its calls.
+    Step,
+    /// A tool message that answers no open call.
+    Stray,
+}
+
+/// Messages that nothing may cut apart. The units of a log are a partition of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    /// What it is.
+    pub kind: UnitKind,
+    /// Its messages.
+    pub span: Span,
+}
+
+/// From a user message to the end of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its first message. It ends where the next turn starts.
+    pub start: At,
+    /// The last assistant message asked for nothing more. A turn that never ended but has
+    /// a successor was broken off.
+    pub ended: bool,
+    has_step: bool,
+}
+
+/// A call of the open step that has no result yet.
+#[derive(Debug, Clone)]
+struct Pending {
+    missing: Missing,
+    original: Box<str>,
+}
+
+/// The step that results may still come for: no assistant or user message came after it.
+#[derive(Debug, Clone)]
+struct OpenStep {
+    unit: usize,
+    pending: Vec<Pending>,
+    answered: Vec<Box<str>>,
+}
+
+/// Units, turns, and what is broken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outline {
+    units: Vec<Unit>,
+    turns: Vec<Turn>,
+    open: Option<OpenStep>,
+    /// How often each call id was used, generated ids included.
+    ids: HashMap<Box<str>, u32>,
+    repairs: BTreeMap<At, Vec<Repair>>,
+    /// Calls that got no result, by the first message of their step.
+    missing: BTreeMap<At, Vec<Missing>>,
+}
+
+impl Outline {
+    pub(crate) fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    pub(crate) fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// Only the open step and what stands after it can still change.
+    pub(crate) fn settled_units(&self) -> usize {
+        self.open.as_ref().map_or(self.units.len(), |open| open.unit)
+    }
+
+    /// What must be mended in the message.
+    pub(crate) fn repairs(&self, at: At) -> &[Repair] {
+        self.repairs.get(&at).map_or(&[], Vec::as_slice)
+    }
+
+    /// Calls of the step that have no result.
+    pub(crate) fn missing(&self, unit: &Unit) -> Vec<&Missing> {
+        let closed = self.missing.get(&unit.span.start).map_or(&[][..], Vec::as_slice);
+        let open = self.open.as_ref().filter(|open| self.units[open.unit].span.start == unit.span.start);
+        closed.iter().chain(open.iter().flat_map(|open| open.pending.iter().map(|p| &p.missing))).collect()
+    }
+
+    /// Takes in the next message.
+    pub(crate) fn push(&mut self, at: At, message: &Message) {
+        self.find_empty_blocks(at, message);
+        match message.role() {
+            Role::Assistant => self.push_step(at, message),
+            _ if message.results().next().is_some() => self.push_results(at, message),
+            Role::User => self.push_user(at, message),
+            Role::System => self.push_unit(UnitKind::System, at),
+            Role::Summary => self.push_unit(UnitKind::Summary, at),
+            Role::Tool => {
+                self.repair(at, Repair::AsUser);
+                self.push_unit(UnitKind::Stray, at);
+            }
+        }
+    }
+
+    fn push_unit(&mut self, kind: UnitKind, at: At) {
+        self.units.push(Unit { kind, span: Span { start: at, end: At(at.0 + 1) } });
+    }
+
+    fn push_user(&mut self, at: At, message: &Message) {
+        let running = self.turns.last().filter(|turn| !turn.ended);
+        let joins = running.is_some_and(|turn| !turn.has_step || message.is_attachment());
+        if !joins {
+            self.turns.push(Turn { start: at, ended: false, has_step: false });
+        }
+        if !message.is_attachment() {
+            self.close_step();
+        }
+        self.push_unit(UnitKind::User, at);
+    }
+
+    fn push_step(&mut self, at: At, message: &Message) {
+        self.close_step();
+        self.push_unit(UnitKind::Step, at);
+        let mut pending = Vec::new();
+        for (block, call) in message.blocks().iter().enumerate() {
+            let Block::ToolCall(call) = call else { continue };
+            let id = self.unused_id(&call.id);
+            if id != call.id {
+                self.repair(at, Repair::Rename { block, id: id.clone() });
+            }
+            let answered = message.results().any(|result| result.id == call.id);
+            if !call.server && !answered {
+                let missing = Missing { id, name: call.name.clone() };
+                pending.push(Pending { missing, original: call.id.clone() });
+            }
+        }
+        if self.turns.is_empty() {
+            self.turns.push(Turn { start: at, ended: false, has_step: false });
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.has_step = true;
+            turn.ended = pending.is_empty();
+        }
+        self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: Vec::new() });
+    }
+
+    fn push_results(&mut self, at: At, message: &Message) {
+        let mut repairs = Vec::new();
+        let mut matched = false;
+        for (block, result) in message.blocks().iter().enumerate() {
+            let Block::ToolResult(result) = result else { continue };
+            match self.answer(&result.id) {
+                Answer::Open(id) => {
+                    matched = true;
+                    if id != result.id {
+                        repairs.push(Repair::Rename { block, id });
+                    }
+                }
+                Answer::None(reason) => repairs.push(Repair::AsNote { block, reason }),
+            }
+        }
+        for repair in repairs {
+            self.repair(at, repair);
+        }
+        match &self.open {
+            Some(open) if matched => {
+                // What came between call and result belongs to the step now.
+                self.units.truncate(open.unit + 1);
+                self.units[open.unit].span.end = At(at.0 + 1);
+            }
+            _ => self.push_unit(UnitKind::Stray, at),
+        }
+    }
+
+    /// Finds the open call that a result answers, and ticks it off.
+    fn answer(&mut self, id: &str) -> Answer {
+        let late = self.ids.contains_key(id);
+        let Some(open) = &mut self.open else {
+            return Answer::None(if late { NoteReason::Late } else { NoteReason::Unknown });
+        };
+        if let Some(found) = open.pending.iter().position(|pending| *pending.original == *id) {
+            let pending = open.pending.remove(found);
+            open.answered.push(pending.original);
+            return Answer::Open(pending.missing.id);
+        }
+        Answer::None(match () {
+            () if open.answered.iter().any(|done| **done == *id) => NoteReason::Doubled,
+            () if late => NoteReason::Late,
+            () => NoteReason::Unknown,
+        })
+    }
+
+    /// No result that comes from now on can be shown as one.
+    fn close_step(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if !open.pending.is_empty() {
+            let start = self.units[open.unit].span.start;
+            self.missing.insert(start, open.pending.into_iter().map(|p| p.missing).collect());
+        }
+    }
+
+    /// The id itself the first time, then a variant that nobody used.
+    fn unused_id(&mut self, id: &str) -> Box<str> {
+        let base = if id.is_empty() { "call" } else { id };
+        let mut used = self.ids.get(base).copied().unwrap_or(0);
+        let mut unused: Box<str> = base.into();
+        while used > 0 && self.ids.contains_key(&unused) {
+            used += 1;
+            unused = format!("{base}_{used}").into();
+        }
+        if *unused != *base {
+            self.ids.insert(unused.clone(), 1);
+        }
+        self.ids.insert(base.into(), used.max(1));
+        unused
+    }
+
+    /// Providers refuse text that is empty or blank; unsealed thinking without text says
+    /// nothing either.
+    fn find_empty_blocks(&mut self, at: At, message: &Message) {
+        for (block, content) in message.blocks().iter().enumerate() {
+            let empty = match content {
+                Block::Text(text) => text.text.trim_start().is_empty(),
+                Block::Thinking(t) => t.seal == Seal::Open && t.text.trim_start().is_empty(),
+                _ => false,
+            };
+            if empty {
+                self.repair(at, Repair::Empty { block });
+            }
+        }
+        if message.blocks().is_empty() {
+            self.repair(at, Repair::NoContent);
+        }
+    }
+
+    fn repair(&mut self, at: At, repair: Repair) {
+        self.repairs.entry(at).or_default().push(repair);
+    }
+}
+
+enum Answer {
+    /// It answers the open call that is shown under this id.
+    Open(Box<str>),
+    /// It answers none.
+    None(NoteReason),
+}
