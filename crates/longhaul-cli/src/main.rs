@@ -14,7 +14,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 80, arg_required_else_help = true)]

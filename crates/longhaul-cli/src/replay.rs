@@ -102,7 +102,6 @@ struct Replay<'a> {
     cache: PromptCache,
     growth: Growth,
     full_before: Tokens,
-    full: longhaul::Measure,
     figures: Figures,
 }
 
@@ -125,7 +124,6 @@ impl<'a> Replay<'a> {
             cache: PromptCache::new(),
             growth: Growth::default(),
             full_before: Tokens::ZERO,
-            full: longhaul::Measure::default(),
             figures: Figures::default(),
         }
     }
@@ -146,8 +144,7 @@ impl<'a> Replay<'a> {
             if message.role() == Role::Assistant {
                 self.call(&message, views.as_deref_mut())?;
             }
-            let at = self.session.push(message);
-            self.full += self.session.sizes()[at.index()];
+            self.session.push(message);
         }
         if let Some(cut) = reader.cut() {
             clear_progress();
@@ -169,7 +166,7 @@ impl<'a> Replay<'a> {
         let prepare_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
 
         let meter = self.session.meter();
-        let full = meter.tokens(self.full).tokens;
+        let full = meter.tokens(self.session.full()).tokens;
         let sent = prepared.is_none().then(|| self.cache.send(self.session.view(), meter));
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
         if let Some(views) = views {
@@ -185,7 +182,7 @@ impl<'a> Replay<'a> {
         }
         self.full_before = full;
         if let Some(usage) = answer.usage() {
-            let error = self.growth.call(self.full, usage.prompt(), self.session.meter_mut());
+            let error = self.growth.call(self.session.full(), usage.prompt(), self.session.meter_mut());
             error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         }
         Ok(())
@@ -204,7 +201,6 @@ impl<'a> Replay<'a> {
         }
         let learnt = self.learnt.remove(model).unwrap_or_else(|| Calibration::new(known.ratio_ppm));
         self.session.switch(Meter::calibrated(known, learnt), budget(self.args, Some(model)));
-        self.full = self.session.sizes().iter().copied().sum();
         self.growth.compacted();
         self.cache = PromptCache::new();
     }
@@ -247,7 +243,7 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
     writeln!(out)?;
     writeln!(
         out,
-        "{} calls in a window of {}: {} tokens sent, cost {}; the whole log each time: {}.",
+        "{} calls in a window of {}: {} tokens sent, cost {} (whole log {}).",
         show::grouped(total.calls),
         show::grouped(args.window),
         show::short(total.tokens_sent),
@@ -255,11 +251,7 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
         show::short(total.cost_full()),
     )?;
     if total.errors > 0 {
-        writeln!(
-            out,
-            "{} calls do not fit: the log is sent whole, nothing is compacted yet.",
-            show::grouped(total.errors)
-        )?;
+        writeln!(out, "{} calls do not fit: nothing is compacted yet.", show::grouped(total.errors))?;
     }
     if let (low, windows @ 1..) = total.growth_too_low() {
         writeln!(

@@ -7,11 +7,12 @@ use crate::message::Message;
 use crate::meter::{Measure, Meter};
 use crate::tokens::Tokens;
 use crate::usage::Billed;
-use crate::view::View;
+use crate::view::{Fixed, View};
 
 /// The prefix that the provider has seen.
 #[derive(Debug, Clone, Default)]
 pub struct PromptCache {
+    fixed: Fixed,
     messages: Vec<Arc<Message>>,
     /// The size up to and including each message.
     sums: Vec<Measure>,
@@ -37,23 +38,34 @@ impl PromptCache {
     /// view of the session is sent through here.
     pub fn send(&mut self, view: &View, meter: &Meter) -> Sent {
         let parts = view.parts();
+        let changed = self.used && view.fixed() != self.fixed;
+        if changed {
+            // System prompt and tools come first: nothing after them is warm.
+            self.messages.clear();
+        }
         let known = view.unchanged().min(self.messages.len()).min(parts.len());
         let same = parts[known..].iter().zip(&self.messages[known..]);
         let common = known
             + same
                 .take_while(|(part, before)| Arc::ptr_eq(&part.message, before) || part.message == **before)
                 .count();
-        let broke = self.used && common < self.messages.len();
+        let broke = changed || common < self.messages.len();
         self.messages.truncate(common);
         self.sums.truncate(common);
-        let warm = self.sums.last().copied().unwrap_or_default();
-        let mut sum = warm;
+        let fixed = view.fixed();
+        let warm = match self.sums.last() {
+            Some(sum) => *sum,
+            None if self.used && !changed => fixed.measure,
+            None => Measure::default(),
+        };
+        let mut sum = self.sums.last().copied().unwrap_or(fixed.measure);
         for part in &parts[common..] {
             sum += part.measure;
             self.messages.push(part.message.clone());
             self.sums.push(sum);
         }
         self.used = true;
+        self.fixed = fixed;
         let tokens = |measure: Measure| meter.tokens(measure).tokens;
         let (read, all) = (tokens(warm), tokens(sum));
         Sent { billed: Billed { read, written: Tokens(all.0.saturating_sub(read.0)) }, broke }

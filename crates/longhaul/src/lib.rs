@@ -76,4 +76,4 @@ pub use step::{Turn, Unit, UnitKind};
 pub use tokenizer::{TextCount, Vocabulary};
 pub use tokens::{Count, CountKind, Tokens};
 pub use usage::{Billed, Usage};
-pub use view::{Part, View};
+pub use view::{Fixed, Part, View};

@@ -148,6 +148,11 @@ impl Log {
         })
     }
 
+    /// How many frames there have been; names the one in force.
+    pub fn frame_version(&self) -> usize {
+        self.notes.iter().filter(|noted| matches!(noted.note, Note::Frame(_))).count()
+    }
+
     /// What is known under this kind and key.
     pub fn fact(&self, kind: FactKind, key: &str) -> Option<&str> {
         let newest = self.notes.iter().rev().find_map(|noted| match &noted.note {

@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::meter::{Measure, Meter};
 use crate::tokens::{Count, Tokens};
 use crate::usage::Usage;
-use crate::view::View;
+use crate::view::{Fixed, View};
 
 /// One conversation.
 ///
@@ -28,7 +28,7 @@ pub struct Session {
     meter: Meter,
     budget: Budget,
     sizes: Vec<Measure>,
-    fixed: Measure,
+    total: Measure,
     notes_seen: usize,
     view: View,
 }
@@ -56,7 +56,7 @@ impl Session {
             meter,
             budget,
             sizes: Vec::new(),
-            fixed: Measure::default(),
+            total: Measure::default(),
             notes_seen: 0,
             view: View::default(),
         }
@@ -65,7 +65,9 @@ impl Session {
     /// Appends a message and counts it, once.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
-        self.sizes.push(self.meter.message(&message));
+        let size = self.meter.message(&message);
+        self.sizes.push(size);
+        self.total += size;
         self.log.push(message)
     }
 
@@ -74,7 +76,7 @@ impl Session {
         self.meter = meter;
         self.budget = budget;
         self.sizes = self.log.messages().iter().map(|message| self.meter.message(message)).collect();
-        self.fixed = Measure::default();
+        self.total = self.sizes.iter().copied().sum();
         self.notes_seen = 0;
         self.view = View::default();
     }
@@ -95,21 +97,30 @@ impl Session {
             return;
         }
         self.notes_seen = self.log.notes().len();
-        let fixed = self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default();
-        if fixed != self.fixed {
-            self.fixed = fixed;
+        let fixed = Fixed {
+            version: self.log.frame_version(),
+            measure: self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default(),
+        };
+        if fixed != self.view.fixed() {
+            self.view.set_fixed(fixed);
             self.meter.forget_base();
         }
     }
 
     /// Takes in what the provider reported for the view of the last `prepare`.
     pub fn observe(&mut self, usage: &Usage) {
-        self.meter.observe(self.view.measure() + self.fixed, usage.prompt());
+        self.meter.observe(self.view.measure(), usage.prompt());
     }
 
     /// The size of the next request as far as it is prepared: view, system prompt and tools.
     pub fn size(&self) -> Count {
-        self.meter.estimate(self.view.measure() + self.fixed)
+        self.meter.estimate(self.view.measure())
+    }
+
+    /// The size of the whole log as it came, with system prompt and tools: what a request
+    /// would be if nothing were ever taken out.
+    pub fn full(&self) -> Measure {
+        self.view.fixed().measure + self.total
     }
 
     /// The view of the last `prepare`, whether or not it fits.

@@ -43,11 +43,18 @@ pub struct Turn {
     has_step: bool,
 }
 
-/// A call of the open step that has no result yet.
+/// A call that has no result yet.
 #[derive(Debug, Clone)]
 struct Pending {
     missing: Missing,
     original: Box<str>,
+    server: bool,
+}
+
+/// Finds the oldest call of this id, and ticks it off.
+fn take_call(pending: &mut Vec<Pending>, id: &str) -> Option<Pending> {
+    let found = pending.iter().position(|call| *call.original == *id)?;
+    Some(pending.remove(found))
 }
 
 /// The step that results may still come for: no assistant or user message came after it.
@@ -64,6 +71,8 @@ pub(crate) struct Outline {
     units: Vec<Unit>,
     turns: Vec<Turn>,
     open: Option<OpenStep>,
+    /// Calls of the newest answer that the provider runs itself and may finish in the next.
+    unfinished: Vec<Pending>,
     /// How often each call id was used, generated ids included.
     ids: HashMap<Box<str>, u32>,
     repairs: BTreeMap<At, Vec<Repair>>,
@@ -132,19 +141,34 @@ impl Outline {
     fn push_step(&mut self, at: At, message: &Message) {
         self.close_step();
         self.push_unit(UnitKind::Step, at);
-        let mut pending = Vec::new();
-        for (block, call) in message.blocks().iter().enumerate() {
-            let Block::ToolCall(call) = call else { continue };
-            let id = self.unused_id(&call.id);
-            if id != call.id {
-                self.repair(at, Repair::Rename { block, id: id.clone() });
-            }
-            let answered = message.results().any(|result| result.id == call.id);
-            if !call.server && !answered {
-                let missing = Missing { id, name: call.name.clone() };
-                pending.push(Pending { missing, original: call.id.clone() });
+        let mut pending: Vec<Pending> = Vec::new();
+        for (block, content) in message.blocks().iter().enumerate() {
+            let renamed = match content {
+                Block::ToolCall(call) => {
+                    let id = self.unused_id(&call.id);
+                    let missing = Missing { id: id.clone(), name: call.name.clone() };
+                    pending.push(Pending { missing, original: call.id.clone(), server: call.server });
+                    (id != call.id).then_some(id)
+                }
+                // The provider ran the tool itself, in this answer or in the one before.
+                Block::ToolResult(result) => {
+                    let own = take_call(&mut pending, &result.id);
+                    match own.or_else(|| take_call(&mut self.unfinished, &result.id)) {
+                        Some(call) => (call.missing.id != result.id).then_some(call.missing.id),
+                        None => {
+                            let reason = NoteReason::Unknown;
+                            self.repair(at, Repair::AsNote { block, reason });
+                            None
+                        }
+                    }
+                }
+                _ => None,
+            };
+            if let Some(id) = renamed {
+                self.repair(at, Repair::Rename { block, id });
             }
         }
+        self.unfinished = pending.extract_if(.., |call| call.server).collect();
         if self.turns.is_empty() {
             self.turns.push(Turn { start: at, ended: false, has_step: false });
         }
@@ -189,10 +213,9 @@ impl Outline {
         let Some(open) = &mut self.open else {
             return Answer::None(if late { NoteReason::Late } else { NoteReason::Unknown });
         };
-        if let Some(found) = open.pending.iter().position(|pending| *pending.original == *id) {
-            let pending = open.pending.remove(found);
-            open.answered.push(pending.original);
-            return Answer::Open(pending.missing.id);
+        if let Some(call) = take_call(&mut open.pending, id) {
+            open.answered.push(call.original);
+            return Answer::Open(call.missing.id);
         }
         Answer::None(match () {
             () if open.answered.iter().any(|done| **done == *id) => NoteReason::Doubled,

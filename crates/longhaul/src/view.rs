@@ -22,10 +22,20 @@ pub struct Part {
 /// What the model is sent.
 #[derive(Debug, Clone, Default)]
 pub struct View {
+    fixed: Fixed,
     parts: Vec<Part>,
     measure: Measure,
     settled: Settled,
     unchanged: usize,
+}
+
+/// What stands before the messages: system prompt and tools of the frame.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fixed {
+    /// Which frame of the log it is; none is 0.
+    pub version: usize,
+    /// Its size.
+    pub measure: Measure,
 }
 
 /// Up to here nothing that arrives can change what is shown.
@@ -42,9 +52,14 @@ impl View {
         &self.parts
     }
 
-    /// Its size.
+    /// What stands before the messages.
+    pub fn fixed(&self) -> Fixed {
+        self.fixed
+    }
+
+    /// Its size, with what stands before the messages.
     pub fn measure(&self) -> Measure {
-        self.measure
+        self.fixed.measure + self.measure
     }
 
     /// How many of the first parts are the same as in the view before the last `follow`.
@@ -63,6 +78,10 @@ impl View {
                 self.settled = Settled { units: unit + 1, parts: self.parts.len(), measure: self.measure };
             }
         }
+    }
+
+    pub(crate) fn set_fixed(&mut self, fixed: Fixed) {
+        self.fixed = fixed;
     }
 
     fn show(&mut self, log: &Log, meter: &Meter, sizes: &[Measure], unit: usize) {

@@ -1,0 +1,182 @@
+//! `longhaul replay` as a user runs it.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn longhaul(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("longhaul").unwrap();
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")).args(args);
+    command
+}
+
+fn stdout(args: &[&str]) -> String {
+    String::from_utf8(longhaul(args).assert().success().get_output().stdout.clone()).unwrap()
+}
+
+/// One line on stderr, and the exit code.
+fn failure(args: &[&str]) -> (String, i32) {
+    let output = longhaul(args).assert().failure().get_output().clone();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.stdout.is_empty() || !args.contains(&"--json"), "{:?}", output.stdout);
+    (text, output.status.code().unwrap())
+}
+
+/// Times vary from run to run.
+fn without_times(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with("Preparing a view took")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_table_for_people() {
+    insta::assert_snapshot!(without_times(&stdout(&["replay", "small.jsonl"])));
+}
+
+#[test]
+fn the_table_fits_80_columns() {
+    for line in stdout(&["replay", "small.jsonl", "small.jsonl"]).lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn the_json_line_has_the_fields_of_the_contract() {
+    let line: Value = serde_json::from_str(&stdout(&["replay", "small.jsonl", "--json"])).unwrap();
+    let fields: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
+    let contract = "transcript profile window calls errors tokens_full tokens_sent peak_full peak_sent cost_full \
+                    cost_sent prefix_breaks edits retention in_line near reachable prepare_us_p50 prepare_us_p99 \
+                    growth_error_p50 growth_error_p90 violations";
+    assert_eq!(fields, contract.split_whitespace().collect::<Vec<_>>());
+    assert_eq!((line["calls"].as_u64(), line["window"].as_u64()), (Some(4), Some(200_000)));
+    // The log is sent whole, and the placeholder of the call that got no result.
+    assert!(line["cost_sent"].as_u64() > line["cost_full"].as_u64());
+    assert!(line["tokens_sent"].as_u64().unwrap() < line["tokens_full"].as_u64().unwrap() + 30);
+}
+
+fn views(file: &str, more: &[&str]) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("views.jsonl");
+    let args = [&["replay", file, "--views", out.to_str().unwrap()], more].concat();
+    longhaul(&args).assert().success();
+    let mut views: Vec<Value> =
+        fs::read_to_string(out).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for view in &mut views {
+        assert!(view["prepare_us"].is_u64());
+        view["prepare_us"] = 0.into();
+    }
+    views
+}
+
+#[test]
+fn views_hold_the_whole_log_before_each_call() {
+    let views = views("small.jsonl", &[]);
+    assert_eq!(views.len(), 4);
+    let upto: Vec<u64> = views.iter().map(|view| view["upto"].as_u64().unwrap()).collect();
+    assert_eq!(upto, [2, 4, 6, 9]);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&views[3]).unwrap());
+}
+
+/// A file cut after a call gives the same lines: nothing in a view comes from later.
+#[test]
+fn views_do_not_look_ahead() {
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/small.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let whole = views("small.jsonl", &["--meter", "model"]);
+    let folder = tempfile::tempdir().unwrap();
+    for (call, view) in whole.iter().enumerate() {
+        let path = folder.path().join("cut.jsonl");
+        let upto = view["upto"].as_u64().unwrap() as usize;
+        fs::write(&path, lines[..=upto].join("\n")).unwrap();
+        let mut cut = views(path.to_str().unwrap(), &["--meter", "model"]);
+        let mut last = cut.pop().unwrap();
+        last["transcript"] = view["transcript"].clone();
+        assert_eq!(&last, view, "call {call}");
+    }
+}
+
+#[test]
+fn a_call_that_does_not_fit_is_said_and_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("big.jsonl");
+    let big = format!(
+        "{{\"role\":\"user\",\"content\":\"{}\"}}\n{{\"role\":\"assistant\",\"content\":\"ok\"}}\n",
+        "word ".repeat(2_000)
+    );
+    fs::write(&path, big).unwrap();
+    let views = views(path.to_str().unwrap(), &["--window", "1000"]);
+    assert_eq!(views[0]["messages"], Value::Array(vec![]));
+    assert_eq!(
+        views[0]["error"],
+        "the request has 2504 tokens, 1654 more than the limit of 850 (window 1000)"
+    );
+}
+
+#[test]
+fn recorded_compaction_is_left_out_and_gzip_and_stdin_are_read() {
+    let text = "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"sum\",\"compact_summary\":true}\n\
+                {\"role\":\"assistant\",\"content\":\"b\"}\n";
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+    for input in [text.as_bytes().to_vec(), packed.finish().unwrap()] {
+        let mut command = longhaul(&["replay", "-", "--views", "-", "--json"]);
+        let output = command.write_stdin(input).assert().success().get_output().stdout.clone();
+        let first = String::from_utf8(output).unwrap();
+        let view = first.lines().find(|line| line.contains("\"upto\"")).unwrap();
+        let view: Value = serde_json::from_str(view).unwrap();
+        assert_eq!(view["upto"], 1);
+    }
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let broken = file("broken.jsonl", b"{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"cat\"}\n");
+    let empty = file("empty.jsonl", b"");
+    let cases: [(&[&str], &str); 5] = [
+        (&["replay", "none.jsonl"], "error: none.jsonl: no such file\n"),
+        (&["replay", "."], "error: .: is a folder, not a transcript\n"),
+        (&["replay", &broken], "line 2: role \"cat\" is not one of system, user, assistant, tool, summary\n"),
+        (&["replay", &empty], "empty.jsonl: has no messages\n"),
+        (&["replay", "small.jsonl", "--views", "no/such/folder"], "No such file or directory (os error 2)\n"),
+    ];
+    for (args, expected) in cases {
+        let (text, code) = failure(args);
+        assert!(text.ends_with(expected), "{text}");
+        assert_eq!((text.lines().count(), code), (1, 2), "{text}");
+    }
+    assert_eq!(failure(&["replay", "small.jsonl", "--window", "12"]).1, 2);
+    assert_eq!(failure(&["fly"]).1, 2);
+    assert_eq!(failure(&[]).1, 2);
+}
+
+#[test]
+fn a_cut_last_line_is_said_on_stderr() {
+    let text =
+        "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n{\"role\":\"us";
+    let output =
+        longhaul(&["replay", "-", "--json"]).write_stdin(text).assert().success().get_output().clone();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "-: line 3: cut off after 11 bytes, left out\n");
+}
+
+#[test]
+fn help_has_examples() {
+    insta::assert_snapshot!(stdout(&["replay", "--help"]));
+    insta::assert_snapshot!(stdout(&["--help"]));
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let piped = stdout(&["replay", "small.jsonl"]);
+    assert!(!piped.contains('\x1b'));
+    let mut command = longhaul(&["replay", "small.jsonl"]);
+    let forced = command.env("CLICOLOR_FORCE", "1").assert().success().get_output().stdout.clone();
+    assert!(forced.contains(&0x1b));
+}
