@@ -126,7 +126,7 @@ impl Growth {
     /// gives the error of what it foresaw ten calls ago: (foreseen − reported) / reported.
     pub fn call(&mut self, measure: Measure, prompt: Tokens, meter: &mut Meter) -> Option<f64> {
         if let Some(last) = self.seen.back() {
-            meter.teach(measure - last.measure, prompt.0 as i64 - last.prompt.0 as i64);
+            meter.teach(measure - last.measure, prompt.change_since(last.prompt));
         }
         self.seen.push_back(Seen { measure, prompt, meter: meter.clone() });
         if self.seen.len() <= Self::CALLS {

@@ -1,5 +1,7 @@
 //! `longhaul replay` as a user runs it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 //! Each decoder goes through this, so that no field is lost by omission.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use longhaul::{Extra, Json};
@@ -18,6 +19,11 @@ impl<'a> Fields<'a> {
             let kind = if error.is_data() { "is not an object" } else { "is not valid JSON" };
             FieldError(format!("{what} {kind}: {}", reason(&error)))
         })
+    }
+
+    /// Looks at a field, as JSON.
+    pub(crate) fn peek(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, value)| *value)
     }
 
     /// Takes out a field, as JSON.
@@ -87,10 +93,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 while let Some(Key(name)) = map.next_key()? {
                     fields.push((name, map.next_value()?));
                 }
+                keep_last(&mut fields);
                 Ok(Fields(fields))
             }
         }
         deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// Of several fields of one name the last one counts, as everywhere in JSON.
+fn keep_last(fields: &mut Vec<(Cow<'_, str>, &RawValue)>) {
+    let doubled = |at: usize| fields[..at].iter().any(|(name, _)| *name == fields[at].0);
+    if fields.len() <= 16 && !(1..fields.len()).any(doubled) {
+        return;
+    }
+    let mut last = HashMap::with_capacity(fields.len());
+    for (at, (name, _)) in fields.iter().enumerate() {
+        last.insert(name.clone(), at);
+    }
+    if last.len() < fields.len() {
+        let mut at = 0..;
+        fields.retain(|(name, _)| last.get(name) == at.next().as_ref());
     }
 }
 

@@ -31,8 +31,8 @@ const MOST_PER_ANSWER: i64 = 2_000;
 ///     let counted = 300 + 37 * (n % 50);
 ///     calibration.learn(counted, 1, counted * 13 / 10 + 90);
 /// }
-/// assert!((1_290_000..1_320_000).contains(&calibration.ratio_ppm()));
-/// assert!((70..=90).contains(&calibration.per_answer()));
+/// // 1.3 of a token each, and 90 for each answer: 10,000 counted in ten answers are 13,900.
+/// assert!((13_700..14_100).contains(&calibration.tokens(10_000, 10)));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {

@@ -86,7 +86,12 @@ impl fmt::Debug for Json {
 ///
 /// Empty in nearly every block, so it is one pointer wide.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Extra(Option<Box<Vec<(Box<str>, Json)>>>);
+// The box is the point: a vector is three words, and there is one in every block.
+#[allow(clippy::box_collection)]
+pub struct Extra(Option<Box<Vec<Field>>>);
+
+/// A name and a value.
+type Field = (Box<str>, Json);
 
 impl Extra {
     /// No fields.

@@ -66,7 +66,7 @@ pub use image::{ImageRule, size_of as image_size};
 pub use json::{Extra, Json};
 pub use log::{At, Log, Span};
 pub use message::{
-    Block, Image, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
+    Block, BlockPart, Image, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
 };
 pub use meter::{Measure, Meter};
 pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};

@@ -2,7 +2,7 @@
 //! can be read into and written from. Says nothing about order, pairs or size: see
 //! `log` (steps and turns), `bond` (what belongs together) and `meter` (tokens).
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use crate::json::{Extra, Json};
 use crate::usage::Usage;
@@ -229,13 +229,96 @@ pub struct Opaque {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
 
-/// The text a message was read from. Written out again as long as nobody touched it.
+/// The text a message was read from, to be written out again as long as nobody touched it.
+/// Long strings that the blocks hold anyway are cut out and put back when it is written, so
+/// that a conversation is not in memory twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
-    /// The format's name, such as `longhaul` or `anthropic`.
-    pub format: &'static str,
-    /// Its bytes.
-    pub text: Arc<str>,
+    format: &'static str,
+    skeleton: Box<str>,
+    holes: Box<[Hole]>,
+}
+
+/// Where a part of a block was cut out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hole {
+    /// Position in the skeleton.
+    at: u32,
+    block: u32,
+    part: BlockPart,
+}
+
+/// A part of a block that can be written again from the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockPart {
+    /// Its text, as a JSON string.
+    Text,
+    /// The arguments of a call, as they are.
+    Arguments,
+}
+
+impl Raw {
+    /// Shorter parts stay where they are: a hole has its price too.
+    const SHORTEST: usize = 64;
+
+    /// The text of a message in `format`. `parts` are slices of that text, in their order,
+    /// each with the number of the block it was read into; one that could not be written
+    /// again to the byte stays in the text.
+    pub fn new(
+        format: &'static str,
+        text: &str,
+        parts: &[(&str, usize, BlockPart)],
+        blocks: &[Block],
+    ) -> Self {
+        let (mut skeleton, mut holes, mut from) = (String::new(), Vec::new(), 0);
+        for (part, block, kind) in parts {
+            // A slice of `text`: its place is where it points to.
+            let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+            let known = blocks.get(*block).and_then(|block| kind.of(block));
+            let fits = start >= from && text.get(start..start.saturating_add(part.len())) == Some(part);
+            if part.len() < Self::SHORTEST || !fits || known.as_deref() != Some(part) {
+                continue;
+            }
+            skeleton.push_str(&text[from..start]);
+            if let (Ok(at), Ok(block)) = (u32::try_from(skeleton.len()), u32::try_from(*block)) {
+                holes.push(Hole { at, block, part: *kind });
+                from = start + part.len();
+            } else {
+                from = start;
+            }
+        }
+        skeleton.push_str(&text[from..]);
+        Self { format, skeleton: skeleton.into(), holes: holes.into() }
+    }
+
+    /// The text again.
+    fn text(&self, blocks: &[Block]) -> Cow<'_, str> {
+        if self.holes.is_empty() {
+            return Cow::Borrowed(&self.skeleton);
+        }
+        let (mut text, mut from) = (String::with_capacity(self.skeleton.len() * 2), 0);
+        for hole in &self.holes {
+            let at = hole.at as usize;
+            text.push_str(&self.skeleton[from..at]);
+            text.extend(blocks.get(hole.block as usize).and_then(|block| hole.part.of(block)));
+            from = at;
+        }
+        text.push_str(&self.skeleton[from..]);
+        Cow::Owned(text)
+    }
+}
+
+impl BlockPart {
+    fn of(self, block: &Block) -> Option<Cow<'_, str>> {
+        let text = match (self, block) {
+            (Self::Arguments, Block::ToolCall(call)) => return Some(Cow::Borrowed(call.arguments.as_str())),
+            (Self::Text, Block::Text(b)) => &b.text,
+            (Self::Text, Block::Thinking(b)) => &b.text,
+            (Self::Text, Block::ToolResult(b)) => &b.text,
+            _ => return None,
+        };
+        serde_json::to_string(text).ok().map(Cow::Owned)
+    }
 }
 
 /// One message. Immutable once made: each `with_…` call gives a changed message that has
@@ -257,7 +340,7 @@ pub struct Message {
     model: Option<Box<str>>,
     time: Option<Time>,
     extra: Extra,
-    raw: Option<Raw>,
+    raw: Option<Box<Raw>>,
 }
 
 impl Message {
@@ -326,7 +409,7 @@ impl Message {
 
     /// With the text it was read from. For decoders, as the last step.
     pub fn with_raw(self, raw: Raw) -> Self {
-        Self { raw: Some(raw), ..self }
+        Self { raw: Some(Box::new(raw)), ..self }
     }
 
     /// Without the text it was read from.
@@ -365,8 +448,8 @@ impl Message {
     }
 
     /// The text it was read from, if that was `format`.
-    pub fn raw(&self, format: &str) -> Option<&str> {
-        self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| &*raw.text)
+    pub fn raw(&self, format: &str) -> Option<Cow<'_, str>> {
+        self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| raw.text(&self.blocks))
     }
 
     /// Its tool calls.
@@ -408,11 +491,31 @@ mod tests {
 
     #[test]
     fn a_changed_message_forgets_its_raw_text() {
-        let raw = Raw { format: "longhaul", text: "{}".into() };
+        let raw = Raw::new("longhaul", "{}", &[], &[]);
         let message = Message::user("hi").with_raw(raw);
-        assert_eq!(message.raw("longhaul"), Some("{}"));
+        assert_eq!(message.raw("longhaul").as_deref(), Some("{}"));
         assert_eq!(message.raw("anthropic"), None);
         assert_eq!(message.with_model("m").raw("longhaul"), None);
+    }
+
+    #[test]
+    fn what_a_block_holds_is_not_held_twice() {
+        let long = "a \"quoted\" line\n".repeat(20);
+        let blocks = vec![Block::text(long.as_str()), Block::text("short")];
+        // The first as we would write it, the second too short, a third in another form.
+        let json = serde_json::to_string(&long).unwrap();
+        let odd = json.replace('a', "\\u0061");
+        let line = format!("[{json}, \"short\", {odd}]");
+        let third = line.len() - 1 - odd.len();
+        let parts = [
+            (&line[1..1 + json.len()], 0, BlockPart::Text),
+            (&line[json.len() + 3..json.len() + 10], 1, BlockPart::Text),
+            (&line[third..third + odd.len()], 0, BlockPart::Text),
+        ];
+        let raw = Raw::new("f", &line, &parts, &blocks);
+        assert_eq!(raw.holes.len(), 1);
+        assert_eq!(raw.text(&blocks), line);
+        assert_eq!(raw.skeleton.len(), line.len() - json.len());
     }
 
     #[test]

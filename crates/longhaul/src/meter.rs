@@ -50,8 +50,11 @@ impl AddAssign for Measure {
 impl Sub for Measure {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        let (counted, answers) = (other.counted.saturating_neg(), other.answers.saturating_neg());
-        self + Self { counted, answers, rough: other.rough }
+        Self {
+            counted: self.counted.saturating_sub(other.counted),
+            answers: self.answers.saturating_sub(other.answers),
+            rough: self.rough || other.rough,
+        }
     }
 }
 
@@ -174,11 +177,9 @@ impl Meter {
 
     /// Learns what the provider reported for the prompt that this view was.
     pub fn observe(&mut self, view: Measure, prompt: Tokens) {
-        match self.anchor {
-            Some((base, before)) => self.teach(view - base, prompt.0 as i64 - before.0 as i64),
-            // The first prompt holds text that the log may not have: it teaches only if all
-            // of it was counted, which nobody knows here.
-            None => {}
+        // The first prompt teaches nothing: it may hold text that the log has not.
+        if let Some((base, before)) = self.anchor {
+            self.teach(view - base, prompt.change_since(before));
         }
         if let Scale::Model { .. } = self.scale {
             self.anchor = Some((view, prompt));

@@ -91,6 +91,13 @@ const LONGEST: usize = 16 << 10;
 /// Pieces remembered in each of two generations; about 3 MB in all.
 const REMEMBERED: usize = 32 << 10;
 
+/// The tokenizer builds its tables as it meets new kinds of characters, a hundred times slower
+/// than it runs on them. It meets the usual ones when it is loaded.
+const SAMPLE: &str = "Naïve café, ação é útil; größer Straße, señor ¿qué? Œuvre, žluťoučký kůň, Ελλάδα, \
+    Привет, мир! שלום العالم हिन्दी ภาษาไทย 한국어입니다. 日本語のテキスト、カタカナ。中文测试，例如：“引号”（括号）！\n\
+    🎉🚀✅❌💡📦📌👩‍🚀🤣⚠️ ✓✗•·…—–‘’“”«»€£¥©®™°±×÷ ←↑→↓⇒ │┌─┐└┘├┤━█░▒▓ ❯⏺●○■□▶ \u{e0b0}\u{f1d2}\u{1b}[31m\u{7}\n\
+    1→\tfn a() {\n\n\n  2→\t\té = 'x'; // ¼ ½ ² µm\r\n\u{a0}\u{3000}\u{200b}e\u{301} don't L’été";
+
 /// A vocabulary and the counts of the pieces that it has seen.
 struct Tokenizer {
     /// `None` only if the crate was built without this vocabulary: then 3 characters are a token.
@@ -106,7 +113,9 @@ struct Seen {
 
 impl Tokenizer {
     fn new(vocabulary: Vocabulary) -> Self {
-        Self { bpe: tiktoken::get_encoding(vocabulary.encoding()), seen: Mutex::default() }
+        let bpe = tiktoken::get_encoding(vocabulary.encoding());
+        bpe.map(|bpe| bpe.count(SAMPLE));
+        Self { bpe, seen: Mutex::default() }
     }
 
     fn count(&self, text: &str) -> TextCount {

@@ -21,6 +21,12 @@ impl Tokens {
         Self(u64::try_from(product.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
+    /// How many more than `before`; negative if fewer.
+    pub fn change_since(self, before: Self) -> i64 {
+        let change = i128::from(self.0) - i128::from(before.0);
+        i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The difference, or nothing if `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -104,6 +110,8 @@ mod tests {
     fn sums_saturate_and_ratios_round_up() {
         assert_eq!(Tokens(u64::MAX) + Tokens(1), Tokens(u64::MAX));
         assert_eq!(Tokens(3) - Tokens(5), Tokens::ZERO);
+        assert_eq!(Tokens(3).change_since(Tokens(5)), -2);
+        assert_eq!(Tokens(u64::MAX).change_since(Tokens(0)), i64::MAX);
         assert_eq!(Tokens(3).scaled(1_350_000), Tokens(5));
         assert_eq!(Tokens(u64::MAX).scaled(3_000_000), Tokens(u64::MAX));
     }

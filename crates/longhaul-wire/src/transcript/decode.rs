@@ -3,8 +3,8 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use longhaul::{
-    Block, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
-    Usage, image_size,
+    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall,
+    ToolResult, Usage, image_size,
 };
 use serde_json::value::RawValue;
 
@@ -39,8 +39,9 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
         let known = Role::ALL.map(Role::name).join(", ");
         FieldError(format!("role {:?} is not one of {known}", excerpt(&role)))
     })?;
+    let mut parts = Vec::new();
     let blocks = match fields.take_some("content") {
-        Some(content) => read_content(content)?,
+        Some(content) => read_content(content, &mut parts)?,
         None => Vec::new(),
     };
     let usage = take_usage(&mut fields);
@@ -57,29 +58,40 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     if let Some(time) = time {
         message = message.with_time(time);
     }
-    Ok(message.with_raw(Raw { format: super::FORMAT, text: line.into() }))
+    let raw = Raw::new(super::FORMAT, line, &parts, message.blocks());
+    Ok(message.with_raw(raw))
 }
 
+/// What the blocks of a message hold of its line.
+type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
+
 /// A string is one text block.
-fn read_content(content: &RawValue) -> Result<Vec<Block>, FieldError> {
+fn read_content<'a>(content: &'a RawValue, parts: &mut Parts<'a>) -> Result<Vec<Block>, FieldError> {
     let json = content.get();
     if json.starts_with('"') {
         let text: Box<str> = serde_json::from_str(json)
             .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?;
+        parts.push((json, 0, BlockPart::Text));
         return Ok(vec![Block::text(text)]);
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(json)
         .map_err(|_| FieldError(format!("`content` is not a list of blocks: {}", excerpt(json))))?;
-    blocks.into_iter().map(read_block).collect()
+    let read = |(number, block)| read_block(block, number, parts);
+    blocks.into_iter().enumerate().map(read).collect()
 }
 
-fn read_block(block: &RawValue) -> Result<Block, FieldError> {
+fn read_block<'a>(block: &'a RawValue, number: usize, parts: &mut Parts<'a>) -> Result<Block, FieldError> {
     let opaque = |value: &RawValue, extra| Block::Opaque(Opaque { value: value.into(), extra });
     if !block.get().starts_with('{') {
         return Ok(opaque(block, Extra::NONE));
     }
     let mut fields = Fields::read(block.get(), "a block")?;
     let kind: Option<Box<str>> = fields.take_as("type", "a string")?;
+    let part = match kind.as_deref() {
+        Some("tool_call") => ("arguments", BlockPart::Arguments),
+        _ => ("text", BlockPart::Text),
+    };
+    parts.extend(fields.peek(part.0).map(|value| (value.get(), number, part.1)));
     let in_block =
         |e: FieldError| FieldError(format!("in a {} block, {}", kind.as_deref().unwrap_or("?"), e.0));
     Ok(match kind.as_deref() {
@@ -126,7 +138,7 @@ fn read_result(mut fields: Fields<'_>) -> Result<ToolResult, FieldError> {
     let id = fields.need_text("id")?;
     let name = fields.take_text("name")?;
     let content = match fields.take_some("content") {
-        Some(content) => Some(read_content(content)?.into_boxed_slice()),
+        Some(content) => Some(read_content(content, &mut Vec::new())?.into_boxed_slice()),
         None => None,
     };
     let text = match fields.take_text("text")? {

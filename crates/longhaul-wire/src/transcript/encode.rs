@@ -10,7 +10,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 /// else from its parts, always in the same form.
 pub fn encode(message: &Message) -> Cow<'_, str> {
     if let Some(raw) = message.raw(super::FORMAT) {
-        return Cow::Borrowed(raw);
+        return raw;
     }
     // Maps with string keys into memory: nothing here can fail.
     Cow::Owned(serde_json::to_string(&Line(message)).unwrap_or_default())

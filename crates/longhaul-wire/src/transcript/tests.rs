@@ -39,6 +39,7 @@ fn what_is_unknown_or_odd_is_kept() {
         r#"{"role":"user","content":[{"type":"future","n":1},"bare",{"no":"type"}]}"#,
         r#"{"role":"tool","content":[{"type":"tool_result","id":"c","text":"x","is_error":"maybe"}]}"#,
         r#"{"role":"user","content":[{"type":"image","source":"s","width":-1,"height":"tall"}]}"#,
+        r#"{"role":"user","ts":"2026-03-02T09:00:00Z","ts":"never","content":"a","content":"b"}"#,
         r#"{"role":"user","content":null}"#,
         r#"{"role":"user"}"#,
         "{\"role\":\"user\",\"content\":\"\\ud83d\\ude00 \\u0000\"}",
@@ -165,8 +166,11 @@ fn json() -> impl Strategy<Value = Json> {
 
 /// Fields that no block and no message knows.
 fn extra() -> impl Strategy<Value = Extra> {
-    prop::collection::vec(("x_[a-z\\PC]{0,4}", json()), 0..3)
-        .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.into_boxed_str(), value)).collect())
+    prop::collection::vec(("x_[a-z\\PC]{0,4}", json()), 0..3).prop_map(|fields| {
+        let mut extra = Extra::NONE;
+        fields.into_iter().for_each(|(name, value)| extra.set(&name, value));
+        extra
+    })
 }
 
 fn text() -> impl Strategy<Value = Box<str>> {

@@ -1,0 +1,192 @@
+//! The figures of `docs/performance.md`: `cargo bench --bench engine [-- FOLDER]`. FOLDER
+//! holds transcripts; without it, text is made up here (the figures then say so).
+
+#![allow(clippy::expect_used)]
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longhaul::{Block, Budget, Message, Meter, Models, PromptCache, Role, Session, Tokens, Vocabulary};
+use longhaul_wire::transcript;
+
+fn main() {
+    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let (messages, source) = match &folder {
+        Some(folder) => (read_folder(Path::new(folder)), folder.as_str()),
+        None => (made_up(), "made-up text"),
+    };
+    let bytes: usize = messages.iter().map(|message| text_bytes(message)).sum();
+    println!("{} messages, {:.1} MB of text from {source}\n", messages.len(), bytes as f64 / 1e6);
+    // First, before freed memory of the others hides what it takes.
+    memory(&messages);
+    pushing(&messages);
+    counting(&messages);
+    worst_cases();
+}
+
+fn read_folder(folder: &Path) -> Vec<Arc<Message>> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.to_string_lossy().contains(".jsonl"))
+        .collect();
+    files.sort();
+    let read = |path: &PathBuf| transcript::open(path).expect("the file can be read").map_while(Result::ok);
+    files.iter().flat_map(read).map(Arc::new).collect()
+}
+
+fn made_up() -> Vec<Arc<Message>> {
+    let line =
+        |n: usize| format!("    let value_{n} = compute({}, \"name {}\");\n", n * 7919 % 1009, n * 31 % 97);
+    let round = |n: usize| {
+        let id = format!("call_{n}");
+        let call = Block::call(id.as_str(), "Read", longhaul::Json::empty_object());
+        let text: String = (n * 40..n * 40 + 40 + n % 60).map(line).collect();
+        [Message::new(Role::Assistant, vec![call]), Message::result(id.as_str(), text)]
+    };
+    (0..6_000).flat_map(round).map(Arc::new).collect()
+}
+
+fn texts(message: &Message) -> impl Iterator<Item = &str> {
+    message.blocks().iter().map(|block| match block {
+        Block::Text(b) => &*b.text,
+        Block::Thinking(b) => &*b.text,
+        Block::ToolCall(b) => b.arguments.as_str(),
+        Block::ToolResult(b) => &*b.text,
+        Block::Image(_) | Block::Opaque(_) => "",
+    })
+}
+
+fn text_bytes(message: &Message) -> usize {
+    texts(message).map(str::len).sum()
+}
+
+fn counting(messages: &[Arc<Message>]) {
+    println!("\ncounting with cl100k");
+    let bytes: usize = messages.iter().map(|message| text_bytes(message)).sum();
+    Vocabulary::Cl100k.count("load");
+    for pass in ["cold", "again"] {
+        let started = Instant::now();
+        let tokens: u64 =
+            messages.iter().flat_map(|m| texts(m)).map(|text| Vocabulary::Cl100k.count(text).tokens).sum();
+        let rate = bytes as f64 / started.elapsed().as_secs_f64() / 1e6;
+        println!("  {pass:6} {rate:7.1} MB/s   ({tokens} tokens)");
+    }
+}
+
+fn worst_cases() {
+    println!("\n1 MB of one kind");
+    let cases = [
+        ("a", "a"),
+        ("spaces", " "),
+        ("newlines", "\n"),
+        ("=", "="),
+        ("Chinese", "中"),
+        ("mixed Chinese", "中文，测试"),
+    ];
+    for (name, unit) in cases {
+        let text = unit.repeat((1 << 20) / unit.len());
+        let slowest = Vocabulary::ALL.map(|vocabulary| {
+            vocabulary.count("load");
+            let started = Instant::now();
+            black_box(vocabulary.count(&text));
+            (started.elapsed(), vocabulary)
+        });
+        let (time, vocabulary) = slowest.into_iter().max_by_key(|(time, _)| *time).expect("vocabularies");
+        println!("  {name:14} {:6.0} ms at most ({vocabulary:?})", time.as_secs_f64() * 1e3);
+    }
+}
+
+/// Time of push and prepare over what the bar allows, 20 µs + 30 ns per byte, as one session
+/// grows. Counted with o200k; warm, but new to the first 10,000 texts.
+fn pushing(messages: &[Arc<Message>]) {
+    println!("push + prepare: share of 20 µs + 30 ns per byte");
+    let meter = Meter::for_model(Models::builtin().find("gpt-4o"));
+    let mut session = Session::new(meter, Budget::new(Tokens(u64::MAX), Tokens(1_000)));
+    let mut cache = PromptCache::new();
+    // A tokenizer builds its tables as it meets new kinds of text: warm it with the last third.
+    let late = messages.iter().rev().take(messages.len() / 3);
+    late.flat_map(|message| texts(message)).for_each(|text| _ = black_box(Vocabulary::O200k.count(text)));
+    let (mut shares, mut spent) = (Vec::new(), Duration::ZERO);
+    for n in 0..100_000 {
+        let message = fresh(&messages[n % messages.len()], n / messages.len());
+        let allowed = 20e-6 + 30e-9 * text_bytes(&message) as f64;
+        let started = Instant::now();
+        session.push(message);
+        session.prepare().expect("it fits");
+        let time = started.elapsed();
+        cache.send(session.view(), session.meter());
+        shares.push(time.as_secs_f64() / allowed);
+        spent += time;
+        if [1_000, 10_000, 20_000, 100_000].contains(&(n + 1)) {
+            let count = shares.len();
+            shares.sort_by(f64::total_cmp);
+            let at = |percent: usize| shares[count * percent / 100] * 100.0;
+            let each = spent.as_secs_f64() * 1e6 / count as f64;
+            println!(
+                "  up to {:6} messages: {:3.0} % median, {:3.0} % p99, {each:5.1} µs each",
+                n + 1,
+                at(50),
+                at(99)
+            );
+            shares.clear();
+            spent = Duration::ZERO;
+        }
+    }
+}
+
+/// From the second round on the same message with a letter in each line and a number in each
+/// id, so that no count is remembered.
+fn fresh(message: &Arc<Message>, round: usize) -> Arc<Message> {
+    if round == 0 {
+        return message.clone();
+    }
+    let letter = char::from(b'a' + round as u8 % 26);
+    let marked = |text: &str| format!("{letter}{}", text.replace('\n', &format!("\n{letter}"))).into();
+    let blocks = message.blocks().iter().cloned().map(|mut block| {
+        match &mut block {
+            Block::Text(b) => b.text = marked(&b.text),
+            Block::Thinking(b) => b.text = marked(&b.text),
+            Block::ToolCall(b) => b.id = format!("{}-{round}", b.id).into(),
+            Block::ToolResult(b) => {
+                b.id = format!("{}-{round}", b.id).into();
+                b.text = marked(&b.text);
+            }
+            Block::Image(_) | Block::Opaque(_) => {}
+        }
+        block
+    });
+    Arc::new((**message).clone().with_blocks(blocks.collect()))
+}
+
+/// Resident memory of a session that was read from its lines, over its text.
+fn memory(messages: &[Arc<Message>]) {
+    let lines: Vec<String> =
+        messages.iter().map(|message| transcript::encode(message).into_owned()).collect();
+    let text: usize = messages.iter().map(|message| text_bytes(message)).sum();
+    // Sizes are counted without a vocabulary: it is shared by all sessions.
+    let mut session = Session::new(Meter::neutral(), Budget::new(Tokens(u64::MAX), Tokens(1_000)));
+    let before = resident();
+    for line in &lines {
+        session.push(transcript::decode(line).expect("it was read before"));
+    }
+    session.prepare().expect("it fits");
+    if let (Some(before), Some(after)) = (before, resident()) {
+        let used = after.saturating_sub(before);
+        println!(
+            "\nmemory of a session of {:.1} MB of text: {:.1} MB, {:.2} times its text\n",
+            text as f64 / 1e6,
+            used as f64 / 1e6,
+            used as f64 / text as f64
+        );
+    }
+    black_box(&session);
+}
+
+/// Resident bytes, where the system says so.
+fn resident() -> Option<usize> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    statm.split_whitespace().nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
+}
