@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul::{Block, Budget, Message, Meter, Models, PromptCache, Role, Session, Tokens, Vocabulary};
+use longhaul::{Block, Message, Meter, Models, Profile, Role, Session, Tokens, Vocabulary};
 use longhaul_wire::transcript;
 
 fn main() {
@@ -99,13 +99,18 @@ fn worst_cases() {
     }
 }
 
+/// A session in a window that nothing fills: no edit is ever made.
+fn session() -> Session {
+    let mut profile = Profile::longhaul();
+    profile.entry_bytes = usize::MAX;
+    Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(1 << 40))
+}
+
 /// Time of push and prepare over what the bar allows, 20 µs + 30 ns per byte, as one session
 /// grows. Counted with o200k; warm, but new to the first 10,000 texts.
 fn pushing(messages: &[Arc<Message>]) {
     println!("push + prepare: share of 20 µs + 30 ns per byte");
-    let meter = Meter::for_model(Models::builtin().find("gpt-4o"));
-    let mut session = Session::new(meter, Budget::new(Tokens(u64::MAX), Tokens(1_000)));
-    let mut cache = PromptCache::new();
+    let mut session = session();
     // A tokenizer builds its tables as it meets new kinds of text: warm it with the last third.
     let late = messages.iter().rev().take(messages.len() / 3);
     late.flat_map(|message| texts(message)).for_each(|text| _ = black_box(Vocabulary::O200k.count(text)));
@@ -115,9 +120,8 @@ fn pushing(messages: &[Arc<Message>]) {
         let allowed = 20e-6 + 30e-9 * text_bytes(&message) as f64;
         let started = Instant::now();
         session.push(message);
-        session.prepare().expect("it fits");
+        session.prepare(None).expect("it fits");
         let time = started.elapsed();
-        cache.send(session.view(), session.meter());
         shares.push(time.as_secs_f64() / allowed);
         spent += time;
         if [1_000, 10_000, 20_000, 100_000].contains(&(n + 1)) {
@@ -167,12 +171,12 @@ fn memory(messages: &[Arc<Message>]) {
         messages.iter().map(|message| transcript::encode(message).into_owned()).collect();
     let text: usize = messages.iter().map(|message| text_bytes(message)).sum();
     // Sizes are counted without a vocabulary: it is shared by all sessions.
-    let mut session = Session::new(Meter::neutral(), Budget::new(Tokens(u64::MAX), Tokens(1_000)));
+    let mut session = session().with_meter(Meter::neutral());
     let before = resident();
     for line in &lines {
         session.push(transcript::decode(line).expect("it was read before"));
     }
-    session.prepare().expect("it fits");
+    session.prepare(None).expect("it fits");
     if let (Some(before), Some(after)) = (before, resident()) {
         let used = after.saturating_sub(before);
         println!(

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use longhaul::{Block, Budget, Message, Meter, Models, Part, PromptCache, Role, Session, Tokens};
+use longhaul::{Block, Message, Models, Part, Profile, Role, Session, Tokens};
 use longhaul_wire::transcript::Reader;
 
 use crate::error::Failure;
@@ -58,9 +58,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let out = &mut anstream::stdout().lock();
     let messages = Reader::unpacked(SESSION)?;
     // The model answers by the recording; sizes are counted for one with an open vocabulary.
-    let model = Models::builtin().find("gpt-4o");
-    let mut session = Session::new(Meter::for_model(model), Budget::new(WINDOW, model.max_output));
-    let mut demo = Demo { cache: PromptCache::new(), calls: 0, over: 0 };
+    let model = Models::builtin().find("gpt-4o").clone();
+    let mut session = Session::new(Profile::longhaul(), model).with_window(WINDOW);
+    let mut demo = Demo { calls: 0, over: 0 };
     intro(out)?;
     for message in messages {
         let message = message.map_err(|error| Failure::Input(format!("the bundled session: {error}")))?;
@@ -82,7 +82,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 struct Demo {
-    cache: PromptCache,
     calls: u64,
     over: u64,
 }
@@ -90,9 +89,8 @@ struct Demo {
 impl Demo {
     fn call(&mut self, out: &mut impl Write, session: &mut Session, answer: &Message) -> io::Result<()> {
         self.calls += 1;
-        let fits = session.prepare().is_ok();
+        let fits = session.prepare(None).is_ok();
         self.over += u64::from(!fits);
-        self.cache.send(session.view(), session.meter());
         let tokens = session.size().tokens;
         let bar = bar(&filling(session));
         let mark = if fits { "│".to_owned() } else { format!("{}▶{:#}", show::BAD, show::BAD) };

@@ -17,7 +17,10 @@ pub enum Failure {
 impl Failure {
     /// Something is wrong with this file.
     pub fn file(path: &Path, problem: impl Display) -> Self {
-        Self::Input(format!("{}: {problem}", path.display()))
+        // A name may hold anything; the message stays one line.
+        let name: String =
+            path.display().to_string().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        Self::Input(format!("{name}: {problem}"))
     }
 
     /// The reader of our output has gone, as `head` does: nothing to report.

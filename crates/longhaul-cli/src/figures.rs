@@ -17,6 +17,8 @@ pub struct Figures {
     cost_full_milli: u64,
     cost_sent_milli: u64,
     pub breaks: u64,
+    pub edits: u64,
+    pub violations: u64,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
 }
@@ -25,20 +27,31 @@ impl Figures {
     /// A call was made, or could not be made (`sent` is `None`).
     pub fn add_call(&mut self, full: Tokens, full_before: Tokens, sent: Option<Sent>, prepare_us: u64) {
         self.calls += 1;
-        self.tokens_full += full.0;
+        self.tokens_full = self.tokens_full.saturating_add(full.0);
         self.peak_full = self.peak_full.max(full);
-        self.cost_full_milli += Billed { read: full_before, written: full - full_before }.cost_milli();
+        let billed = Billed { read: full_before, written: full - full_before };
+        self.cost_full_milli = self.cost_full_milli.saturating_add(billed.cost_milli());
         self.prepare_us.push(prepare_us);
         match sent {
             Some(sent) => {
                 let tokens = sent.billed.read + sent.billed.written;
-                self.tokens_sent += tokens.0;
+                self.tokens_sent = self.tokens_sent.saturating_add(tokens.0);
                 self.peak_sent = self.peak_sent.max(tokens);
-                self.cost_sent_milli += sent.billed.cost_milli();
+                self.cost_sent_milli = self.cost_sent_milli.saturating_add(sent.billed.cost_milli());
                 self.breaks += u64::from(sent.broke);
             }
             None => self.errors += 1,
         }
+    }
+
+    /// Edits were made for the call.
+    pub fn add_edits(&mut self, edits: u64) {
+        self.edits += edits;
+    }
+
+    /// The view of the call broke rules.
+    pub fn add_violations(&mut self, violations: u64) {
+        self.violations += violations;
     }
 
     /// The meter foresaw a growth that differs from the reported one by this share.
@@ -50,13 +63,15 @@ impl Figures {
     pub fn add(&mut self, other: Self) {
         self.calls += other.calls;
         self.errors += other.errors;
-        self.tokens_full += other.tokens_full;
-        self.tokens_sent += other.tokens_sent;
+        self.tokens_full = self.tokens_full.saturating_add(other.tokens_full);
+        self.tokens_sent = self.tokens_sent.saturating_add(other.tokens_sent);
         self.peak_full = self.peak_full.max(other.peak_full);
         self.peak_sent = self.peak_sent.max(other.peak_sent);
-        self.cost_full_milli += other.cost_full_milli;
-        self.cost_sent_milli += other.cost_sent_milli;
+        self.cost_full_milli = self.cost_full_milli.saturating_add(other.cost_full_milli);
+        self.cost_sent_milli = self.cost_sent_milli.saturating_add(other.cost_sent_milli);
         self.breaks += other.breaks;
+        self.edits += other.edits;
+        self.violations += other.violations;
         self.prepare_us.extend(other.prepare_us);
         self.growth_errors.extend(other.growth_errors);
     }
@@ -125,6 +140,13 @@ impl Growth {
     /// A call with this log before it was reported with this prompt. Teaches the meter, and
     /// gives the error of what it foresaw ten calls ago: (foreseen − reported) / reported.
     pub fn call(&mut self, measure: Measure, prompt: Tokens, meter: &mut Meter) -> Option<f64> {
+        // No prompt is empty: nothing was reported.
+        if prompt == Tokens::ZERO {
+            return None;
+        }
+        if self.seen.back().is_some_and(|last| prompt < last.prompt) {
+            self.seen.clear();
+        }
         if let Some(last) = self.seen.back() {
             meter.teach(measure - last.measure, prompt.change_since(last.prompt));
         }
@@ -143,7 +165,7 @@ impl Growth {
 #[derive(Serialize)]
 pub struct Line<'a> {
     transcript: &'a str,
-    profile: Option<&'a str>,
+    profile: &'a str,
     window: u64,
     calls: u64,
     errors: u64,
@@ -163,14 +185,14 @@ pub struct Line<'a> {
     prepare_us_p99: Option<u64>,
     growth_error_p50: Option<f64>,
     growth_error_p90: Option<f64>,
-    violations: Option<u64>,
+    violations: u64,
 }
 
 impl<'a> Line<'a> {
-    pub fn new(transcript: &'a str, window: Tokens, figures: &Figures) -> Self {
+    pub fn new(transcript: &'a str, profile: &'a str, window: Tokens, figures: &Figures) -> Self {
         Self {
             transcript,
-            profile: None,
+            profile,
             window: window.0,
             calls: figures.calls,
             errors: figures.errors,
@@ -181,7 +203,7 @@ impl<'a> Line<'a> {
             cost_full: figures.cost_full(),
             cost_sent: figures.cost_sent(),
             prefix_breaks: figures.breaks,
-            edits: 0,
+            edits: figures.edits,
             retention: None,
             in_line: None,
             near: None,
@@ -190,7 +212,7 @@ impl<'a> Line<'a> {
             prepare_us_p99: figures.prepare_us(99),
             growth_error_p50: figures.growth_error(50),
             growth_error_p90: figures.growth_error(90),
-            violations: None,
+            violations: figures.violations,
         }
     }
 }

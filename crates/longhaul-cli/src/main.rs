@@ -10,6 +10,7 @@ mod replay;
 mod show;
 mod views;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -50,7 +51,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("{}error:{:#} {failure}", show::BAD, show::BAD);
+            // Where stderr is closed the exit code says it alone.
+            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", show::BAD, show::BAD);
             failure.code()
         }
     }

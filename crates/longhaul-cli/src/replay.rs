@@ -1,12 +1,11 @@
 //! `longhaul replay`: recorded sessions through the engine, call by call.
 
-use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
-use longhaul::{Budget, Calibration, Message, Meter, Models, PromptCache, Role, Session, Tokens};
+use longhaul::{EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
@@ -32,6 +31,9 @@ pub struct Args {
     /// Tokens that fit into the model's window
     #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     window: u64,
+    /// How to compact
+    #[arg(long, default_value = "longhaul", value_name = "P")]
+    profile: String,
     /// How tokens are counted
     #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
     meter: MeterKind,
@@ -62,8 +64,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if path != Path::new("-") && !path.exists() {
             return Err(Failure::file(path, "no such file"));
         }
+        if path.is_dir() {
+            return Err(Failure::file(path, "is a folder, not a transcript"));
+        }
     }
-    let mut views = args.views.as_deref().map(Views::create).transpose()?;
+    let profile = Profile::find(&args.profile).ok_or_else(|| {
+        let known: Vec<_> = Profile::all().into_iter().map(|profile| profile.name).collect();
+        Failure::Input(format!("there is no profile {:?}; there is {}", args.profile, known.join(", ")))
+    })?;
+    let mut views = args.views.as_deref().map(|out| Views::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
     if !args.json {
@@ -71,11 +80,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     for (number, path) in args.files.iter().enumerate() {
         progress(number, args.files.len(), path);
-        let figures = Replay::new(args, path).run(views.as_mut())?;
+        let figures = Replay::new(args, &profile, path).run(views.as_mut())?;
         clear_progress();
         let name = path.display().to_string();
         if args.json {
-            let line = Line::new(&name, Tokens(args.window), &figures);
+            let line = Line::new(&name, &profile.name, Tokens(args.window), &figures);
             writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
         } else {
             writeln!(out, "{}", row(short_name(path), &figures))?;
@@ -97,33 +106,29 @@ struct Replay<'a> {
     path: &'a Path,
     name: String,
     session: Session,
-    model: Option<String>,
-    learnt: HashMap<String, Calibration>,
-    cache: PromptCache,
     growth: Growth,
     full_before: Tokens,
+    now: Option<Time>,
+    edits_seen: u32,
     figures: Figures,
 }
 
 impl<'a> Replay<'a> {
-    fn new(args: &'a Args, path: &'a Path) -> Self {
-        let model = args.model.clone();
-        let meter = match args.meter {
-            MeterKind::Neutral => Meter::neutral(),
-            MeterKind::Model => {
-                Meter::for_model(Models::builtin().find(model.as_deref().unwrap_or_default()))
-            }
-        };
+    fn new(args: &'a Args, profile: &Profile, path: &'a Path) -> Self {
+        let model = model(args.model.as_deref().unwrap_or_default());
+        let mut session = Session::new(profile.clone(), model).with_window(Tokens(args.window));
+        if args.meter == MeterKind::Neutral {
+            session = session.with_meter(Meter::neutral());
+        }
         Self {
             args,
             path,
             name: path.display().to_string(),
-            session: Session::new(meter, budget(args, model.as_deref())),
-            model,
-            learnt: HashMap::new(),
-            cache: PromptCache::new(),
+            session,
             growth: Growth::default(),
             full_before: Tokens::ZERO,
+            now: None,
+            edits_seen: 0,
             figures: Figures::default(),
         }
     }
@@ -144,13 +149,19 @@ impl<'a> Replay<'a> {
             if message.role() == Role::Assistant {
                 self.call(&message, views.as_deref_mut())?;
             }
+            self.now = self.now.max(message.time());
+            let model = message.model().map(str::to_owned);
             self.session.push(message);
+            self.switch(model);
         }
         if let Some(cut) = reader.cut() {
             clear_progress();
-            eprintln!("{}: line {}: cut off after {} bytes, left out", self.name, cut.line, cut.bytes);
+            say(format_args!(
+                "{}: line {}: cut off after {} bytes, left out",
+                self.name, cut.line, cut.bytes
+            ));
         }
-        if self.figures.calls == 0 && self.session.log().messages().is_empty() {
+        if self.session.log().messages().is_empty() {
             return Err(Failure::file(self.path, "has no messages"));
         }
         Ok(self.figures)
@@ -158,17 +169,23 @@ impl<'a> Replay<'a> {
 
     /// What would be sent to get this answer.
     fn call(&mut self, answer: &Message, views: Option<&mut Views>) -> Result<(), Failure> {
-        if let Some(model) = answer.model() {
-            self.switch(model);
-        }
         let started = Instant::now();
-        let prepared = self.session.prepare().err();
+        let prepared = match self.session.prepare(self.now) {
+            Ok(Prepared::Ready(_)) => None,
+            Ok(Prepared::NeedsSummary(_)) => Some("a summary is needed from a model".to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
         let prepare_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
 
-        let meter = self.session.meter();
-        let full = meter.tokens(self.session.full()).tokens;
-        let sent = prepared.is_none().then(|| self.cache.send(self.session.view(), meter));
+        let full = self.session.meter().tokens(self.session.full()).tokens;
+        let sent = if prepared.is_none() { self.session.sent() } else { None };
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
+        let first_new = self.edits_seen;
+        self.edits_seen = self.session.ledger().next_id().0;
+        self.figures.add_edits(u64::from(self.edits_seen - first_new));
+        if prepared.is_none() {
+            self.figures.add_violations(self.session.audit().len() as u64);
+        }
         if let Some(views) = views {
             views.write(&Call {
                 transcript: &self.name,
@@ -176,8 +193,9 @@ impl<'a> Replay<'a> {
                 upto: self.session.log().messages().len(),
                 tokens: self.session.size().tokens,
                 full_tokens: full,
+                edits: (first_new..self.edits_seen).map(EditId).collect(),
                 prepare_us,
-                view: prepared.map_or(Ok(self.session.view()), |error| Err(error.to_string())),
+                view: prepared.map_or(Ok(self.session.view()), Err),
             })?;
         }
         self.full_before = full;
@@ -188,26 +206,23 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The transcript says which model answers now.
-    fn switch(&mut self, model: &str) {
-        if self.args.meter == MeterKind::Neutral || self.model.as_deref() == Some(model) {
+    /// The model of the calls to come: that of the frame in force, else of the last answer.
+    fn switch(&mut self, answered: Option<String>) {
+        if self.args.meter == MeterKind::Neutral {
             return;
         }
-        let known = Models::builtin().find(model);
-        if let (Some(before), Some(learnt)) =
-            (self.model.replace(model.to_owned()), self.session.meter().calibration())
-        {
-            self.learnt.insert(before, learnt.clone());
+        let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
+        let Some(name) = frame.map(str::to_owned).or(answered) else { return };
+        let model = model(&name);
+        if model.name != self.session.model().name {
+            self.session.switch(model);
+            self.growth.compacted();
         }
-        let learnt = self.learnt.remove(model).unwrap_or_else(|| Calibration::new(known.ratio_ppm));
-        self.session.switch(Meter::calibrated(known, learnt), budget(self.args, Some(model)));
-        self.growth.compacted();
-        self.cache = PromptCache::new();
     }
 }
 
-fn budget(args: &Args, model: Option<&str>) -> Budget {
-    Budget::new(Tokens(args.window), Models::builtin().find(model.unwrap_or_default()).max_output)
+fn model(name: &str) -> Model {
+    Models::builtin().find(name).clone()
 }
 
 fn short_name(path: &Path) -> String {
@@ -220,7 +235,7 @@ fn short_name(path: &Path) -> String {
 }
 
 fn header() -> String {
-    let titles = ["calls", "errors", "peak", "sent", "cost", "breaks", "growth"];
+    let titles = ["calls", "errors", "peak", "sent", "cost", "edits", "breaks"];
     format!("{:27}{}", "transcript", titles.map(|title| format!("{title:>7}")).concat())
 }
 
@@ -231,8 +246,8 @@ fn row(name: String, figures: &Figures) -> String {
         show::short(figures.peak_sent.0),
         show::short(figures.tokens_sent),
         show::short(figures.cost_sent()),
+        show::short(figures.edits),
         show::short(figures.breaks),
-        show::percent(figures.growth_error(50)),
     ];
     format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
 }
@@ -253,6 +268,9 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
     if total.errors > 0 {
         writeln!(out, "{} calls do not fit: nothing is compacted yet.", show::grouped(total.errors))?;
     }
+    if total.violations > 0 {
+        writeln!(out, "{}{} rules broken.{:#}", show::BAD, show::grouped(total.violations), show::BAD)?;
+    }
     if let (low, windows @ 1..) = total.growth_too_low() {
         writeln!(
             out,
@@ -269,14 +287,19 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
     Ok(())
 }
 
+/// A line on stderr. Nobody reads it there? Then nothing is lost.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    _ = writeln!(io::stderr(), "{line}");
+}
+
 fn progress(number: usize, of: usize, path: &Path) {
     if of > 1 && io::stderr().is_terminal() {
-        eprint!("\r\x1b[K{}/{of} {}", number + 1, short_name(path));
+        _ = write!(io::stderr(), "\r\x1b[K{}/{of} {}", number + 1, short_name(path));
     }
 }
 
 fn clear_progress() {
     if io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
+        _ = write!(io::stderr(), "\r\x1b[K");
     }
 }

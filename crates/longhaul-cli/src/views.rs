@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{Tokens, View};
+use longhaul::{EditId, Part, Tokens, View};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
@@ -12,7 +12,7 @@ use crate::error::Failure;
 /// Where views go.
 pub struct Views {
     path: PathBuf,
-    out: BufWriter<Box<dyn Write>>,
+    out: BufWriter<File>,
 }
 
 /// One call.
@@ -22,20 +22,29 @@ pub struct Call<'a> {
     pub upto: usize,
     pub tokens: Tokens,
     pub full_tokens: Tokens,
+    /// Edits made for this call.
+    pub edits: Vec<EditId>,
     pub prepare_us: u64,
     /// What is sent, or why nothing can be.
     pub view: Result<&'a View, String>,
 }
 
 impl Views {
-    /// Creates the file; `-` is standard output.
-    pub fn create(path: &Path) -> Result<Self, Failure> {
-        let out: Box<dyn Write> = if path == Path::new("-") {
-            Box::new(std::io::stdout().lock())
-        } else {
-            Box::new(File::create(path).map_err(|error| Failure::file(path, error))?)
+    /// Creates the file, unless it is one of those that are read.
+    pub fn create(path: &Path, inputs: &[PathBuf]) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            let problem = "--views needs a file: standard output is for the figures (try /dev/stderr)";
+            return Err(Failure::Input(problem.to_owned()));
+        }
+        let same = |input: &PathBuf| match (input.canonicalize(), path.canonicalize()) {
+            (Ok(input), Ok(path)) => input == path,
+            _ => false,
         };
-        Ok(Self { path: path.to_owned(), out: BufWriter::with_capacity(1 << 20, out) })
+        if inputs.iter().any(same) {
+            return Err(Failure::file(path, "is one of the transcripts; views go to another file"));
+        }
+        let file = File::create(path).map_err(|error| Failure::file(path, error))?;
+        Ok(Self { path: path.to_owned(), out: BufWriter::with_capacity(1 << 20, file) })
     }
 
     /// Writes a call.
@@ -65,17 +74,26 @@ impl Views {
         write!(out, "{{\"transcript\":{}", serde_json::to_string(call.transcript)?)?;
         write!(out, ",\"call\":{},\"upto\":{}", call.number, call.upto)?;
         write!(out, ",\"tokens\":{},\"full_tokens\":{}", call.tokens, call.full_tokens)?;
-        write!(out, ",\"messages\":[")?;
-        for (n, part) in call.view.iter().flat_map(|view| view.parts()).enumerate() {
-            if n > 0 {
-                out.write_all(b",")?;
-            }
-            out.write_all(transcript::encode(&part.message).as_bytes())?;
-        }
-        write!(out, "],\"volatile\":[],\"edits\":[],\"summary_cost\":0,\"prepare_us\":{}", call.prepare_us)?;
+        out.write_all(b",\"messages\":[")?;
+        let view = call.view.as_ref().ok();
+        write_messages(out, view.iter().flat_map(|view| view.parts()))?;
+        out.write_all(b"],\"volatile\":[")?;
+        write_messages(out, view.and_then(|view| view.tail()).into_iter())?;
+        write!(out, "],\"edits\":{}", serde_json::to_string(&call.edits)?)?;
+        write!(out, ",\"summary_cost\":0,\"prepare_us\":{}", call.prepare_us)?;
         if let Err(error) = &call.view {
             write!(out, ",\"error\":{}", serde_json::to_string(error)?)?;
         }
         out.write_all(b"}\n")
     }
+}
+
+fn write_messages<'a>(out: &mut impl Write, parts: impl Iterator<Item = &'a Part>) -> std::io::Result<()> {
+    for (n, part) in parts.enumerate() {
+        if n > 0 {
+            out.write_all(b",")?;
+        }
+        out.write_all(transcript::encode(&part.message).as_bytes())?;
+    }
+    Ok(())
 }

@@ -104,7 +104,7 @@ fn a_call_that_does_not_fit_is_said_and_the_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("big.jsonl");
     let big = format!(
-        "{{\"role\":\"user\",\"content\":\"{}\"}}\n{{\"role\":\"assistant\",\"content\":\"ok\"}}\n",
+        "{{\"role\":\"system\",\"content\":\"{}\"}}\n{{\"role\":\"assistant\",\"content\":\"ok\"}}\n",
         "word ".repeat(2_000)
     );
     fs::write(&path, big).unwrap();
@@ -112,7 +112,7 @@ fn a_call_that_does_not_fit_is_said_and_the_run_goes_on() {
     assert_eq!(views[0]["messages"], Value::Array(vec![]));
     assert_eq!(
         views[0]["error"],
-        "the request has 2504 tokens, 1654 more than the limit of 850 (window 1000)"
+        "system prompt and tools alone have 2504 tokens, over the limit of 850 (window 1000)"
     );
 }
 
@@ -122,14 +122,30 @@ fn recorded_compaction_is_left_out_and_gzip_and_stdin_are_read() {
                 {\"role\":\"assistant\",\"content\":\"b\"}\n";
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("views.jsonl");
     for input in [text.as_bytes().to_vec(), packed.finish().unwrap()] {
-        let mut command = longhaul(&["replay", "-", "--views", "-", "--json"]);
-        let output = command.write_stdin(input).assert().success().get_output().stdout.clone();
-        let first = String::from_utf8(output).unwrap();
-        let view = first.lines().find(|line| line.contains("\"upto\"")).unwrap();
-        let view: Value = serde_json::from_str(view).unwrap();
+        longhaul(&["replay", "-", "--views", out.to_str().unwrap()]).write_stdin(input).assert().success();
+        let view: Value = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
         assert_eq!(view["upto"], 1);
     }
+}
+
+#[test]
+fn views_never_overwrite_a_transcript() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.jsonl");
+    fs::write(&path, "{\"role\":\"user\",\"content\":\"a\"}\n").unwrap();
+    let path = path.to_str().unwrap();
+    let (text, code) = failure(&["replay", path, "--views", path]);
+    assert!(text.ends_with("in.jsonl: is one of the transcripts; views go to another file\n"), "{text}");
+    assert_eq!(code, 2);
+    assert!(fs::read_to_string(path).unwrap().contains("user"));
+    assert_eq!(failure(&["replay", path, "--views", "-"]).1, 2);
+    assert_eq!(
+        failure(&["replay", path, "--profile", "nobody"]).0,
+        "error: there is no profile \"nobody\"; there is longhaul\n"
+    );
 }
 
 #[test]

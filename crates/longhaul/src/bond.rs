@@ -1,6 +1,8 @@
 //! Bonds: blocks that live or die together. A call and its results are bonded across the
 //! messages of a step (see `log`); this is the list of bonds inside one message.
 
+use std::collections::HashSet;
+
 use crate::message::{Block, Message, Seal};
 
 /// Why blocks of one message belong together.
@@ -59,11 +61,14 @@ pub fn bonds(message: &Message) -> Vec<Bond> {
 /// Citations name results by their number in the request, so text that cites is bonded to
 /// every server-side tool before it in the message.
 fn server_tools(blocks: &[Block]) -> Option<Bond> {
-    let mut bonded = Vec::new();
+    let (mut bonded, mut calls) = (Vec::new(), HashSet::new());
     for (at, block) in blocks.iter().enumerate() {
         let belongs = match block {
-            Block::ToolCall(call) => call.server,
-            Block::ToolResult(result) => is_server_call(&blocks[..at], &result.id),
+            Block::ToolCall(call) if call.server => {
+                calls.insert(&*call.id);
+                true
+            }
+            Block::ToolResult(result) => calls.contains(&*result.id),
             Block::Text(text) => !bonded.is_empty() && text.extra.is_set("citations"),
             _ => false,
         };
@@ -72,10 +77,6 @@ fn server_tools(blocks: &[Block]) -> Option<Bond> {
         }
     }
     (!bonded.is_empty()).then_some(Bond { kind: BondKind::ServerTool, blocks: bonded })
-}
-
-fn is_server_call(blocks: &[Block], id: &str) -> bool {
-    blocks.iter().any(|b| matches!(b, Block::ToolCall(call) if call.server && *call.id == *id))
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 //! memories, git stat, goal, pins) and frames. Appended to the log when they change; the
 //! newest of a kind and key holds.
 
+use serde::{Deserialize, Serialize};
+
 use crate::frame::Frame;
 use crate::log::At;
 
 /// What a fact is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FactKind {
     /// A file of project rules; the key is its path.
     Rules,
@@ -23,7 +26,7 @@ pub enum FactKind {
 }
 
 /// Something the host knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     /// What it is about.
     pub kind: FactKind,

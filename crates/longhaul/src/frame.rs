@@ -2,7 +2,7 @@
 //! version, because a changed frame re-bills the whole prompt.
 
 use crate::json::{Extra, Json};
-use crate::message::Block;
+use crate::message::{Block, Opaque};
 
 /// Model, system prompt, tools and settings of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,6 +48,9 @@ impl Frame {
                 "system" if let Ok(text) = serde_json::from_str::<Box<str>>(value.as_str()) => {
                     frame.system = vec![Block::text(text)];
                 }
+                "system" if let Ok(blocks) = serde_json::from_str::<Vec<Json>>(value.as_str()) => {
+                    frame.system = blocks.into_iter().map(system_block).collect();
+                }
                 "tools" if let Ok(tools) = serde_json::from_str::<Vec<Json>>(value.as_str()) => {
                     frame.tools = tools.into_iter().map(Tool::from_definition).collect();
                 }
@@ -58,11 +61,35 @@ impl Frame {
     }
 }
 
+/// A text block of a system prompt, or whatever else it is.
+fn system_block(value: Json) -> Block {
+    match value.value().get("text").and_then(|text| text.as_str()) {
+        Some(text) => Block::text(text),
+        None => Block::Opaque(Opaque { value, extra: Extra::NONE }),
+    }
+}
+
 impl Tool {
     /// A tool by its definition: the name is found where providers put it.
     pub fn from_definition(definition: Json) -> Self {
         let value = definition.value();
         let name = value.get("name").or_else(|| value.pointer("/function/name"));
         Self { name: name.and_then(|n| n.as_str()).unwrap_or_default().into(), definition }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_prompt_may_be_text_or_blocks() {
+        let frame = |json: &str| Frame::from_json(&Json::new(json).unwrap()).unwrap();
+        assert_eq!(
+            frame(r#"{"system":"be brief"}"#),
+            frame(r#"{"system":[{"type":"text","text":"be brief"}]}"#)
+        );
+        assert_eq!(frame(r#"{"system":5}"#).settings.get("system").unwrap().as_str(), "5");
+        assert_eq!(Frame::from_json(&Json::new("[]").unwrap()), None);
     }
 }

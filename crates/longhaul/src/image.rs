@@ -41,7 +41,8 @@ impl ImageRule {
             }
             Self::Patches => (w.div_ceil(32) * h.div_ceil(32)).min(1536),
             Self::Gemini if w <= 384 && h <= 384 => 258,
-            Self::Gemini => 258 * w.div_ceil(768) * h.div_ceil(768),
+            // Larger pictures are scaled down before they are cut into tiles.
+            Self::Gemini => 258 * (w.div_ceil(768) * h.div_ceil(768)).min(64),
         })
     }
 }

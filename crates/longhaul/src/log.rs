@@ -2,17 +2,21 @@
 //! append-only and never edited; steps and turns are derived as messages arrive. Broken
 //! input is kept byte for byte and mended only where it is shown (`repair`).
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::fact::{Fact, FactKind, Note, Noted};
 use crate::frame::Frame;
 use crate::json::{Extra, Json};
 use crate::message::Message;
-use crate::repair::Shown;
-use crate::step::{Outline, Turn, Unit};
+use crate::repair::{Edited, Shown};
+use crate::step::{Outline, Turn, Unit, UnitKind};
 
 /// The position of a message in its log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct At(pub u32);
 
 impl At {
@@ -23,7 +27,7 @@ impl At {
 }
 
 /// A run of messages: from `start` up to, not including, `end`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// The first message.
     pub start: At,
@@ -78,6 +82,10 @@ impl Span {
 pub struct Log {
     messages: Vec<Arc<Message>>,
     notes: Vec<Noted>,
+    /// Where the newest note of each kind and key stands, and the frame in force.
+    facts: HashMap<(FactKind, Box<str>), usize>,
+    frame: Option<usize>,
+    frames: usize,
     outline: Outline,
 }
 
@@ -87,16 +95,37 @@ impl Log {
         Self::default()
     }
 
+    /// A log that was saved: its messages and notes, and the positions at which a request was
+    /// sent while calls had no result.
+    pub fn load(
+        messages: Vec<Arc<Message>>,
+        notes: Vec<Noted>,
+        closed: impl IntoIterator<Item = At>,
+    ) -> Self {
+        let mut log = Self::default();
+        notes.into_iter().for_each(|noted| log.note(noted));
+        let mut closed = closed.into_iter().peekable();
+        for message in messages {
+            log.outline.push(log.end(), &message);
+            log.messages.push(message);
+            while closed.next_if(|at| *at <= log.end()).is_some() {
+                log.outline.close_waiting_step();
+            }
+        }
+        log
+    }
+
     /// Appends a message. A frame that it carries (`extra.frame` of a transcript) is noted
-    /// before it.
+    /// behind it.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
         let at = self.end();
-        if let Some(frame) = carried_frame(&message) {
-            self.note_frame(frame);
-        }
+        let frame = carried_frame(&message);
         self.outline.push(at, &message);
         self.messages.push(message);
+        if let Some(frame) = frame {
+            self.note_frame(frame);
+        }
         at
     }
 
@@ -106,7 +135,7 @@ impl Log {
         if known == fact.text.as_deref() {
             return false;
         }
-        self.notes.push(Noted { at: self.end(), note: Note::Fact(fact) });
+        self.note(Noted { at: self.end(), note: Note::Fact(fact) });
         true
     }
 
@@ -115,8 +144,19 @@ impl Log {
         if self.frame() == Some(&frame) {
             return false;
         }
-        self.notes.push(Noted { at: self.end(), note: Note::Frame(Box::new(frame)) });
+        self.note(Noted { at: self.end(), note: Note::Frame(Box::new(frame)) });
         true
+    }
+
+    fn note(&mut self, noted: Noted) {
+        match &noted.note {
+            Note::Fact(fact) => _ = self.facts.insert((fact.kind, fact.key.clone()), self.notes.len()),
+            Note::Frame(_) => {
+                self.frame = Some(self.notes.len());
+                self.frames += 1;
+            }
+        }
+        self.notes.push(noted);
     }
 
     /// The position that the next message will have; also the number of messages.
@@ -142,40 +182,35 @@ impl Log {
 
     /// The frame in force.
     pub fn frame(&self) -> Option<&Frame> {
-        self.notes.iter().rev().find_map(|noted| match &noted.note {
-            Note::Frame(frame) => Some(&**frame),
+        match &self.notes.get(self.frame?)?.note {
+            Note::Frame(frame) => Some(frame),
             Note::Fact(_) => None,
-        })
+        }
     }
 
     /// How many frames there have been; names the one in force.
     pub fn frame_version(&self) -> usize {
-        self.notes.iter().filter(|noted| matches!(noted.note, Note::Frame(_))).count()
+        self.frames
     }
 
     /// What is known under this kind and key.
     pub fn fact(&self, kind: FactKind, key: &str) -> Option<&str> {
-        let newest = self.notes.iter().rev().find_map(|noted| match &noted.note {
-            Note::Fact(fact) if fact.kind == kind && *fact.key == *key => Some(fact),
-            _ => None,
-        });
-        newest.and_then(|fact| fact.text.as_deref())
+        match &self.notes.get(*self.facts.get(&(kind, key.into()))?)?.note {
+            Note::Fact(fact) => fact.text.as_deref(),
+            Note::Frame(_) => None,
+        }
     }
 
-    /// Everything known of a kind: keys and texts, in the order the keys were first said.
+    /// Everything known of a kind: keys and texts, in the order they were last said.
     pub fn facts(&self, kind: FactKind) -> Vec<(&str, &str)> {
-        let mut known: Vec<(&str, Option<&str>)> = Vec::new();
-        for noted in &self.notes {
-            let Note::Fact(fact) = &noted.note else { continue };
-            if fact.kind != kind {
-                continue;
-            }
-            match known.iter_mut().find(|(key, _)| *key == &*fact.key) {
-                Some((_, text)) => *text = fact.text.as_deref(),
-                None => known.push((&fact.key, fact.text.as_deref())),
-            }
-        }
-        known.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()
+        let mut known: Vec<usize> =
+            self.facts.iter().filter(|((k, _), _)| *k == kind).map(|(_, at)| *at).collect();
+        known.sort_unstable();
+        let facts = known.into_iter().filter_map(|at| match &self.notes[at].note {
+            Note::Fact(fact) => Some((&*fact.key, fact.text.as_deref()?)),
+            Note::Frame(_) => None,
+        });
+        facts.collect()
     }
 
     /// The units: a partition of the log into what nothing may cut.
@@ -185,8 +220,13 @@ impl Log {
 
     /// The unit that holds the message at a position.
     pub fn unit_of(&self, at: At) -> Option<&Unit> {
-        let after = self.units().partition_point(|unit| unit.span.start <= at);
-        self.units().get(after.checked_sub(1)?).filter(|unit| unit.span.contains(at))
+        self.unit_index(at).map(|index| &self.units()[index])
+    }
+
+    /// The number of that unit.
+    pub fn unit_index(&self, at: At) -> Option<usize> {
+        let index = self.units().partition_point(|unit| unit.span.start <= at).checked_sub(1)?;
+        self.units()[index].span.contains(at).then_some(index)
     }
 
     /// The turns. What stands before the first belongs to none.
@@ -210,7 +250,41 @@ impl Log {
     /// What the model may be shown of these units (all of them: `log.units()`): every
     /// message as it came, or mended where a provider would refuse it.
     pub fn show<'a>(&'a self, units: &'a [Unit]) -> impl Iterator<Item = Shown> + 'a {
-        units.iter().flat_map(|unit| self.outline.show(&self.messages, unit))
+        units.iter().flat_map(|unit| self.show_edited(unit, &|_, _| None))
+    }
+
+    /// The same for one unit, whose messages an edit may have changed: `edited` gives the
+    /// blocks of such a message, in their places, with `None` for those that are gone.
+    pub(crate) fn show_edited(&self, unit: &Unit, edited: &Edited<'_>) -> Vec<Shown> {
+        self.outline.show(&self.messages, unit, edited)
+    }
+
+    /// Where the first words of a person stand: the goal until another is set.
+    pub fn goal_message(&self) -> Option<At> {
+        self.outline.first_user()
+    }
+
+    /// What the person said last, where the running turn begins: the messages before its
+    /// first step.
+    pub fn current_input(&self) -> Option<Span> {
+        let turn = self.running_turn()?;
+        let first = self.unit_index(turn.start)?;
+        let steps = self.units()[first..].iter().take_while(|unit| unit.kind != UnitKind::Step);
+        let end = steps.last().map_or(turn.start, |unit| unit.span.end);
+        Some(Span { start: turn.start, end })
+    }
+
+    /// The newest step, if it is in the running turn.
+    pub fn newest_step(&self) -> Option<Unit> {
+        let turn = self.running_turn()?;
+        let newest = self.units().iter().rev().take_while(|unit| unit.span.start >= turn.start);
+        newest.into_iter().find(|unit| unit.kind == UnitKind::Step).copied()
+    }
+
+    /// No result that comes from now on is shown as one: a placeholder was sent for it.
+    /// False if no call waited for a result.
+    pub fn close_step(&mut self) -> bool {
+        self.outline.close_waiting_step()
     }
 
     /// How many of the first units can no longer change, whatever arrives.
@@ -227,8 +301,10 @@ impl Log {
     /// shared, not copied.
     pub fn fork(&self, end: At) -> Self {
         let end = end.min(self.end());
-        let mut fork = Self { notes: self.notes.clone(), ..Self::default() };
-        fork.notes.retain(|noted| noted.at <= end);
+        let mut fork = Self::default();
+        for noted in self.notes.iter().filter(|noted| noted.at <= end) {
+            fork.note(noted.clone());
+        }
         for message in &self.messages[..end.index()] {
             fork.outline.push(fork.end(), message);
             fork.messages.push(message.clone());

@@ -377,6 +377,19 @@ impl Message {
         Self::new(Role::Tool, vec![Block::result(id, text)])
     }
 
+    /// A message like this one, but for its role and blocks. Copies no text of this one.
+    pub(crate) fn clone_with(&self, role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            blocks: blocks.into(),
+            usage: self.usage.clone(),
+            model: self.model.clone(),
+            time: self.time,
+            extra: self.extra.clone(),
+            raw: None,
+        }
+    }
+
     /// With other blocks.
     pub fn with_blocks(self, blocks: Vec<Block>) -> Self {
         Self { blocks: blocks.into(), raw: None, ..self }

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::ops::{Add, AddAssign, Sub};
 
+use serde::{Deserialize, Serialize};
+
 use crate::calibration::Calibration;
 use crate::frame::Frame;
 use crate::image::{self, ImageRule};
@@ -20,7 +22,7 @@ const PER_MESSAGE: i64 = 4;
 
 /// What was counted, before it is tokens of a model. Measures add up and can be taken from
 /// each other: a view is the sum of its messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
     /// Tokens of the vocabulary; negative in a difference.
     pub counted: i64,
@@ -129,6 +131,25 @@ impl Meter {
         blocks + Measure { counted: PER_MESSAGE, answers, rough: false }
     }
 
+    /// Counts a block.
+    pub fn block(&self, block: &Block) -> Measure {
+        match &self.scale {
+            Scale::Neutral => neutral(std::slice::from_ref(block)),
+            Scale::Model { vocabulary, image, .. } => block_measure(*vocabulary, *image, block),
+        }
+    }
+
+    /// True if the other meter counts the same text alike, before what it learnt.
+    pub fn counts_like(&self, other: &Self) -> bool {
+        match (&self.scale, &other.scale) {
+            (Scale::Neutral, Scale::Neutral) => true,
+            (Scale::Model { vocabulary: a, image: x, .. }, Scale::Model { vocabulary: b, image: y, .. }) => {
+                a == b && x == y
+            }
+            _ => false,
+        }
+    }
+
     /// Counts system prompt and tools of a frame.
     pub fn frame(&self, frame: &Frame) -> Measure {
         let system = if frame.system.is_empty() {
@@ -181,6 +202,11 @@ impl Meter {
         if let Some((base, before)) = self.anchor {
             self.teach(view - base, prompt.change_since(before));
         }
+        self.anchor(view, prompt);
+    }
+
+    /// Takes a reported prompt as base, and learns nothing.
+    pub fn anchor(&mut self, view: Measure, prompt: Tokens) {
         if let Scale::Model { .. } = self.scale {
             self.anchor = Some((view, prompt));
         }

@@ -64,8 +64,8 @@ pub(crate) struct Missing {
 pub enum Shown {
     /// As it came.
     AsIs(At),
-    /// Mended, or made to fill a gap. Names the message it stems from.
-    Mended(At, Arc<Message>),
+    /// Mended, edited, or made to fill a gap. Names the message it stems from.
+    Made(At, Arc<Message>),
 }
 
 impl Outline {
@@ -77,32 +77,39 @@ impl Outline {
 
     /// The messages of a unit as the model may be shown them: in a step, results come right
     /// after their calls, then what arrived between, in its order.
-    pub(crate) fn show(&self, messages: &[Arc<Message>], unit: &Unit) -> Vec<Shown> {
+    pub(crate) fn show(&self, messages: &[Arc<Message>], unit: &Unit, edited: &Edited<'_>) -> Vec<Shown> {
         let mut shown = Vec::with_capacity(unit.span.len());
         let mut after = Vec::new();
         for index in unit.span.range() {
             let (at, message) = (At(index as u32), &messages[index]);
             let repairs = self.repairs(at);
-            let mended = if repairs.is_empty() { None } else { mended(message, repairs) };
-            let seen = mended.as_ref().unwrap_or(message);
-            let belongs_first = at == unit.span.start || seen.results().next().is_some();
-            let main = if belongs_first { &mut shown } else { &mut after };
-            if repairs.is_empty() {
-                main.push(Shown::AsIs(at));
+            let edited = edited(at, message);
+            if repairs.is_empty() && edited.is_none() {
+                let first = at == unit.span.start || message.results().next().is_some();
+                if first { &mut shown } else { &mut after }.push(Shown::AsIs(at));
+                continue;
             }
-            main.extend(mended.map(|m| Shown::Mended(at, Arc::new(m))));
-            after.extend(notes(message, repairs).map(|m| Shown::Mended(at, Arc::new(m))));
+            let blocks = edited.unwrap_or_else(|| message.blocks().iter().cloned().map(Some).collect());
+            let notes = notes(message, &blocks, repairs);
+            let mended = mended(message, blocks, repairs);
+            let answers = mended.as_ref().is_some_and(|m| m.results().next().is_some());
+            let main = if at == unit.span.start || answers { &mut shown } else { &mut after };
+            main.extend(mended.map(|m| Shown::Made(at, Arc::new(m))));
+            after.extend(notes.map(|m| Shown::Made(at, Arc::new(m))));
         }
         let placeholders = self.missing(unit).into_iter().map(placeholder);
-        shown.extend(placeholders.map(|m| Shown::Mended(unit.span.start, Arc::new(m))));
+        shown.extend(placeholders.map(|m| Shown::Made(unit.span.start, Arc::new(m))));
         shown.extend(after);
         shown
     }
 }
 
+/// The blocks of a message that an edit changed, each in its place; `None` for one that is
+/// gone. `None` for a message that no edit touched.
+pub(crate) type Edited<'a> = dyn Fn(At, &Message) -> Option<Vec<Option<Block>>> + 'a;
+
 /// The message without what is empty or a note; `None` if nothing is left.
-fn mended(message: &Message, repairs: &[Repair]) -> Option<Message> {
-    let mut blocks: Vec<Option<Block>> = message.blocks().iter().cloned().map(Some).collect();
+fn mended(message: &Message, mut blocks: Vec<Option<Block>>, repairs: &[Repair]) -> Option<Message> {
     let mut role = message.role();
     for repair in repairs {
         match repair {
@@ -121,20 +128,25 @@ fn mended(message: &Message, repairs: &[Repair]) -> Option<Message> {
     if role == Role::Tool && !has_results {
         role = Role::User;
     }
-    (!blocks.is_empty()).then(|| message.clone().with_blocks(blocks).with_role(role))
+    (!blocks.is_empty()).then(|| message.clone_with(role, blocks))
 }
 
 /// The results that are shown as notes, in one message.
-fn notes(message: &Message, repairs: &[Repair]) -> Option<Message> {
+fn notes(message: &Message, shown: &[Option<Block>], repairs: &[Repair]) -> Option<Message> {
     let mut blocks = Vec::new();
     for repair in repairs {
         let Repair::AsNote { block, reason } = repair else { continue };
-        let Some(Block::ToolResult(result)) = message.blocks().get(*block) else { continue };
+        let Some(Some(Block::ToolResult(result))) = shown.get(*block) else { continue };
         blocks.push(Block::text(note(result, *reason)));
         let content = result.content.as_deref().unwrap_or_default();
         blocks.extend(content.iter().filter(|b| !matches!(b, Block::Text(_))).cloned());
     }
-    (!blocks.is_empty()).then(|| message.clone().with_blocks(blocks).with_role(Role::User))
+    // The answer's usage and fields are not the note's.
+    let time = message.time();
+    (!blocks.is_empty()).then(|| {
+        let note = Message::new(Role::User, blocks);
+        time.map_or(note.clone(), |time| note.with_time(time))
+    })
 }
 
 fn note(result: &ToolResult, reason: NoteReason) -> String {

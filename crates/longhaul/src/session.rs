@@ -1,44 +1,110 @@
-//! A session: one conversation on its way through its window. The log, the size of each
-//! message, and the view that the next request is made of. Sans-I/O: time and text come in,
-//! views go out.
+//! A session: one conversation on its way through its window. Messages come in by `push`,
+//! a view goes out by `prepare`, what the provider reported comes back by `observe`. Sans-I/O:
+//! time and text are passed in; what needs the outside is returned as a job.
+
+mod compaction;
+mod saved;
 
 use std::sync::Arc;
 
+use crate::archive::{Archive, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
+use crate::breaker::{Breaker, Tripped};
 use crate::budget::Budget;
+use crate::cache::{PromptCache, Sent};
+use crate::digest;
+use crate::edit::{EditId, EditKind, Why};
+use crate::fact::{Fact, FactKind};
+use crate::frame::Frame;
+use crate::guard::{Audit, Refusal, Violation};
+use crate::job::Job;
+use crate::keep::{self, KeepItem, KeepKey};
+use crate::ledger::{Event, Ledger, LedgerError};
 use crate::log::{At, Log};
-use crate::message::Message;
+use crate::message::{Block, Message, Role, Time};
 use crate::meter::{Measure, Meter};
+use crate::models::Model;
+use crate::profile::Profile;
 use crate::tokens::{Count, Tokens};
 use crate::usage::Usage;
-use crate::view::{Fixed, View};
+use crate::view::{Fixed, Part, Source, Sources, View};
+
+pub use saved::Saved;
 
 /// One conversation.
 ///
 /// ```
-/// use longhaul::{Budget, Message, Meter, Session, Tokens};
-/// let mut session = Session::new(Meter::neutral(), Budget::new(Tokens(8_000), Tokens(1_000)));
+/// use longhaul::{Message, Models, Prepared, Profile, Session, Tokens};
+///
+/// let model = Models::builtin().find("claude-sonnet-4-5").clone();
+/// let mut session = Session::new(Profile::longhaul(), model).with_window(Tokens(8_000));
 /// session.push(Message::user("Why does the build fail?"));
-/// let view = session.prepare()?;
-/// assert_eq!(view.parts().len(), 1);
+/// match session.prepare(None)? {
+///     Prepared::Ready(view) => assert_eq!(view.parts().len(), 1),
+///     Prepared::NeedsSummary(job) => unreachable!("the extractor asks for none: {job:?}"),
+/// }
 /// # Ok::<(), longhaul::PrepareError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Session {
-    log: Log,
-    meter: Meter,
+    profile: Profile,
+    model: Model,
+    window: Option<Tokens>,
     budget: Budget,
+    meter: Meter,
+    log: Log,
+    ledger: Ledger,
+    archive: MemoryArchive,
     sizes: Vec<Measure>,
     total: Measure,
-    notes_seen: usize,
+    /// Of that, system messages.
+    system: Measure,
     view: View,
+    keep: Keep,
+    cache: PromptCache,
+    sent: Option<Sent>,
+    breaker: Breaker,
+    calls: u64,
+    asked: bool,
+    job: Option<Job>,
+    next_job: u64,
+}
+
+/// The keep set as it was last looked at.
+#[derive(Debug, Clone, Default)]
+struct Keep {
+    items: Vec<KeepItem>,
+    notes_seen: Option<usize>,
+    goal_seen: Option<At>,
+}
+
+/// What `prepare` gives.
+#[derive(Debug)]
+pub enum Prepared<'a> {
+    /// Send this.
+    Ready(&'a View),
+    /// Have this written first, then `resolve` it and `prepare` again.
+    NeedsSummary(Job),
+}
+
+/// What does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TooLarge {
+    /// System prompt, tools and system messages alone.
+    System,
+    /// A message that cannot be cut further.
+    Message(At),
+    /// All that must stay, together.
+    Together,
 }
 
 /// Why there is no view to send.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
-    /// The view is over the hard limit.
-    #[error("the request has {tokens} tokens, {} more than the limit of {hard} (window {window})", tokens.0 - hard.0)]
+    /// What must stay is over the hard limit.
+    #[error("{} {tokens} tokens, over the limit of {hard} (window {window})", what.says())]
     TooLarge {
+        /// What.
+        what: TooLarge,
         /// Its size.
         tokens: Tokens,
         /// The hard limit.
@@ -48,71 +114,261 @@ pub enum PrepareError {
     },
 }
 
+impl TooLarge {
+    fn says(self) -> String {
+        match self {
+            Self::System => "system prompt and tools alone have".to_owned(),
+            Self::Message(at) => {
+                format!("message {} cannot be cut further; with what must stay the request has", at.0)
+            }
+            Self::Together => "what must stay has".to_owned(),
+        }
+    }
+}
+
 impl Session {
-    /// An empty session.
-    pub fn new(meter: Meter, budget: Budget) -> Self {
+    /// An empty session for a model.
+    pub fn new(profile: Profile, model: Model) -> Self {
+        let budget = Budget::with_shares(model.window, model.max_output, profile.shares);
         Self {
-            log: Log::new(),
-            meter,
+            profile,
             budget,
+            meter: Meter::for_model(&model),
+            model,
+            window: None,
+            log: Log::new(),
+            ledger: Ledger::default(),
+            archive: MemoryArchive::default(),
             sizes: Vec::new(),
             total: Measure::default(),
-            notes_seen: 0,
+            system: Measure::default(),
             view: View::default(),
+            keep: Keep::default(),
+            cache: PromptCache::new(),
+            sent: None,
+            breaker: Breaker::default(),
+            calls: 0,
+            asked: false,
+            job: None,
+            next_job: 0,
         }
     }
 
-    /// Appends a message and counts it, once.
+    /// With another window than the model's.
+    pub fn with_window(mut self, window: Tokens) -> Self {
+        self.window = Some(window);
+        self.budget = Budget::with_shares(window, self.model.max_output, self.profile.shares);
+        self
+    }
+
+    /// With another meter than the model's own. For an empty session.
+    pub fn with_meter(mut self, meter: Meter) -> Self {
+        self.recount(meter);
+        self
+    }
+
+    /// Appends a message and counts it, once. A result that is too large enters cut.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
         let size = self.meter.message(&message);
+        self.append(message, size)
+    }
+
+    fn append(&mut self, message: Arc<Message>, size: Measure) -> At {
         self.sizes.push(size);
         self.total += size;
-        self.log.push(message)
-    }
-
-    /// Goes on with another model: everything is counted anew.
-    pub fn switch(&mut self, meter: Meter, budget: Budget) {
-        self.meter = meter;
-        self.budget = budget;
-        self.sizes = self.log.messages().iter().map(|message| self.meter.message(message)).collect();
-        self.total = self.sizes.iter().copied().sum();
-        self.notes_seen = 0;
-        self.view = View::default();
-    }
-
-    /// The view for the next request, or why there can be none.
-    pub fn prepare(&mut self) -> Result<&View, PrepareError> {
-        self.follow_frame();
-        self.view.follow(&self.log, &self.meter, &self.sizes);
-        let (tokens, hard, window) = (self.size().tokens, self.budget.hard, self.budget.window);
-        if tokens > hard {
-            return Err(PrepareError::TooLarge { tokens, hard, window });
+        if message.role() == Role::System {
+            self.system += size;
         }
-        Ok(&self.view)
+        let giants: Vec<usize> =
+            message.blocks().iter().enumerate().filter(|(_, b)| self.is_giant(b)).map(|(n, _)| n).collect();
+        let at = self.log.push(message.clone());
+        for block in giants {
+            self.enter_cut(at, &message, block);
+        }
+        at
     }
 
-    fn follow_frame(&mut self) {
-        if self.notes_seen == self.log.notes().len() {
-            return;
-        }
-        self.notes_seen = self.log.notes().len();
-        let fixed = Fixed {
-            version: self.log.frame_version(),
-            measure: self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default(),
-        };
-        if fixed != self.view.fixed() {
-            self.view.set_fixed(fixed);
-            self.meter.forget_base();
+    fn is_giant(&self, block: &Block) -> bool {
+        matches!(block, Block::ToolResult(result) if result.text.len() > self.profile.entry_bytes)
+    }
+
+    /// Decided once, before it was ever sent: such an edit breaks no prefix.
+    fn enter_cut(&mut self, at: At, message: &Arc<Message>, block: usize) {
+        let Block::ToolResult(result) = &message.blocks()[block] else { return };
+        let original = Original::Block(message.clone(), block);
+        let room = self.profile.entry_bytes;
+        if let Some(text) = digest::head_and_tail(&result.text, room * 2 / 3, room / 3, original.handle()) {
+            let kind = EditKind::Digest { at, block, text: text.into() };
+            // Refused only where a tool of the provider must stay as it is.
+            _ = self.edit_inside(kind, original, "entry", Why::Entry);
         }
     }
 
     /// Takes in what the provider reported for the view of the last `prepare`.
     pub fn observe(&mut self, usage: &Usage) {
-        self.meter.observe(self.view.measure(), usage.prompt());
+        let (view, prompt) = (self.view.measure(), usage.prompt());
+        if prompt > Tokens::ZERO {
+            self.meter.observe(view, prompt);
+            self.ledger.record(Event::Usage { view, prompt });
+        }
     }
 
-    /// The size of the next request as far as it is prepared: view, system prompt and tools.
+    /// Compacts at the next `prepare`, whatever the size.
+    pub fn compact_now(&mut self) {
+        self.asked = true;
+        self.breaker.reset();
+    }
+
+    /// Takes an edit back, and with it those that were made from it. All are named, and held:
+    /// only the hard limit may take them again.
+    pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
+        let gone = self.ledger.dependents(edit)?;
+        for id in &gone {
+            self.ledger.record(Event::Undo { edit: *id, held: true });
+        }
+        self.breaker.reset();
+        Ok(gone)
+    }
+
+    /// Makes an edit again.
+    pub fn redo(&mut self, edit: EditId) -> Result<(), LedgerError> {
+        self.ledger.can_redo(edit)?;
+        self.ledger.record(Event::Redo { edit });
+        Ok(())
+    }
+
+    /// Sets what the work is for.
+    pub fn set_goal(&mut self, goal: impl Into<Box<str>>) {
+        self.log.note_fact(Fact::new(FactKind::Goal, goal));
+    }
+
+    /// Text that must stay, under a name.
+    pub fn pin(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
+        self.log.note_fact(Fact::keyed(FactKind::Pin, name, text));
+    }
+
+    /// Text that need not stay any longer.
+    pub fn unpin(&mut self, name: impl Into<Box<str>>) {
+        self.log.note_fact(Fact::gone(FactKind::Pin, name));
+    }
+
+    /// Something to remember, under a name; the newest ten are shown.
+    pub fn remember(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
+        self.log.note_fact(Fact::keyed(FactKind::Memory, name, text));
+    }
+
+    /// A file of project rules; `None` if it is gone.
+    pub fn set_rules(&mut self, path: impl Into<Box<str>>, text: Option<&str>) {
+        self.log.note_fact(Fact { kind: FactKind::Rules, key: path.into(), text: text.map(Into::into) });
+    }
+
+    /// The task list; `None` if there is none.
+    pub fn set_todos(&mut self, text: Option<&str>) {
+        self.log.note_fact(Fact { kind: FactKind::Todos, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// What `git diff --stat` says; `None` if nothing.
+    pub fn set_git_stat(&mut self, text: Option<&str>) {
+        self.log.note_fact(Fact { kind: FactKind::GitStat, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// System prompt, tools and settings. For another model see [`switch`](Self::switch).
+    pub fn set_frame(&mut self, frame: Frame) {
+        self.log.note_frame(frame);
+    }
+
+    /// Goes on with another model: everything is counted anew, reasoning that only the old one
+    /// can read goes, and the next `prepare` compacts if its window is smaller.
+    pub fn switch(&mut self, model: Model) {
+        if model.name != self.model.name {
+            self.drop_foreign_seals();
+            self.breaker.reset();
+        }
+        self.budget =
+            Budget::with_shares(self.window.unwrap_or(model.window), model.max_output, self.profile.shares);
+        let meter = Meter::for_model(&model);
+        self.model = model;
+        self.recount(meter);
+    }
+
+    fn drop_foreign_seals(&mut self) {
+        let sealed = |block: &Block| matches!(block, Block::Thinking(t) if t.seal.is_sealed());
+        let foreign = self.log.messages().iter().enumerate().filter(|(_, m)| m.blocks().iter().any(sealed));
+        let foreign: Vec<At> = foreign.map(|(at, _)| At(at as u32)).collect();
+        for at in foreign {
+            let Some(message) = self.log.get(at).cloned() else { continue };
+            // Refused where a fold took it already.
+            _ = self.edit_inside(
+                EditKind::DropThinking { at },
+                Original::Thinking(message),
+                "model-switch",
+                Why::Rule,
+            );
+        }
+    }
+
+    /// Counts everything with another meter.
+    fn recount(&mut self, meter: Meter) {
+        if !self.meter.counts_like(&meter) {
+            self.sizes = self.log.messages().iter().map(|message| meter.message(message)).collect();
+            self.sum_sizes();
+            let fixed = self.view.fixed();
+            self.view = View::default();
+            self.view.set_fixed(Fixed { version: fixed.version, measure: Measure::default() });
+            self.keep.notes_seen = None;
+        }
+        self.meter = meter;
+    }
+
+    fn sum_sizes(&mut self) {
+        self.total = self.sizes.iter().copied().sum();
+        let system =
+            self.log.messages().iter().zip(&self.sizes).filter(|(message, _)| message.role() == Role::System);
+        self.system = system.map(|(_, size)| *size).sum();
+    }
+
+    /// A session of its own that shares everything before the message at `end`. Edits that
+    /// reach further are undone there.
+    pub fn fork(&self, end: At) -> Self {
+        let end = end.min(self.log.end());
+        let mut fork = self.clone();
+        fork.log = self.log.fork(end);
+        fork.sizes.truncate(end.index());
+        fork.sum_sizes();
+        let beyond = |kind: &EditKind| kind.spans().iter().any(|span| span.end > end);
+        let gone = self.ledger.edits().filter(|(edit, active)| *active && beyond(&edit.kind));
+        let gone: Vec<EditId> = gone.map(|(edit, _)| edit.id).collect();
+        for id in gone.into_iter().rev() {
+            fork.ledger.record(Event::Undo { edit: id, held: false });
+        }
+        for event in self.ledger.events() {
+            if let Event::PlaceholderSent { end: closed } = event
+                && *closed == end
+            {
+                fork.log.close_step();
+            }
+        }
+        fork.view = View::default();
+        fork.keep = Keep::default();
+        fork.cache = PromptCache::new();
+        fork.job = None;
+        fork.meter.forget_base();
+        fork
+    }
+
+    /// Reads back what an edit took out.
+    pub fn recall(&self, handle: &str, part: &RecallPart) -> Result<String, RecallError> {
+        recall(&self.archive, handle, part)
+    }
+
+    /// All rules that do not hold for the view of the last `prepare`.
+    pub fn audit(&self) -> Vec<Violation> {
+        let Self { log, ledger, meter, sizes, view, budget, archive, .. } = self;
+        Audit { log, ledger, meter, sizes, view, items: &self.keep.items, budget, archive }.run()
+    }
+
+    /// The size of the next request as far as it is prepared.
     pub fn size(&self) -> Count {
         self.meter.estimate(self.view.measure())
     }
@@ -128,9 +384,29 @@ impl Session {
         &self.view
     }
 
+    /// What sending the view of the last `prepare` cost.
+    pub fn sent(&self) -> Option<Sent> {
+        self.sent
+    }
+
+    /// Why compaction is stopped, if it is.
+    pub fn stopped(&self) -> Option<&Tripped> {
+        self.breaker.why()
+    }
+
     /// The log.
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &MemoryArchive {
+        &self.archive
     }
 
     /// The size of each message of the log.
@@ -151,5 +427,130 @@ impl Session {
     /// The limits.
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Brings the view up to log and ledger.
+    fn follow(&mut self) {
+        self.follow_notes();
+        let Self { log, ledger, meter, sizes, view, .. } = self;
+        view.follow(Sources { log, ledger, meter, sizes });
+        self.follow_keep_set();
+    }
+
+    /// Facts and frames that were said since.
+    fn follow_notes(&mut self) {
+        let (notes, goal) = (self.log.notes().len(), self.log.goal_message());
+        if self.keep.notes_seen == Some(notes) && self.keep.goal_seen == goal {
+            return;
+        }
+        self.keep.notes_seen = Some(notes);
+        self.keep.goal_seen = goal;
+        let fixed = Fixed {
+            version: self.log.frame_version(),
+            measure: self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default(),
+        };
+        if fixed != self.view.fixed() {
+            self.view.set_fixed(fixed);
+            self.meter.forget_base();
+        }
+        let mut items = keep::items(&self.log);
+        for (handle, original) in keep::fit(&mut items, self.keep_room()) {
+            self.archive.put(handle, original);
+        }
+        self.keep.items = items;
+        // Rules that are known when the first request is made stand before the history.
+        let rules = self.keep.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_)));
+        let rules: Vec<KeepItem> = rules.cloned().collect();
+        if self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none() {
+            self.ledger.record(Event::RulesShown { text: keep::render(&rules).into() });
+        }
+    }
+
+    /// Half of what the hard limit leaves beside the system layer, in bytes by the neutral
+    /// measure.
+    fn keep_room(&self) -> usize {
+        let room = self.budget.hard - self.tokens(self.view.fixed().measure + self.system);
+        usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(2)
+    }
+
+    /// What is in no other place of the view stands in the tail.
+    fn follow_keep_set(&mut self) {
+        let missing: Vec<KeepItem> =
+            self.keep.items.iter().filter(|item| !self.is_shown(item)).cloned().collect();
+        let now = keep::render(&missing);
+        if self.view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default() == now {
+            return;
+        }
+        let tail = (!now.is_empty()).then(|| {
+            let message = keep::host_message(now);
+            Part { source: Source::Tail, measure: self.meter.message(&message), message }
+        });
+        self.view.set_tail(tail);
+    }
+
+    /// True if the item stands in the history or in a summary.
+    fn is_shown(&self, item: &KeepItem) -> bool {
+        if matches!(item.key, KeepKey::Rules(_)) {
+            return self
+                .ledger
+                .rules()
+                .is_some_and(|rules| rules.contains(&keep::render(std::slice::from_ref(item))));
+        }
+        if item.source.is_some_and(|at| self.ledger.covering(at).is_none()) {
+            return true;
+        }
+        let kept = |kind: &EditKind| match kind {
+            EditKind::Fold { kept, .. } => {
+                kept.iter().any(|kept| kept.key == item.key && kept.text == item.handle)
+            }
+            _ => false,
+        };
+        let mut folds = self.ledger.outermost().filter_map(|(_, id)| self.ledger.get(id));
+        folds.any(|edit| kept(&edit.kind))
+    }
+
+    /// Tokens of the model for something that was counted.
+    fn tokens(&self, measure: Measure) -> Tokens {
+        self.meter.tokens(measure).tokens
+    }
+
+    /// Where in the view this message stands, or will.
+    fn part_of(&self, at: At) -> usize {
+        self.view.parts().partition_point(|part| match part.source {
+            Source::Message(here) => here < at,
+            Source::Edit(id) => self
+                .ledger
+                .get(id)
+                .and_then(|edit| edit.kind.spans().first().copied())
+                .is_some_and(|span| span.start < at),
+            Source::Rules => true,
+            Source::Tail => false,
+        })
+    }
+
+    /// Makes an edit inside a message, if the guard lets it through.
+    fn edit_inside(
+        &mut self,
+        kind: EditKind,
+        original: Original,
+        strategy: &str,
+        why: Why,
+    ) -> Result<EditId, Refusal> {
+        compaction::edit_inside(self, kind, original, strategy, why)
+    }
+
+    /// The price of time: true if the provider's cache has lost the prefix by now.
+    fn is_cold(&self, now: Option<Time>) -> bool {
+        self.cache.is_cold(now, &self.model.cache)
     }
 }

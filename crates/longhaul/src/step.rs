@@ -2,7 +2,7 @@
 //! results of its calls: nothing cuts inside it. A **turn** runs from a user message to the
 //! end of the answer. What is broken in the input is found here, once, when it arrives.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::log::{At, Span};
 use crate::message::{Block, Message, Role, Seal};
@@ -43,26 +43,37 @@ pub struct Turn {
     has_step: bool,
 }
 
-/// A call that has no result yet.
-#[derive(Debug, Clone)]
+/// Calls that have no result yet, in their order, found by id.
+#[derive(Debug, Clone, Default)]
 struct Pending {
-    missing: Missing,
-    original: Box<str>,
-    server: bool,
+    calls: BTreeMap<u32, Missing>,
+    by_id: HashMap<Box<str>, VecDeque<u32>>,
 }
 
-/// Finds the oldest call of this id, and ticks it off.
-fn take_call(pending: &mut Vec<Pending>, id: &str) -> Option<Pending> {
-    let found = pending.iter().position(|call| *call.original == *id)?;
-    Some(pending.remove(found))
+impl Pending {
+    fn push(&mut self, original: &str, missing: Missing) {
+        let number = self.calls.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.calls.insert(number, missing);
+        self.by_id.entry(original.into()).or_default().push_back(number);
+    }
+
+    /// Finds the oldest call of this id, and ticks it off.
+    fn take(&mut self, id: &str) -> Option<Missing> {
+        let number = self.by_id.get_mut(id)?.pop_front()?;
+        self.calls.remove(&number)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
 }
 
 /// The step that results may still come for: no assistant or user message came after it.
 #[derive(Debug, Clone)]
 struct OpenStep {
     unit: usize,
-    pending: Vec<Pending>,
-    answered: Vec<Box<str>>,
+    pending: Pending,
+    answered: HashSet<Box<str>>,
 }
 
 /// Units, turns, and what is broken.
@@ -71,8 +82,10 @@ pub(crate) struct Outline {
     units: Vec<Unit>,
     turns: Vec<Turn>,
     open: Option<OpenStep>,
+    /// The first message of a person.
+    first_user: Option<At>,
     /// Calls of the newest answer that the provider runs itself and may finish in the next.
-    unfinished: Vec<Pending>,
+    unfinished: Pending,
     /// How often each call id was used, generated ids included.
     ids: HashMap<Box<str>, u32>,
     repairs: BTreeMap<At, Vec<Repair>>,
@@ -89,6 +102,19 @@ impl Outline {
         &self.turns
     }
 
+    pub(crate) fn first_user(&self) -> Option<At> {
+        self.first_user
+    }
+
+    /// Closes the open step if a call of it waits for a result.
+    pub(crate) fn close_waiting_step(&mut self) -> bool {
+        let waiting = self.open.as_ref().is_some_and(|open| !open.pending.is_empty());
+        if waiting {
+            self.close_step();
+        }
+        waiting
+    }
+
     /// Only the open step and what stands after it can still change.
     pub(crate) fn settled_units(&self) -> usize {
         self.open.as_ref().map_or(self.units.len(), |open| open.unit)
@@ -103,7 +129,7 @@ impl Outline {
     pub(crate) fn missing(&self, unit: &Unit) -> Vec<&Missing> {
         let closed = self.missing.get(&unit.span.start).map_or(&[][..], Vec::as_slice);
         let open = self.open.as_ref().filter(|open| self.units[open.unit].span.start == unit.span.start);
-        closed.iter().chain(open.iter().flat_map(|open| open.pending.iter().map(|p| &p.missing))).collect()
+        closed.iter().chain(open.iter().flat_map(|open| open.pending.calls.values())).collect()
     }
 
     /// Takes in the next message.
@@ -133,6 +159,7 @@ impl Outline {
             self.turns.push(Turn { start: at, ended: false, has_step: false });
         }
         if !message.is_attachment() {
+            self.first_user.get_or_insert(at);
             self.close_step();
         }
         self.push_unit(UnitKind::User, at);
@@ -141,23 +168,22 @@ impl Outline {
     fn push_step(&mut self, at: At, message: &Message) {
         self.close_step();
         self.push_unit(UnitKind::Step, at);
-        let mut pending: Vec<Pending> = Vec::new();
+        let (mut pending, mut server) = (Pending::default(), Pending::default());
         for (block, content) in message.blocks().iter().enumerate() {
             let renamed = match content {
                 Block::ToolCall(call) => {
                     let id = self.unused_id(&call.id);
                     let missing = Missing { id: id.clone(), name: call.name.clone() };
-                    pending.push(Pending { missing, original: call.id.clone(), server: call.server });
+                    let waiting = if call.server { &mut server } else { &mut pending };
+                    waiting.push(&call.id, missing);
                     (id != call.id).then_some(id)
                 }
                 // The provider ran the tool itself, in this answer or in the one before.
                 Block::ToolResult(result) => {
-                    let own = take_call(&mut pending, &result.id);
-                    match own.or_else(|| take_call(&mut self.unfinished, &result.id)) {
-                        Some(call) => (call.missing.id != result.id).then_some(call.missing.id),
+                    match server.take(&result.id).or_else(|| self.unfinished.take(&result.id)) {
+                        Some(call) => (call.id != result.id).then_some(call.id),
                         None => {
-                            let reason = NoteReason::Unknown;
-                            self.repair(at, Repair::AsNote { block, reason });
+                            self.repair(at, Repair::AsNote { block, reason: NoteReason::Unknown });
                             None
                         }
                     }
@@ -168,7 +194,7 @@ impl Outline {
                 self.repair(at, Repair::Rename { block, id });
             }
         }
-        self.unfinished = pending.extract_if(.., |call| call.server).collect();
+        self.unfinished = server;
         if self.turns.is_empty() {
             self.turns.push(Turn { start: at, ended: false, has_step: false });
         }
@@ -176,7 +202,7 @@ impl Outline {
             turn.has_step = true;
             turn.ended = pending.is_empty();
         }
-        self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: Vec::new() });
+        self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: HashSet::new() });
     }
 
     fn push_results(&mut self, at: At, message: &Message) {
@@ -203,6 +229,12 @@ impl Outline {
                 self.units.truncate(open.unit + 1);
                 self.units[open.unit].span.end = At(at.0 + 1);
             }
+            // Words of a person beside results that answer nothing: they begin a turn.
+            _ if message.role() == Role::User
+                && message.blocks().iter().any(|b| matches!(b, Block::Text(_))) =>
+            {
+                self.push_user(at, message);
+            }
             _ => self.push_unit(UnitKind::Stray, at),
         }
     }
@@ -213,12 +245,12 @@ impl Outline {
         let Some(open) = &mut self.open else {
             return Answer::None(if late { NoteReason::Late } else { NoteReason::Unknown });
         };
-        if let Some(call) = take_call(&mut open.pending, id) {
-            open.answered.push(call.original);
-            return Answer::Open(call.missing.id);
+        if let Some(call) = open.pending.take(id) {
+            open.answered.insert(id.into());
+            return Answer::Open(call.id);
         }
         Answer::None(match () {
-            () if open.answered.iter().any(|done| **done == *id) => NoteReason::Doubled,
+            () if open.answered.contains(id) => NoteReason::Doubled,
             () if late => NoteReason::Late,
             () => NoteReason::Unknown,
         })
@@ -229,7 +261,7 @@ impl Outline {
         let Some(open) = self.open.take() else { return };
         if !open.pending.is_empty() {
             let start = self.units[open.unit].span.start;
-            self.missing.insert(start, open.pending.into_iter().map(|p| p.missing).collect());
+            self.missing.insert(start, open.pending.calls.into_values().collect());
         }
     }
 

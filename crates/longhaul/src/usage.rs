@@ -47,6 +47,6 @@ impl Billed {
     /// Price in the neutral unit of replay and bench: what is read costs 0.1 of a token,
     /// the rest 1.25. In thousandths of a token, so that sums are exact.
     pub fn cost_milli(self) -> u64 {
-        self.read.0 * 100 + self.written.0 * 1250
+        self.read.0.saturating_mul(100).saturating_add(self.written.0.saturating_mul(1250))
     }
 }

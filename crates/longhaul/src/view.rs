@@ -1,32 +1,44 @@
-//! The view: what the model is sent. A function of the log alone as yet (edits come with the
-//! ledger): every message as it came, or mended. Grows with the log; what was shown stays.
+//! The view: what the model is sent, a function of log and ledger alone. In three parts:
+//! **stable** (system prompt and tools of the frame, rules as first read), **growing** (the
+//! history, with summaries in the place of what they fold) and **volatile** (one tail for what
+//! changes often). Nothing is copied: parts share the messages of the log.
+//!
+//! Without an edit the view grows by what is new. After an edit it is walked anew, over what
+//! is visible, not over what was folded; what did not change keeps its place in memory.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::edit::{Edit, EditId, EditKind, Placement};
+use crate::keep;
+use crate::ledger::{Event, Ledger};
 use crate::log::{At, Log};
-use crate::message::Message;
+use crate::message::{Block, Message, Role, Text, ToolCall, ToolResult};
 use crate::meter::{Measure, Meter};
 use crate::repair::Shown;
+
+/// Where a part of a view comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The rules as first read.
+    Rules,
+    /// A message of the log, or what became of it.
+    Message(At),
+    /// A fold or a hide.
+    Edit(EditId),
+    /// The tail: what changes often.
+    Tail,
+}
 
 /// One message of a view.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// The message of the log that this is, or stems from.
-    pub at: At,
+    /// Where it comes from.
+    pub source: Source,
     /// What is sent.
     pub message: Arc<Message>,
     /// Its size.
     pub measure: Measure,
-}
-
-/// What the model is sent.
-#[derive(Debug, Clone, Default)]
-pub struct View {
-    fixed: Fixed,
-    parts: Vec<Part>,
-    measure: Measure,
-    settled: Settled,
-    unchanged: usize,
 }
 
 /// What stands before the messages: system prompt and tools of the frame.
@@ -38,6 +50,21 @@ pub struct Fixed {
     pub measure: Measure,
 }
 
+/// What the model is sent.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    fixed: Fixed,
+    parts: Vec<Part>,
+    measure: Measure,
+    tail: Option<Part>,
+    settled: Settled,
+    unchanged: usize,
+    events_seen: usize,
+    /// Messages before this one were shown.
+    shown_end: At,
+    made: Made,
+}
+
 /// Up to here nothing that arrives can change what is shown.
 #[derive(Debug, Clone, Copy, Default)]
 struct Settled {
@@ -46,10 +73,31 @@ struct Settled {
     measure: Measure,
 }
 
+/// Parts that edits made, to be used again after the next edit.
+#[derive(Debug, Clone, Default)]
+struct Made {
+    units: HashMap<At, (Vec<EditId>, Vec<Part>)>,
+    folds: HashMap<EditId, Part>,
+}
+
+/// What a view is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) log: &'a Log,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) meter: &'a Meter,
+    pub(crate) sizes: &'a [Measure],
+}
+
 impl View {
-    /// The messages, in order.
+    /// The stable and the growing part, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    /// The volatile part: after the last cache mark, if there is any.
+    pub fn tail(&self) -> Option<&Part> {
+        self.tail.as_ref()
     }
 
     /// What stands before the messages.
@@ -57,43 +105,228 @@ impl View {
         self.fixed
     }
 
-    /// Its size, with what stands before the messages.
+    /// Its size, with what stands before the messages and the tail.
     pub fn measure(&self) -> Measure {
-        self.fixed.measure + self.measure
+        self.fixed.measure + self.measure + self.tail.as_ref().map(|tail| tail.measure).unwrap_or_default()
     }
 
-    /// How many of the first parts are the same as in the view before the last `follow`.
+    /// How many of the first parts are certainly the same as in the view that was sent last.
     pub fn unchanged(&self) -> usize {
         self.unchanged
     }
 
-    /// Shows what the log has beyond what was shown. Costs what is new, and the open step.
-    pub(crate) fn follow(&mut self, log: &Log, meter: &Meter, sizes: &[Measure]) {
-        self.unchanged = self.settled.parts;
-        self.parts.truncate(self.settled.parts);
-        self.measure = self.settled.measure;
-        for unit in self.settled.units..log.units().len() {
-            self.show(log, meter, sizes, unit);
-            if unit < log.settled_units() {
-                self.settled = Settled { units: unit + 1, parts: self.parts.len(), measure: self.measure };
-            }
-        }
+    /// This view is sent: changes are counted from here.
+    pub(crate) fn mark_sent(&mut self) {
+        self.unchanged = self.parts.len();
+    }
+
+    /// Where cache marks belong, as numbers of parts, at most four: behind system messages and
+    /// rules, behind the first summary, behind what no longer changes, and behind the last
+    /// part.
+    pub fn stable_ends(&self) -> Vec<usize> {
+        let head = self.parts.iter().take_while(|part| is_head(part)).count();
+        let summary = self.parts.iter().rposition(|part| matches!(part.source, Source::Edit(_)));
+        let mut ends = vec![head, summary.map_or(0, |at| at + 1), self.settled.parts, self.parts.len()];
+        ends.sort_unstable();
+        ends.dedup();
+        ends.retain(|end| *end > 0);
+        ends
     }
 
     pub(crate) fn set_fixed(&mut self, fixed: Fixed) {
         self.fixed = fixed;
     }
 
-    fn show(&mut self, log: &Log, meter: &Meter, sizes: &[Measure], unit: usize) {
-        for shown in log.show(&log.units()[unit..=unit]) {
-            let part = match shown {
-                Shown::AsIs(at) => {
-                    Part { at, message: log.messages()[at.index()].clone(), measure: sizes[at.index()] }
-                }
-                Shown::Mended(at, message) => Part { at, measure: meter.message(&message), message },
-            };
-            self.measure += part.measure;
-            self.parts.push(part);
+    pub(crate) fn set_tail(&mut self, tail: Option<Part>) {
+        self.tail = tail;
+    }
+
+    /// Shows what log and ledger have beyond what was shown.
+    pub(crate) fn follow(&mut self, from: Sources<'_>) {
+        let events = &from.ledger.events()[self.events_seen..];
+        let anew = events.iter().any(|event| match event {
+            Event::Apply(edit) => edit.kind.spans().iter().any(|span| span.start < self.shown_end),
+            Event::Undo { .. } | Event::Redo { .. } | Event::RulesShown { .. } => true,
+            Event::PlaceholderSent { .. } | Event::Usage { .. } => false,
+        });
+        self.events_seen = from.ledger.events().len();
+        if anew {
+            self.rebuild(from);
+        } else {
+            self.unchanged = self.unchanged.min(self.settled.parts);
+            self.parts.truncate(self.settled.parts);
+            self.measure = self.settled.measure;
+            self.walk(from);
         }
+        self.shown_end = from.log.end();
+    }
+
+    fn rebuild(&mut self, from: Sources<'_>) {
+        let before = std::mem::take(&mut self.parts);
+        self.measure = Measure::default();
+        self.settled = Settled::default();
+        if let Some(rules) = from.ledger.rules() {
+            let message = match before.first().filter(|part| part.source == Source::Rules) {
+                Some(part) => part.message.clone(),
+                None => keep::host_message(rules.to_owned()),
+            };
+            self.push(Part { source: Source::Rules, measure: from.meter.message(&message), message });
+        }
+        let hints = from.ledger.outermost().filter_map(|(_, id)| from.ledger.get(id));
+        let mut hints: Vec<&Arc<Edit>> = hints.filter(|edit| is_hint(&edit.kind)).collect();
+        hints.dedup_by_key(|edit| edit.id);
+        for edit in hints {
+            let part = self.made.fold(edit, from.meter);
+            self.push(part);
+        }
+        self.settled = Settled { units: 0, parts: self.parts.len(), measure: self.measure };
+        self.walk(from);
+        let same = |(a, b): &(&Part, &Part)| Arc::ptr_eq(&a.message, &b.message);
+        self.unchanged = self.unchanged.min(before.iter().zip(&self.parts).take_while(same).count());
+    }
+
+    /// Shows the units that are not settled.
+    fn walk(&mut self, from: Sources<'_>) {
+        let units = from.log.units();
+        let mut at = self.settled.units;
+        while let Some(unit) = units.get(at) {
+            if let Some((span, id)) = from.ledger.covering(unit.span.start) {
+                if let Some(edit) = from.ledger.get(id).filter(|edit| starts_at(&edit.kind, span.start)) {
+                    let part = self.made.fold(edit, from.meter);
+                    self.push(part);
+                }
+                at += units[at..].partition_point(|unit| unit.span.start < span.end);
+            } else {
+                self.show(from, at);
+                at += 1;
+            }
+            if at <= from.log.settled_units() {
+                self.settled = Settled { units: at, parts: self.parts.len(), measure: self.measure };
+            }
+        }
+    }
+
+    fn show(&mut self, from: Sources<'_>, unit: usize) {
+        let unit = &from.log.units()[unit];
+        let ats = || unit.span.range().map(|at| At(at as u32));
+        if ats().all(|at| from.ledger.inside(at).is_empty()) {
+            return self.show_parts(from, from.log.show_edited(unit, &|_, _| None));
+        }
+        let edits: Vec<EditId> = ats().flat_map(|at| from.ledger.inside(at)).copied().collect();
+        // A step that is still open may change with the next result: it is not remembered.
+        let settled = from.log.units()[..from.log.settled_units()]
+            .last()
+            .is_some_and(|last| last.span.start >= unit.span.start);
+        if let Some((made_with, parts)) = self.made.units.get(&unit.span.start)
+            && settled
+            && *made_with == edits
+        {
+            return parts.clone().into_iter().for_each(|part| self.push(part));
+        }
+        let first = self.parts.len();
+        self.show_parts(from, from.log.show_edited(unit, &|at, message| edited(from.ledger, at, message)));
+        if settled {
+            self.made.units.insert(unit.span.start, (edits, self.parts[first..].to_vec()));
+        }
+    }
+
+    fn show_parts(&mut self, from: Sources<'_>, shown: Vec<Shown>) {
+        for shown in shown {
+            let (at, message, measure) = match shown {
+                Shown::AsIs(at) => (at, from.log.messages()[at.index()].clone(), from.sizes[at.index()]),
+                Shown::Made(at, message) => {
+                    let measure = from.meter.message(&message);
+                    (at, message, measure)
+                }
+            };
+            self.push(Part { source: Source::Message(at), message, measure });
+        }
+    }
+
+    fn push(&mut self, part: Part) {
+        self.measure += part.measure;
+        self.parts.push(part);
+    }
+}
+
+impl Made {
+    fn fold(&mut self, edit: &Edit, meter: &Meter) -> Part {
+        let make = || {
+            let text = match &edit.kind {
+                EditKind::Fold { text, .. } | EditKind::Hide { text, .. } => text.clone(),
+                EditKind::Digest { .. } | EditKind::DigestArgs { .. } | EditKind::DropThinking { .. } => {
+                    "".into()
+                }
+            };
+            let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
+            Part { source: Source::Edit(edit.id), measure: meter.message(&message), message }
+        };
+        self.folds.entry(edit.id).or_insert_with(make).clone()
+    }
+}
+
+fn is_head(part: &Part) -> bool {
+    part.source == Source::Rules || part.message.role() == Role::System
+}
+
+fn is_hint(kind: &EditKind) -> bool {
+    matches!(kind, EditKind::Fold { placement: Placement::SystemHint, .. })
+}
+
+/// True if the replacement of the edit stands here.
+fn starts_at(kind: &EditKind, at: At) -> bool {
+    match kind {
+        EditKind::Fold { spans, placement: Placement::InPlace, .. } | EditKind::Hide { spans, .. } => {
+            spans.first().is_some_and(|span| span.start == at)
+        }
+        _ => false,
+    }
+}
+
+/// The blocks of a message with its active edits; `None` if there is none.
+fn edited(ledger: &Ledger, at: At, message: &Message) -> Option<Vec<Option<Block>>> {
+    let edits: Vec<&EditKind> =
+        ledger.inside(at).iter().filter_map(|id| Some(&ledger.get(*id)?.kind)).collect();
+    if edits.is_empty() {
+        return None;
+    }
+    let no_thinking = edits.iter().any(|edit| matches!(edit, EditKind::DropThinking { .. }));
+    let blocks = message.blocks().iter().enumerate().map(|(number, block)| {
+        if no_thinking && matches!(block, Block::Thinking(_)) {
+            return None;
+        }
+        // Of several edits of a block the newest shows.
+        let newest = edits.iter().rev().find_map(|edit| match (edit, block) {
+            (EditKind::Digest { block: b, text, .. }, _) if *b == number => with_text(block, text),
+            (EditKind::DigestArgs { block: b, arguments, .. }, Block::ToolCall(call)) if *b == number => {
+                let (id, name, extra) = (call.id.clone(), call.name.clone(), call.extra.clone());
+                Some(Block::ToolCall(ToolCall {
+                    id,
+                    name,
+                    arguments: arguments.clone(),
+                    server: call.server,
+                    extra,
+                }))
+            }
+            _ => None,
+        });
+        Some(newest.unwrap_or_else(|| block.clone()))
+    });
+    Some(blocks.collect())
+}
+
+/// The block with another text; `None` if it has none.
+fn with_text(block: &Block, text: &str) -> Option<Block> {
+    match block {
+        Block::Text(b) => Some(Block::Text(Text { text: text.into(), extra: b.extra.clone() })),
+        Block::ToolResult(b) => Some(Block::ToolResult(ToolResult {
+            id: b.id.clone(),
+            name: b.name.clone(),
+            text: text.into(),
+            content: None,
+            is_error: b.is_error,
+            extra: b.extra.clone(),
+        })),
+        _ => None,
     }
 }

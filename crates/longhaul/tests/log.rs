@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 
 use longhaul::{
-    At, Block, Budget, Extra, Fact, FactKind, Frame, Json, Log, Message, Meter, PLACEHOLDER, PromptCache,
-    Role, Seal, Session, Shown, Thinking, Tokens, ToolCall, UnitKind,
+    At, Block, Extra, Fact, FactKind, Frame, Json, Log, Message, Meter, Models, PLACEHOLDER, Profile, Role,
+    Seal, Session, Shown, Thinking, Tokens, ToolCall, UnitKind,
 };
 use proptest::prelude::*;
 
@@ -22,6 +22,11 @@ fn attachment(text: &str) -> Message {
     let mut extra = Extra::NONE;
     extra.set("attachment", Json::new("true").unwrap());
     Message::user(text).with_extra(extra)
+}
+
+fn new_session(window: u64) -> Session {
+    let model = Models::builtin().find("gpt-4o").clone();
+    Session::new(Profile::longhaul(), model).with_window(Tokens(window)).with_meter(Meter::neutral())
 }
 
 fn log_of(messages: impl IntoIterator<Item = Message>) -> Log {
@@ -40,7 +45,7 @@ fn shown(log: &Log) -> Vec<String> {
 fn resolve(log: &Log, shown: &Shown) -> Message {
     match shown {
         Shown::AsIs(at) => (**log.get(*at).unwrap()).clone(),
-        Shown::Mended(_, message) => (**message).clone(),
+        Shown::Made(_, message) => (**message).clone(),
     }
 }
 
@@ -238,6 +243,53 @@ fn a_tool_of_the_provider_owes_no_result() {
     assert_eq!(shown(&log).len(), 2);
 }
 
+/// Only the provider answers its own tools inside an answer.
+#[test]
+fn a_result_inside_the_answer_that_called_is_none() {
+    let log = log_of([
+        Message::user("go"),
+        Message::new(Role::Assistant, vec![call("a"), Block::result("a", "r")]),
+    ]);
+    assert_eq!(
+        shown(&log),
+        [
+            "user: go",
+            "assistant: a?",
+            &format!("tool: a={PLACEHOLDER}"),
+            "user: [Result of a tool, call a, answers no known call]\nr"
+        ]
+    );
+}
+
+#[test]
+fn a_question_beside_a_late_result_opens_a_turn() {
+    let both = Message::new(Role::User, vec![Block::result("a", "1"), Block::text("and now?")]);
+    let log =
+        log_of([Message::user("go"), asks(&["a"]), Message::user("stop"), Message::assistant("ok"), both]);
+    assert_eq!(log.turns().len(), 3);
+    assert_eq!(log.units().last().unwrap().kind, UnitKind::User);
+}
+
+#[test]
+fn many_parallel_calls_are_no_trouble() {
+    let ids: Vec<String> = (0..50_000).map(|n| format!("c{n}")).collect();
+    let refs: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut log = log_of([Message::user("go"), asks(&refs)]);
+    for id in ids.iter().rev().chain(&ids).chain(&["unknown".to_owned()]) {
+        log.push(Message::result(id.as_str(), "r"));
+    }
+    assert_eq!(log.show(log.units()).count(), 2 + 100_001);
+}
+
+#[test]
+fn a_fork_does_not_know_the_frame_of_what_comes_after() {
+    let mut extra = Extra::NONE;
+    extra.set("extra", Json::new(r#"{"frame":{"model":"m"}}"#).unwrap());
+    let log = log_of([Message::user("a"), Message::user("b").with_extra(extra)]);
+    assert_eq!(log.fork(At(1)).frame(), None);
+    assert!(log.fork(At(2)).frame().is_some());
+}
+
 #[test]
 fn several_results_and_words_in_one_message() {
     let both = Message::new(
@@ -273,14 +325,14 @@ fn a_frame_in_the_transcript_is_noted_and_counts() {
         Json::new(r#"{"frame":{"model":"m","tools":[{"name":"Read","description":"reads a file"}]}}"#)
             .unwrap(),
     );
-    let mut session = Session::new(Meter::neutral(), Budget::new(Tokens(8_000), Tokens(1_000)));
+    let mut session = new_session(8_000);
     session.push(Message::user("go").with_extra(extra));
-    session.prepare().unwrap();
+    session.prepare(None).unwrap();
     let with_tools = session.size().tokens;
     assert_eq!(session.log().frame().unwrap().model.as_deref(), Some("m"));
-    let mut bare = Session::new(Meter::neutral(), Budget::new(Tokens(8_000), Tokens(1_000)));
+    let mut bare = new_session(8_000);
     bare.push(Message::user("go"));
-    bare.prepare().unwrap();
+    bare.prepare(None).unwrap();
     assert!(with_tools > bare.size().tokens);
     let mut log = Log::new();
     assert!(log.note_frame(Frame::default()));
@@ -301,13 +353,14 @@ fn a_fork_shares_messages_and_goes_its_own_way() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_that_says_by_how_much() {
-    let mut session = Session::new(Meter::neutral(), Budget::new(Tokens(1_000), Tokens(1_000)));
-    session.push(Message::user("x".repeat(4_000)));
-    let error = session.prepare().unwrap_err();
+fn what_does_not_fit_is_an_error_that_names_it() {
+    let mut session = new_session(1_000);
+    session.push(Message::system("x".repeat(4_000)));
+    session.push(Message::user("hi"));
+    let error = session.prepare(None).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the request has 1004 tokens, 154 more than the limit of 850 (window 1000)"
+        "system prompt and tools alone have 1004 tokens, over the limit of 850 (window 1000)"
     );
 }
 
@@ -418,18 +471,17 @@ proptest! {
     /// once stays as it was sent.
     #[test]
     fn views_only_grow_from_call_to_call(messages in messages()) {
-        let mut session = Session::new(Meter::neutral(), Budget::new(Tokens(200_000), Tokens(1_000)));
-        let mut cache = PromptCache::new();
+        let mut session = new_session(200_000);
         for (at, message) in messages.iter().enumerate() {
             if message.role() == Role::Assistant {
-                session.prepare().unwrap();
+                session.prepare(None).unwrap();
                 let log = log_of(messages[..at].iter().cloned());
                 let anew: Vec<Message> = log.show(log.units()).map(|shown| resolve(&log, &shown)).collect();
                 let kept: Vec<Message> = session.view().parts().iter().map(|part| (*part.message).clone()).collect();
                 prop_assert_eq!(&kept, &anew);
                 let sum = session.view().parts().iter().map(|part| part.measure).sum();
                 prop_assert_eq!(session.view().measure(), sum);
-                prop_assert!(!cache.send(session.view(), session.meter()).broke);
+                prop_assert!(!session.sent().unwrap().broke);
             }
             session.push(message.clone());
         }

@@ -41,7 +41,7 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     })?;
     let mut parts = Vec::new();
     let blocks = match fields.take_some("content") {
-        Some(content) => read_content(content, &mut parts)?,
+        Some(content) => read_content(content, 0, &mut parts)?,
         None => Vec::new(),
     };
     let usage = take_usage(&mut fields);
@@ -62,11 +62,18 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     Ok(message.with_raw(raw))
 }
 
+/// Results inside results are read this deep; what is deeper is kept as it is.
+const DEEPEST: usize = 4;
+
 /// What the blocks of a message hold of its line.
 type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
 
 /// A string is one text block.
-fn read_content<'a>(content: &'a RawValue, parts: &mut Parts<'a>) -> Result<Vec<Block>, FieldError> {
+fn read_content<'a>(
+    content: &'a RawValue,
+    depth: usize,
+    parts: &mut Parts<'a>,
+) -> Result<Vec<Block>, FieldError> {
     let json = content.get();
     if json.starts_with('"') {
         let text: Box<str> = serde_json::from_str(json)
@@ -76,11 +83,16 @@ fn read_content<'a>(content: &'a RawValue, parts: &mut Parts<'a>) -> Result<Vec<
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(json)
         .map_err(|_| FieldError(format!("`content` is not a list of blocks: {}", excerpt(json))))?;
-    let read = |(number, block)| read_block(block, number, parts);
+    let read = |(number, block)| read_block(block, number, depth, parts);
     blocks.into_iter().enumerate().map(read).collect()
 }
 
-fn read_block<'a>(block: &'a RawValue, number: usize, parts: &mut Parts<'a>) -> Result<Block, FieldError> {
+fn read_block<'a>(
+    block: &'a RawValue,
+    number: usize,
+    depth: usize,
+    parts: &mut Parts<'a>,
+) -> Result<Block, FieldError> {
     let opaque = |value: &RawValue, extra| Block::Opaque(Opaque { value: value.into(), extra });
     if !block.get().starts_with('{') {
         return Ok(opaque(block, Extra::NONE));
@@ -100,7 +112,9 @@ fn read_block<'a>(block: &'a RawValue, number: usize, parts: &mut Parts<'a>) -> 
         }
         Some("thinking") => Block::Thinking(read_thinking(fields).map_err(in_block)?),
         Some("tool_call") => Block::ToolCall(read_call(fields).map_err(in_block)?),
-        Some("tool_result") => Block::ToolResult(read_result(fields).map_err(in_block)?),
+        Some("tool_result") if depth < DEEPEST => {
+            Block::ToolResult(read_result(fields, depth).map_err(in_block)?)
+        }
         Some("image") => Block::Image(read_image(fields)),
         Some("opaque") => match fields.take("value") {
             Some(value) => opaque(value, fields.rest()),
@@ -134,11 +148,11 @@ fn read_call(mut fields: Fields<'_>) -> Result<ToolCall, FieldError> {
     })
 }
 
-fn read_result(mut fields: Fields<'_>) -> Result<ToolResult, FieldError> {
+fn read_result(mut fields: Fields<'_>, depth: usize) -> Result<ToolResult, FieldError> {
     let id = fields.need_text("id")?;
     let name = fields.take_text("name")?;
     let content = match fields.take_some("content") {
-        Some(content) => Some(read_content(content, &mut Vec::new())?.into_boxed_slice()),
+        Some(content) => Some(read_content(content, depth + 1, &mut Vec::new())?.into_boxed_slice()),
         None => None,
     };
     let text = match fields.take_text("text")? {

@@ -66,7 +66,11 @@ pub fn open(path: &Path) -> io::Result<Reader<Box<dyn BufRead + Send>>> {
 impl Reader<Box<dyn BufRead + Send>> {
     /// Reads a stream that may be gzip.
     pub fn unpacked(mut stream: impl BufRead + Send + 'static) -> io::Result<Self> {
-        let packed = stream.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+        // A pipe may give one byte at first.
+        let mut start = Vec::new();
+        (&mut stream).take(2).read_to_end(&mut start)?;
+        let packed = start == [0x1f, 0x8b];
+        let stream = io::Cursor::new(start).chain(stream);
         Ok(Self::new(if packed {
             Box::new(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(stream)))
         } else {
@@ -120,7 +124,16 @@ impl<R: BufRead> Reader<R> {
             Ok(_) if self.buffer.ends_with(b"\n") => Ended::Whole,
             Ok(_) => Ended::AtEnd,
             // A gzip file that is still being written ends in the middle of its last block.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ended::AtEnd,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.cut = Some(Cut { line, bytes: self.buffer.len() });
+                Ended::AtEnd
+            }
+            // Padding behind a gzip file, as tapes have it.
+            Err(error)
+                if error.kind() == io::ErrorKind::InvalidInput && line > 1 && self.buffer.is_empty() =>
+            {
+                return Ok(None);
+            }
             Err(source) => return Err(ReadError::Io { line, source }),
         };
         Ok(Some(ended))

@@ -89,6 +89,16 @@ fn errors_say_what_is_wrong() {
     );
 }
 
+#[test]
+fn results_inside_results_are_read_only_so_deep() {
+    let deep = r#"{"type":"tool_result","id":"a","content":["#.repeat(20_000) + &"]}".repeat(20_000);
+    let line = format!(r#"{{"role":"tool","content":[{deep}]}}"#);
+    let message = decode(&line).unwrap();
+    assert!(encode(&message) == line);
+    let again = decode(&encode(&message.clone().without_raw())).unwrap();
+    assert!(again.without_raw() == message.without_raw());
+}
+
 fn read(bytes: &[u8]) -> (Vec<String>, Option<Cut>) {
     let mut reader = Reader::unpacked(std::io::Cursor::new(bytes.to_vec())).unwrap();
     let read = reader
@@ -141,6 +151,8 @@ fn gzip_is_found_by_content_and_may_be_cut() {
     let (cut_read, cut) = read(&packed[..packed.len() / 2]);
     assert!(cut_read.len() < 3 && cut.is_some());
     assert!(cut_read.iter().all(|line| line.starts_with("{\"role\"")));
+    let padded = [packed.as_slice(), &[0; 512]].concat();
+    assert_eq!(read(&padded).0.len(), 3);
 }
 
 fn json() -> impl Strategy<Value = Json> {

@@ -1,0 +1,92 @@
+//! The breaker: stops compaction that does not help or comes too often, and says why. The
+//! hard limit passes it by.
+
+use std::collections::VecDeque;
+
+use crate::tokens::Tokens;
+
+/// Compactions in so many calls are too many.
+const OFTEN: (usize, u64) = (3, 6);
+/// So many calls without compaction follow.
+const REST: u64 = 6;
+/// A compaction that frees less than this share of the view has done nothing, in percent.
+const LEAST_PERCENT: u64 = 5;
+/// Failed summaries in a row.
+const FAILURES: u32 = 3;
+
+/// Why compaction is stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Tripped {
+    /// It freed next to nothing, and would again.
+    #[error("compaction freed {freed} of {size} tokens and is stopped until the view has grown")]
+    NoProgress {
+        /// The size before.
+        size: Tokens,
+        /// What was freed.
+        freed: Tokens,
+    },
+    /// It came again and again.
+    #[error("{} compactions in {} calls: stopped for {REST} calls", OFTEN.0, OFTEN.1)]
+    TooOften,
+    /// The model that summarises fails: the extractor does it alone.
+    #[error("{FAILURES} summaries failed in a row: none is asked for any more")]
+    Failures,
+}
+
+/// Watches compactions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Breaker {
+    recent: VecDeque<u64>,
+    tripped: Option<(Tripped, u64)>,
+    failures: u32,
+}
+
+impl Breaker {
+    /// A compaction was made at this call.
+    pub(crate) fn compacted(&mut self, call: u64, before: Tokens, after: Tokens, trigger: Tokens) {
+        let freed = before - after;
+        self.recent.push_back(call);
+        while self.recent.front().is_some_and(|first| first + OFTEN.1 <= call) {
+            self.recent.pop_front();
+        }
+        if after > trigger && freed.0 * 100 < before.0 * LEAST_PERCENT {
+            self.tripped = Some((Tripped::NoProgress { size: before, freed }, call));
+        } else if self.recent.len() >= OFTEN.0 {
+            self.tripped = Some((Tripped::TooOften, call));
+        }
+    }
+
+    /// Why none may be made at this call, if it is of this size.
+    pub(crate) fn stops(&mut self, call: u64, size: Tokens) -> Option<&Tripped> {
+        let over = match &self.tripped {
+            // A tenth more is worth another try.
+            Some((Tripped::NoProgress { size: then, .. }, _)) => size.0 > then.0 + then.0 / 10,
+            Some((Tripped::TooOften, since)) => call >= since + REST,
+            Some((Tripped::Failures, _)) | None => false,
+        };
+        if over {
+            self.reset();
+        }
+        self.why()
+    }
+
+    /// Why compaction is stopped, as far as is known.
+    pub(crate) fn why(&self) -> Option<&Tripped> {
+        self.tripped.as_ref().map(|(why, _)| why)
+    }
+
+    /// Something changed: a person asked, undid, or took another model.
+    pub(crate) fn reset(&mut self) {
+        self.tripped = None;
+        self.recent.clear();
+    }
+
+    /// A summary was made, or failed. True as long as it makes sense to ask for one.
+    pub(crate) fn summary(&mut self, made: bool) {
+        self.failures = if made { 0 } else { self.failures + 1 };
+    }
+
+    pub(crate) fn summaries_fail(&self) -> bool {
+        self.failures >= FAILURES
+    }
+}

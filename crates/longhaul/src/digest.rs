@@ -1,0 +1,155 @@
+//! Digests: the short form of a text, which says what is missing, how much, and its handle.
+//! Never larger than the original, and never to be mistaken for it: what is left out is
+//! marked with brackets that no tool prints. (By position and size alone as yet; by tool and
+//! content kind comes with its own files.)
+
+use crate::archive::Handle;
+use crate::json::{Extra, Json};
+
+/// Lines of a digest: so many from the start and the end.
+const LINES: (usize, usize) = (3, 2);
+/// Characters, where lines are too long or too few.
+const CHARS: (usize, usize) = (300, 200);
+/// A text of no more than this is left whole.
+pub(crate) const SHORT: usize = 500;
+/// A string among arguments is cut to this.
+const ARGUMENT: (usize, usize) = (120, 80);
+
+/// The digest of a tool result; `None` if it would not be shorter.
+///
+/// ```
+/// use longhaul::{Handle, digest_result};
+/// let text: String = (1..=100).map(|n| format!("line {n}\n")).collect();
+/// let short = digest_result(&text, Handle::of(&text)).unwrap();
+/// assert!(short.starts_with("line 1\nline 2\nline 3\n⟦95 lines, 756 characters left out; "));
+/// assert!(short.ends_with("line 99\nline 100\n"));
+/// ```
+pub fn result(text: &str, handle: Handle) -> Option<String> {
+    if text.len() <= SHORT {
+        return None;
+    }
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let (head, tail) = LINES;
+    if lines.len() > head + tail + 1 {
+        let start: usize = lines[..head].iter().map(|line| line.len()).sum();
+        let end = text.len() - lines[lines.len() - tail..].iter().map(|line| line.len()).sum::<usize>();
+        if start + (text.len() - end) <= SHORT {
+            return shorter(text, start, end, handle);
+        }
+    }
+    head_and_tail(text, CHARS.0, CHARS.1, handle)
+}
+
+/// The first `head` and last `tail` bytes of a text, and a mark between; `None` if that would
+/// not be shorter. Cuts at line ends where that costs less than a quarter.
+pub fn head_and_tail(text: &str, head: usize, tail: usize, handle: Handle) -> Option<String> {
+    if head.saturating_add(tail) >= text.len() {
+        return None;
+    }
+    let mut start = text.floor_char_boundary(head);
+    let mut end = text.ceil_char_boundary(text.len() - tail);
+    if let Some(line_end) = text[..start].rfind('\n').filter(|at| *at >= start - start / 4) {
+        start = line_end + 1;
+    }
+    if let Some(line_end) = text[end..].find('\n').filter(|at| *at <= tail / 4) {
+        end += line_end + 1;
+    }
+    shorter(text, start, end, handle)
+}
+
+/// The text without `start..end`, if that with its mark is shorter.
+fn shorter(text: &str, start: usize, end: usize, handle: Handle) -> Option<String> {
+    let gone = &text[start..end];
+    let (lines, characters) = (gone.matches('\n').count(), gone.chars().count());
+    let what = match lines {
+        0 => format!("{characters} characters"),
+        1 => format!("1 line, {characters} characters"),
+        _ => format!("{lines} lines, {characters} characters"),
+    };
+    let before = if text[..start].is_empty() || text[..start].ends_with('\n') { "" } else { "\n" };
+    let mark = format!("{before}⟦{what} left out; recall {}⟧\n", handle.short());
+    (mark.len() < gone.len()).then(|| [&text[..start], &mark, &text[end..]].concat())
+}
+
+/// Arguments whose long strings are cut, as valid JSON; `None` if that would not be shorter.
+pub fn arguments(json: &Json, handle: Handle) -> Option<Json> {
+    let mark =
+        || format!("⟦{} characters left out; recall {}⟧", json.as_str().chars().count(), handle.short());
+    let shorter = match serde_json::from_str::<Extra>(json.as_str()) {
+        Ok(fields) => {
+            let mut short = Extra::NONE;
+            for (name, value) in fields.iter() {
+                short.push(name, argument(value, handle).unwrap_or_else(|| value.clone()));
+            }
+            Json::new(serde_json::to_string(&short).ok()?).ok()?
+        }
+        // Not an object, which a provider may refuse: one that says so.
+        Err(_) => Json::new(serde_json::json!({ "left_out": mark() }).to_string()).ok()?,
+    };
+    if shorter.as_str().len() + shorter.as_str().len() / 8 < json.as_str().len() {
+        return Some(shorter);
+    }
+    // Many small values: none is long, together they are.
+    let bare = Json::new(serde_json::json!({ "left_out": mark() }).to_string()).ok()?;
+    (bare.as_str().len() * 4 < json.as_str().len()).then_some(bare)
+}
+
+fn argument(value: &Json, handle: Handle) -> Option<Json> {
+    let (head, tail) = ARGUMENT;
+    if value.as_str().len() <= 2 * (head + tail) {
+        return None;
+    }
+    let text: String = serde_json::from_str(value.as_str()).unwrap_or_else(|_| value.as_str().to_owned());
+    head_and_tail(&text, head, tail, handle).map(|short| Json::string(&short))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    // covers: T-L1
+    #[test]
+    fn a_line_that_is_too_long_is_cut_by_characters() {
+        let json = format!("{{\"items\":[{}]}}", "1,".repeat(2_000));
+        let short = result(&json, Handle::of(&json)).unwrap();
+        assert!(short.len() < 620 && short.starts_with("{\"items\":[1,1"), "{short}");
+        assert_eq!(result(&"x".repeat(500), Handle::of("")), None);
+    }
+
+    #[test]
+    fn arguments_stay_an_object() {
+        let long = "y".repeat(5_000);
+        let json = Json::new(format!(r#"{{"path": "a.rs", "content": "{long}", "n": 2.10}}"#)).unwrap();
+        let short = arguments(&json, Handle::of(json.as_str())).unwrap();
+        let value = short.value();
+        assert_eq!((value["path"].as_str(), short.as_str().contains("2.10")), (Some("a.rs"), true));
+        assert!(value["content"].as_str().unwrap().contains("characters left out; recall "));
+        assert_eq!(arguments(&Json::new(r#"{"path":"a.rs"}"#).unwrap(), Handle::of("")), None);
+        let list = Json::new(format!("[{}1]", "1,".repeat(500))).unwrap();
+        assert!(arguments(&list, Handle::of("")).unwrap().is_object());
+    }
+
+    proptest! {
+        #[test]
+        fn never_larger_and_what_is_kept_is_of_the_original(text in "(\\PC{0,80}\n|[a-z ]{0,40}\r\n|中{0,50}){0,60}", head in 0usize..900, tail in 0usize..900) {
+            for short in [result(&text, Handle::of(&text)), head_and_tail(&text, head, tail, Handle::of(&text))].into_iter().flatten() {
+                prop_assert!(short.len() < text.len());
+                let at = short.find('⟦').unwrap();
+                let end = short.rfind("⟧\n").unwrap() + "⟧\n".len();
+                prop_assert!(text.starts_with(short[..at].strip_suffix('\n').unwrap_or(&short[..at])));
+                prop_assert!(text.ends_with(&short[end..]));
+            }
+        }
+
+        #[test]
+        fn arguments_are_valid_and_smaller(fields in prop::collection::vec(("[a-z]{1,4}", "\\PC{0,900}"), 0..5)) {
+            let map: serde_json::Map<String, serde_json::Value> = fields.into_iter().map(|(k, v)| (k, v.into())).collect();
+            let json = Json::from(&serde_json::Value::Object(map));
+            if let Some(short) = arguments(&json, Handle::of("")) {
+                prop_assert!(short.as_str().len() < json.as_str().len());
+                prop_assert!(short.value().is_object());
+            }
+        }
+    }
+}

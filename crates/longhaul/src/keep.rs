@@ -1,0 +1,156 @@
+//! The keep set: what no strategy may take. System messages stay where they are; the rest
+//! (goal, pins, memories, todos, git stat, rules) is known to the host or is the first user
+//! message. Each item is in the view once: where it came in, in the summary that folded
+//! it, or in the tail.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Handle, Original};
+use crate::digest;
+use crate::fact::FactKind;
+use crate::log::{At, Log};
+use crate::message::{Block, Message, Role};
+
+/// Which item of the keep set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepKey {
+    /// What `git diff --stat` says.
+    GitStat,
+    /// The task list.
+    Todos,
+    /// Something to remember.
+    Memory(Box<str>),
+    /// A file of project rules.
+    Rules(Box<str>),
+    /// What the work is for.
+    Goal,
+    /// Text that must stay.
+    Pin(Box<str>),
+}
+
+/// An item that a fold restates: which, and of what text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Which item.
+    pub key: KeepKey,
+    /// The handle of its text.
+    pub text: Handle,
+}
+
+/// An item of the keep set, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeepItem {
+    /// Which item.
+    pub key: KeepKey,
+    /// Its text.
+    pub text: Arc<str>,
+    /// The handle of its text.
+    pub handle: Handle,
+    /// The message it is, if it is one.
+    pub source: Option<At>,
+}
+
+/// At most this many memories are kept, the newest.
+const MEMORIES: usize = 10;
+
+/// Everything to keep, in the order it is shown. System messages are not listed: no edit may
+/// touch them.
+pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
+    let item = |key, text: &str, source| {
+        let text: Arc<str> = text.into();
+        KeepItem { key, handle: Handle::of(&text), text, source }
+    };
+    let mut items = Vec::new();
+    for (path, text) in log.facts(FactKind::Rules) {
+        items.push(item(KeepKey::Rules(path.into()), text, None));
+    }
+    match log.fact(FactKind::Goal, "") {
+        Some(goal) => items.push(item(KeepKey::Goal, goal, None)),
+        None => items.extend(first_goal(log).map(|(at, text)| item(KeepKey::Goal, &text, Some(at)))),
+    }
+    for (name, text) in log.facts(FactKind::Pin) {
+        items.push(item(KeepKey::Pin(name.into()), text, None));
+    }
+    let memories = log.facts(FactKind::Memory);
+    for (name, text) in &memories[memories.len().saturating_sub(MEMORIES)..] {
+        items.push(item(KeepKey::Memory((*name).into()), text, None));
+    }
+    for (kind, key) in [(FactKind::Todos, KeepKey::Todos), (FactKind::GitStat, KeepKey::GitStat)] {
+        items.extend(log.fact(kind, "").map(|text| item(key, text, None)));
+    }
+    items
+}
+
+/// The first thing a person said is the goal until another is set.
+fn first_goal(log: &Log) -> Option<(At, String)> {
+    let start = log.goal_message()?;
+    Some((start, text_of(log.get(start)?)))
+}
+
+/// The words of a message.
+pub(crate) fn text_of(message: &Message) -> String {
+    let texts = message.blocks().iter().filter_map(|block| match block {
+        Block::Text(text) => Some(&*text.text),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Items in the form that the model reads.
+pub(crate) fn render(items: &[KeepItem]) -> String {
+    let lines = items.iter().map(|item| {
+        let (tag, name) = match &item.key {
+            KeepKey::Rules(path) => ("rules", Some(path)),
+            KeepKey::Goal => ("goal", None),
+            KeepKey::Pin(name) => ("pin", Some(name)),
+            KeepKey::Memory(name) => ("memory", Some(name)),
+            KeepKey::Todos => ("todos", None),
+            KeepKey::GitStat => ("git-stat", None),
+        };
+        let name = name.map(|name| format!(" name={name:?}")).unwrap_or_default();
+        format!("<{tag}{name}>\n{}\n</{tag}>", item.text)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A message of the host that stands in the view and in no log.
+pub(crate) fn host_message(text: String) -> Arc<Message> {
+    Arc::new(Message::new(Role::System, vec![Block::text(text)]))
+}
+
+/// Cuts items until all are within `limit` bytes: head and tail with a handle, in the order
+/// git stat, memories, rules, goal, pins. Gives what was cut, for the archive.
+pub(crate) fn fit(items: &mut [KeepItem], limit: usize) -> Vec<(Handle, Original)> {
+    /// No item is cut to less.
+    const LEAST: usize = 400;
+    let mut originals = Vec::new();
+    let group = |key: &KeepKey| match key {
+        KeepKey::GitStat => 0,
+        KeepKey::Todos | KeepKey::Memory(_) => 1,
+        KeepKey::Rules(_) => 2,
+        KeepKey::Goal => 3,
+        KeepKey::Pin(_) => 4,
+    };
+    for cut in 0..=4 {
+        let all: usize = items.iter().map(|item| item.text.len()).sum();
+        if all <= limit {
+            break;
+        }
+        let here: usize =
+            items.iter().filter(|item| group(&item.key) == cut).map(|item| item.text.len()).sum();
+        let room = limit.saturating_sub(all - here);
+        for item in items.iter_mut().filter(|item| group(&item.key) == cut) {
+            // Its share of the room, by its size.
+            let share = (room as u128 * item.text.len() as u128 / here.max(1) as u128) as usize;
+            let share = share.max(LEAST);
+            if let Some(short) = digest::head_and_tail(&item.text, share * 2 / 3, share / 3, item.handle) {
+                originals.push((item.handle, Original::Text(item.text.clone())));
+                item.text = short.into();
+            }
+        }
+    }
+    originals
+}

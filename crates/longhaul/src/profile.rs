@@ -1,0 +1,62 @@
+//! A profile: triggers, ladder and constants of one way to compact, as a value. Other ways are
+//! other values, not other code.
+
+use crate::budget::Shares;
+use crate::strategy::{self, Strategy};
+
+/// One way to compact.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its name.
+    pub name: Box<str>,
+    /// Where limits stand in the window.
+    pub shares: Shares,
+    /// A result enters with at most so many bytes: head and tail with a handle.
+    pub entry_bytes: usize,
+    /// What is tried, in this order, until the target is met.
+    pub ladder: Vec<&'static Strategy>,
+    /// The newest part of the history that no rung touches unless the hard limit demands it,
+    /// in percent of the window.
+    pub keep_recent: u8,
+    /// The longest summary, in percent of the window.
+    pub summary: u8,
+    /// Who writes summaries.
+    pub summariser: Summariser,
+    /// Compact down to the target whenever the provider's cache has lost the prefix anyway.
+    pub when_cold: bool,
+}
+
+/// Who writes summaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Summariser {
+    /// The built-in extractor: no model, no network.
+    Extractor,
+    /// The host, asked by a job. The extractor steps in when it fails.
+    Host,
+}
+
+impl Profile {
+    /// The default: digest old results, then fold what is finished.
+    pub fn longhaul() -> Self {
+        Self {
+            name: "longhaul".into(),
+            shares: Shares { warn: 70, trigger: 75, target: 50 },
+            entry_bytes: 50_000,
+            ladder: vec![&strategy::OLD_RESULTS, &strategy::FOLD_TURNS, &strategy::FOLD_STEPS],
+            keep_recent: 20,
+            summary: 20,
+            summariser: Summariser::Extractor,
+            when_cold: true,
+        }
+    }
+
+    /// All built-in profiles.
+    pub fn all() -> Vec<Self> {
+        vec![Self::longhaul()]
+    }
+
+    /// The built-in profile of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|profile| &*profile.name == name)
+    }
+}

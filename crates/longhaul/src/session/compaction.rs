@@ -1,0 +1,488 @@
+//! `prepare`: when a view is too large, the ladder of the profile is tried rung by rung until
+//! the target is met, and its common end when the hard limit is passed. Every edit goes
+//! through the guard and into the ledger.
+
+use std::sync::Arc;
+
+use super::{PrepareError, Prepared, Session, TooLarge};
+use crate::archive::{Archive, Handle, Original};
+use crate::edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
+use crate::guard::{Check, Refusal};
+use crate::job::{Job, Outcome, Resolved};
+use crate::keep::{self, KeepItem, KeepKey, Kept};
+use crate::ledger::Event;
+use crate::log::{At, Span};
+use crate::message::{Block, Message, Role, Time};
+use crate::meter::Measure;
+use crate::profile::Summariser;
+use crate::step::UnitKind;
+use crate::strategy::{COMMON_END, Context, Proposal, Strategy};
+use crate::summary;
+use crate::tokens::Tokens;
+use crate::view::Source;
+
+/// How a rung ended.
+enum Rung {
+    /// It made this many edits.
+    Edits(usize),
+    /// It waits for a summary.
+    Waits,
+}
+
+impl Session {
+    /// The view for the next request, compacted if it must be; or a summary to be written
+    /// first; or why there can be none. `now` is the time, if it is known.
+    pub fn prepare(&mut self, now: Option<Time>) -> Result<Prepared<'_>, PrepareError> {
+        self.follow();
+        if let Some(why) = self.why_compact(now)
+            && let Some(job) = self.compact(why)
+        {
+            return Ok(Prepared::NeedsSummary(job));
+        }
+        if self.size().tokens > self.budget.hard {
+            self.common_end();
+        }
+        self.asked = false;
+        let size = self.size().tokens;
+        if size > self.budget.hard {
+            return Err(self.too_large(size));
+        }
+        if self.log.close_step() {
+            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
+            self.follow();
+        }
+        self.calls += 1;
+        self.sent = Some(self.cache.send(&self.view, &self.meter, now, &self.model.cache));
+        self.view.mark_sent();
+        debug_assert_eq!(self.audit(), []);
+        Ok(Prepared::Ready(&self.view))
+    }
+
+    /// Why the view must be compacted now, if it must.
+    fn why_compact(&mut self, now: Option<Time>) -> Option<Why> {
+        let size = self.size().tokens;
+        if size > self.budget.hard {
+            return Some(Why::Forced(Limit::Hard));
+        }
+        if self.asked {
+            return Some(Why::Asked);
+        }
+        let over = size > self.budget.trigger;
+        let cold = self.profile.when_cold && size > self.budget.target && self.calls > 0 && self.is_cold(now);
+        if !(over || cold) || self.breaker.stops(self.calls, size).is_some() {
+            return None;
+        }
+        Some(if cold { Why::Cold } else { Why::Forced(Limit::Trigger) })
+    }
+
+    /// Tries the ladder. Gives a job if a rung waits for a summary.
+    fn compact(&mut self, why: Why) -> Option<Job> {
+        if let Some(job) = &self.job {
+            return Some(job.clone());
+        }
+        let before = self.size().tokens;
+        // Who asks wants more gone than is gone already.
+        let target =
+            if why == Why::Asked { self.budget.target.min(Tokens(before.0 / 2)) } else { self.budget.target };
+        for strategy in self.profile.ladder.clone() {
+            if self.size().tokens <= target {
+                break;
+            }
+            if let Rung::Waits = self.climb(strategy, why, target) {
+                return self.job.clone();
+            }
+        }
+        let after = self.size().tokens;
+        self.breaker.compacted(self.calls, before, after, self.budget.trigger);
+        None
+    }
+
+    /// The end of every ladder: only as far as the hard limit demands.
+    fn common_end(&mut self) {
+        let why = Why::Forced(Limit::Hard);
+        for strategy in COMMON_END {
+            // A cut is made by estimate: what is still over is cut again.
+            for _ in 0..8 {
+                if self.size().tokens <= self.budget.hard {
+                    return;
+                }
+                match self.climb(strategy, why, self.budget.hard) {
+                    Rung::Edits(0) => break,
+                    Rung::Edits(_) | Rung::Waits => {}
+                }
+            }
+        }
+    }
+
+    /// One rung: propose, check, apply, until the target is met; then look again.
+    fn climb(&mut self, strategy: &'static Strategy, why: Why, target: Tokens) -> Rung {
+        let size = self.size().tokens;
+        let context = Context {
+            log: &self.log,
+            ledger: &self.ledger,
+            view: &self.view,
+            meter: &self.meter,
+            budget: &self.budget,
+            profile: &self.profile,
+            excess: size - target,
+        };
+        let mut made = 0;
+        for proposal in (strategy.propose)(&context) {
+            let applied = match proposal {
+                Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
+                Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
+                Proposal::Fold(spans) => match self.profile.summariser {
+                    Summariser::Host if !self.breaker.summaries_fail() => {
+                        match self.ask(spans, strategy.name, why) {
+                            Some(job) => {
+                                self.job = Some(job);
+                                return Rung::Waits;
+                            }
+                            None => continue,
+                        }
+                    }
+                    Summariser::Host | Summariser::Extractor => self.fold(spans, None, strategy.name, why),
+                },
+            };
+            made += usize::from(applied.is_ok());
+        }
+        if made > 0 {
+            self.follow();
+        }
+        Rung::Edits(made)
+    }
+
+    /// Answers a job. The fold is made if the question still stands; an answer that is empty,
+    /// too long or an error is replaced by an extract.
+    pub fn resolve(&mut self, job: u64, outcome: Outcome) -> Resolved {
+        let Some(job) = self.job.take_if(|open| open.id == job) else {
+            return Resolved::Dropped("no such job is open".to_owned());
+        };
+        self.follow();
+        if self.covers(&job.spans) != Some(job.covers) {
+            return Resolved::Dropped("what it covers has changed since".to_owned());
+        }
+        let (text, problem) = match outcome {
+            Outcome::Summary(text) if text.trim().is_empty() => {
+                (None, Some("the summary is empty".to_owned()))
+            }
+            Outcome::Summary(text) => match self.tokens(self.meter.text(&text)) {
+                size if size > job.limit => {
+                    (None, Some(format!("the summary has {size} tokens, {} are allowed", job.limit)))
+                }
+                _ => (Some(text), None),
+            },
+            Outcome::Failed(problem) => (None, Some(problem)),
+        };
+        self.breaker.summary(problem.is_none());
+        match (self.fold(job.spans, text, job.strategy, job.why), problem) {
+            (Err(refusal), _) => Resolved::Dropped(refusal.to_string()),
+            (Ok(_), None) => Resolved::Folded,
+            (Ok(_), Some(problem)) => Resolved::Extracted(problem),
+        }
+    }
+
+    /// A job for these runs; `None` if the guard would refuse the fold anyway.
+    fn ask(&mut self, spans: Vec<Span>, strategy: &'static str, why: Why) -> Option<Job> {
+        let covered = self.covered(&spans);
+        let before = self.tokens(covered.measure);
+        let trial = EditKind::Fold {
+            spans: spans.clone(),
+            placement: Placement::InPlace,
+            kept: vec![],
+            text: "".into(),
+        };
+        self.check(why).edit(&trial, before, Tokens::ZERO).ok()?;
+        self.next_job += 1;
+        Some(Job {
+            id: self.next_job,
+            revision: self.ledger.revision(),
+            covers: covered.original().handle(),
+            earlier: covered.earlier.map(Into::into),
+            messages: covered.messages,
+            limit: self.summary_room(before),
+            spans,
+            why,
+            strategy,
+        })
+    }
+
+    fn covers(&self, spans: &[Span]) -> Option<Handle> {
+        Some(self.covered(spans).original().handle())
+    }
+
+    /// How long a summary may be: its share of the window, and less than half of what it
+    /// stands for.
+    fn summary_room(&self, before: Tokens) -> Tokens {
+        Tokens((self.budget.window.0 * u64::from(self.profile.summary) / 100).min(before.0 / 2))
+    }
+
+    /// Folds runs into a summary: the text given, or an extract.
+    fn fold(
+        &mut self,
+        spans: Vec<Span>,
+        text: Option<String>,
+        strategy: &str,
+        why: Why,
+    ) -> Result<EditId, Refusal> {
+        let covered = self.covered(&spans);
+        let original = covered.original();
+        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        let (keep, kept) = self.kept_in(&spans);
+        let room = self.summary_room(before);
+        let body = text.unwrap_or_else(|| {
+            let messages: Vec<&Message> = covered.messages.iter().map(|message| &**message).collect();
+            // The neutral measure of a token; what is over is refused or folded again.
+            let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
+            summary::extract(covered.earlier.as_deref(), &messages, bytes)
+        });
+        let text = fold_text(&body, &keep, handle, covered.count);
+        let depends = covered.folds;
+        let kind = EditKind::Fold { spans, placement: Placement::InPlace, kept, text: text.as_str().into() };
+        self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)
+    }
+
+    fn hide(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {
+        let covered = self.covered(&spans);
+        let original = covered.original();
+        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        let text = format!("⟦{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
+        let kind = EditKind::Hide { spans, text: text.as_str().into() };
+        self.replace_runs(kind, &text, before, handle, original, strategy, why, Vec::new())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn replace_runs(
+        &mut self,
+        kind: EditKind,
+        text: &str,
+        before: Tokens,
+        handle: Handle,
+        original: Original,
+        strategy: &str,
+        why: Why,
+        depends: Vec<EditId>,
+    ) -> Result<EditId, Refusal> {
+        let after = self.tokens(self.meter.message(&Message::new(Role::Summary, vec![Block::text(text)])));
+        self.check(why).edit(&kind, before, after)?;
+        self.archive.put(handle, original);
+        Ok(self.record(kind, strategy, why, before, after, vec![handle], depends))
+    }
+
+    fn check(&self, why: Why) -> Check<'_> {
+        Check { log: &self.log, ledger: &self.ledger, why }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn record(
+        &mut self,
+        kind: EditKind,
+        strategy: &str,
+        why: Why,
+        before: Tokens,
+        after: Tokens,
+        originals: Vec<Handle>,
+        depends: Vec<EditId>,
+    ) -> EditId {
+        let id = self.ledger.next_id();
+        let first = kind.spans().first().map_or(At(0), |span| span.start);
+        let rewrites = self.cache.warm_after(self.part_of(first), &self.meter);
+        let price = EditPrice { rewrites, saves: before - after };
+        self.ledger.record(Event::Apply(Edit {
+            id,
+            kind,
+            strategy: strategy.into(),
+            why,
+            before,
+            after,
+            price,
+            originals,
+            depends,
+        }));
+        id
+    }
+
+    /// The items that would go with these runs, and those that stand in the tail: a fold
+    /// takes them in, since it changes what follows anyway.
+    fn kept_in(&self, spans: &[Span]) -> (Vec<KeepItem>, Vec<Kept>) {
+        let gone = |at: At| spans.iter().any(|span| span.contains(at));
+        let steady =
+            |item: &&KeepItem| !matches!(item.key, KeepKey::Rules(_) | KeepKey::Todos | KeepKey::GitStat);
+        let restated = |item: &&KeepItem| match item.source {
+            Some(at) => gone(at),
+            None => !self.kept_elsewhere(item, spans),
+        };
+        let items: Vec<KeepItem> = self.keep.items.iter().filter(steady).filter(restated).cloned().collect();
+        let kept = items.iter().map(|item| Kept { key: item.key.clone(), text: item.handle }).collect();
+        (items, kept)
+    }
+
+    /// True if a fold that stays restates the item.
+    fn kept_elsewhere(&self, item: &KeepItem, spans: &[Span]) -> bool {
+        self.ledger.outermost().any(|(span, id)| {
+            let stays = !spans.iter().any(|new| new.start <= span.start && span.end <= new.end);
+            let kept = self.ledger.get(id).is_some_and(|edit| match &edit.kind {
+                EditKind::Fold { kept, .. } => {
+                    kept.iter().any(|kept| kept.key == item.key && kept.text == item.handle)
+                }
+                _ => false,
+            });
+            stays && kept
+        })
+    }
+
+    /// What the view shows of these runs.
+    fn covered(&self, spans: &[Span]) -> Covered {
+        let inside = |at: At| spans.iter().any(|span| span.contains(at));
+        let mut covered = Covered::default();
+        for part in self.view.parts() {
+            match part.source {
+                Source::Message(at) if inside(at) => covered.measure += part.measure,
+                Source::Edit(id) => {
+                    let Some(edit) = self.ledger.get(id) else { continue };
+                    let runs = edit.kind.spans();
+                    if !runs.first().is_some_and(|span| inside(span.start)) {
+                        continue;
+                    }
+                    covered.measure += part.measure;
+                    covered.count += runs.iter().map(|span| span.len()).sum::<usize>();
+                    covered.before.extend(&edit.originals);
+                    if let EditKind::Fold { text, .. } = &edit.kind {
+                        covered.folds.push(id);
+                        covered.earlier.get_or_insert_default().push_str(fold_body(text));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for span in spans {
+            let mut at = span.start;
+            while at < span.end {
+                match self.ledger.covering(at) {
+                    Some((outer, _)) => at = outer.end,
+                    None => {
+                        covered.messages.extend(self.log.get(at).cloned());
+                        covered.count += 1;
+                        at = At(at.0 + 1);
+                    }
+                }
+            }
+        }
+        covered
+    }
+
+    /// Names what does not fit.
+    fn too_large(&self, tokens: Tokens) -> PrepareError {
+        let is_system = |at: At| self.log.unit_of(at).is_some_and(|unit| unit.kind == UnitKind::System);
+        let system: Measure = self
+            .view
+            .parts()
+            .iter()
+            .filter(|part| {
+                matches!(part.source, Source::Message(at) if is_system(at)) || part.source == Source::Rules
+            })
+            .map(|part| part.measure)
+            .sum();
+        let system = self.tokens(self.view.fixed().measure + system);
+        let largest = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) if !is_system(at) => Some((self.tokens(part.measure), at)),
+            _ => None,
+        });
+        let (what, tokens) = match largest.max() {
+            _ if system > self.budget.hard => (TooLarge::System, system),
+            Some((size, at)) if size.0 * 2 > tokens.0 => (TooLarge::Message(at), tokens),
+            _ => (TooLarge::Together, tokens),
+        };
+        PrepareError::TooLarge { what, tokens, hard: self.budget.hard, window: self.budget.window }
+    }
+}
+
+/// What runs hold, as the view shows it.
+#[derive(Debug, Default)]
+struct Covered {
+    measure: Measure,
+    /// Messages of the log, those inside earlier edits included.
+    count: usize,
+    /// Messages that no edit has taken yet.
+    messages: Vec<Arc<Message>>,
+    /// Originals of the edits inside.
+    before: Vec<Handle>,
+    /// Folds inside, and their summaries.
+    folds: Vec<EditId>,
+    earlier: Option<String>,
+}
+
+impl Covered {
+    fn original(&self) -> Original {
+        Original::Run(self.before.clone(), self.messages.clone())
+    }
+}
+
+/// Opens the summary of a fold. The bytes are in prompts that providers have cached.
+const FOLD_HEAD: &str = "⟦Summary of ";
+const KEEP_HEAD: &str = "⟦Still valid:⟧\n";
+
+fn fold_text(body: &str, keep: &[KeepItem], handle: Handle, count: usize) -> String {
+    let mut text = format!("{FOLD_HEAD}{count} earlier messages; recall {}⟧\n{}", handle.short(), body);
+    if !keep.is_empty() {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(KEEP_HEAD);
+        text.push_str(&keep::render(keep));
+    }
+    text
+}
+
+/// The summary alone, without its head and what it restates.
+fn fold_body(text: &str) -> &str {
+    let body = match text.strip_prefix(FOLD_HEAD).and_then(|rest| rest.split_once('\n')) {
+        Some((_, body)) => body,
+        None => text,
+    };
+    body.rsplit_once(KEEP_HEAD).map_or(body, |(body, _)| body)
+}
+
+/// Makes an edit inside a message, if the guard lets it through.
+pub(super) fn edit_inside(
+    session: &mut Session,
+    kind: EditKind,
+    original: Original,
+    strategy: &str,
+    why: Why,
+) -> Result<EditId, Refusal> {
+    let (before, after) = session.change(&kind);
+    session.check(why).edit(&kind, before, after)?;
+    let handle = original.handle();
+    session.archive.put(handle, original);
+    Ok(session.record(kind, strategy, why, before, after, vec![handle], Vec::new()))
+}
+
+impl Session {
+    /// What an edit inside a message replaces, as it is shown now, and by what.
+    fn change(&self, kind: &EditKind) -> (Tokens, Tokens) {
+        let text = |text: &str| self.tokens(self.meter.text(text));
+        let block = |at: At, block: usize| self.log.get(at).and_then(|message| message.blocks().get(block));
+        // As an edit shows it, or as it came, with pictures and all.
+        let before = |at: At, number: usize| match self.ledger.shown(at, number) {
+            Some(shown) => text(shown),
+            None => block(at, number).map(|block| self.tokens(self.meter.block(block))).unwrap_or_default(),
+        };
+        match kind {
+            EditKind::Digest { at, block, text: new } => (before(*at, *block), text(new)),
+            EditKind::DigestArgs { at, block, arguments } => (before(*at, *block), text(arguments.as_str())),
+            EditKind::DropThinking { at } => {
+                let Some(message) = self.log.get(*at).filter(|_| !self.ledger.dropped_thinking(*at)) else {
+                    return (Tokens::ZERO, Tokens::ZERO);
+                };
+                let thinking = message.blocks().iter().filter(|block| matches!(block, Block::Thinking(_)));
+                // Sealed reasoning may hold no text here; what is gone is something all the same.
+                (
+                    self.tokens(thinking.map(|block| self.meter.block(block)).sum()).max(Tokens(1)),
+                    Tokens::ZERO,
+                )
+            }
+            EditKind::Fold { .. } | EditKind::Hide { .. } => (Tokens::ZERO, Tokens::ZERO),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Strategies: each proposes edits and knows nothing of providers, stores or clocks. One file
+//! each, and one row of this table. A profile puts them in order; every ladder ends alike.
+
+mod common_end;
+mod fold;
+mod old_results;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::archive::Original;
+use crate::budget::Budget;
+use crate::edit::EditKind;
+use crate::ledger::Ledger;
+use crate::log::{At, Log, Span};
+use crate::message::Message;
+use crate::meter::{Measure, Meter};
+use crate::profile::Profile;
+use crate::step::UnitKind;
+use crate::tokens::Tokens;
+use crate::view::{Source, View};
+
+pub use common_end::{CUT_NEWEST, DIGEST_RUNNING, HIDE_OLD};
+pub use fold::{FOLD_STEPS, FOLD_TURNS};
+pub use old_results::OLD_RESULTS;
+
+/// A way to make a view smaller.
+pub struct Strategy {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, for people.
+    pub says: &'static str,
+    pub(crate) propose: fn(&Context<'_>) -> Vec<Proposal>,
+}
+
+impl fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All strategies.
+pub static STRATEGIES: [&Strategy; 6] =
+    [&OLD_RESULTS, &FOLD_TURNS, &FOLD_STEPS, &DIGEST_RUNNING, &HIDE_OLD, &CUT_NEWEST];
+
+/// The end of every ladder, for the hard limit alone: digest older results of the running
+/// turn, hide what is old, cut the newest step.
+pub(crate) static COMMON_END: [&Strategy; 3] = [&DIGEST_RUNNING, &HIDE_OLD, &CUT_NEWEST];
+
+/// What a strategy would do.
+#[derive(Debug)]
+pub(crate) enum Proposal {
+    /// An edit inside a message.
+    Inside(EditKind, Original),
+    /// These runs become a summary, which the session has written.
+    Fold(Vec<Span>),
+    /// These runs become a marker.
+    Hide(Vec<Span>),
+}
+
+/// What a strategy may look at.
+pub(crate) struct Context<'a> {
+    pub(crate) log: &'a Log,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) view: &'a View,
+    pub(crate) meter: &'a Meter,
+    pub(crate) budget: &'a Budget,
+    pub(crate) profile: &'a Profile,
+    /// How much must go.
+    pub(crate) excess: Tokens,
+}
+
+/// A unit of the log, or a fold, as the view shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Visible {
+    pub(crate) source: Source,
+    /// `None` for a fold.
+    pub(crate) kind: Option<UnitKind>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) tokens: Tokens,
+}
+
+impl Context<'_> {
+    /// What the view shows of the history, in order.
+    pub(crate) fn visible(&self) -> Vec<Visible> {
+        let mut visible: Vec<Visible> = Vec::new();
+        let mut measures: Vec<Measure> = Vec::new();
+        for part in self.view.parts() {
+            let (source, kind, spans) = match part.source {
+                Source::Message(at) => match self.log.unit_of(at) {
+                    Some(unit) => (Source::Message(unit.span.start), Some(unit.kind), vec![unit.span]),
+                    None => continue,
+                },
+                Source::Edit(id) => match self.ledger.get(id) {
+                    Some(edit) => (part.source, None, edit.kind.spans()),
+                    None => continue,
+                },
+                Source::Rules | Source::Tail => continue,
+            };
+            match (visible.last(), measures.last_mut()) {
+                (Some(last), Some(measure)) if last.source == source => *measure += part.measure,
+                _ => {
+                    visible.push(Visible { source, kind, spans, tokens: Tokens::ZERO });
+                    measures.push(part.measure);
+                }
+            }
+        }
+        for (item, measure) in visible.iter_mut().zip(measures) {
+            item.tokens = self.meter.tokens(measure).tokens;
+        }
+        visible
+    }
+
+    /// How many of the last ones are the newest part that stays, by its tokens.
+    pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
+        let room = Tokens(self.budget.window.0 * u64::from(self.profile.keep_recent) / 100);
+        let mut sum = Tokens::ZERO;
+        visible
+            .iter()
+            .rev()
+            .take_while(|item| {
+                sum += item.tokens;
+                sum <= room
+            })
+            .count()
+    }
+
+    /// True if this must stay: a system message, the current input, the newest step.
+    pub(crate) fn stays(&self, item: &Visible) -> bool {
+        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
+        let hits = |span: &Span| {
+            protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
+        };
+        item.kind == Some(UnitKind::System) || item.spans.iter().any(hits)
+    }
+
+    pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {
+        self.log.get(at)
+    }
+
+    /// The text that an edit shows in the place of this block.
+    pub(crate) fn shown(&self, at: At, block: usize) -> Option<&str> {
+        self.ledger.shown(at, block)
+    }
+
+    pub(crate) fn text_tokens(&self, text: &str) -> Tokens {
+        self.meter.tokens(self.meter.text(text)).tokens
+    }
+}
+
+/// Joins runs that touch, and sorts them.
+pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| span.start);
+    let mut out: Vec<Span> = Vec::new();
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if last.end >= span.start => last.end = last.end.max(span.end),
+            _ => out.push(span),
+        }
+    }
+    out
+}
