@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::tokens::Tokens;
 
 /// Compactions in so many calls are too many.
@@ -15,7 +17,7 @@ const LEAST_PERCENT: u64 = 5;
 const FAILURES: u32 = 3;
 
 /// Why compaction is stopped.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Tripped {
     /// It freed next to nothing, and would again.
     #[error("compaction freed {freed} of {size} tokens and is stopped until the view has grown")]
@@ -34,7 +36,7 @@ pub enum Tripped {
 }
 
 /// Watches compactions.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Breaker {
     recent: VecDeque<u64>,
     tripped: Option<(Tripped, u64)>,

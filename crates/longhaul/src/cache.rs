@@ -39,6 +39,16 @@ impl PromptCache {
         Self::default()
     }
 
+    /// A cache that knows nothing but when it was last used.
+    pub(crate) fn used_at(last: Option<Time>) -> Self {
+        Self { last, ..Self::default() }
+    }
+
+    /// When it was last used, as far as is known.
+    pub(crate) fn last_used(&self) -> Option<Time> {
+        self.last
+    }
+
     /// True if the prefix is no longer there by `now`. Without times nobody knows, and it is
     /// taken to be there.
     pub fn is_cold(&self, now: Option<Time>, rule: &CacheRule) -> bool {

@@ -59,6 +59,7 @@ pub enum EditKind {
         /// Which of its blocks.
         block: usize,
         /// What is shown instead.
+        #[serde(with = "as_text")]
         arguments: Json,
     },
     /// All thinking of a message goes.
@@ -112,6 +113,21 @@ impl EditKind {
             Self::Fold { .. } => "fold",
             Self::Hide { .. } => "hide",
         }
+    }
+}
+
+/// JSON as a string: inside a tagged object raw JSON cannot be read back.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::json::Json;
+
+    pub(super) fn serialize<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(json.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        Json::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 

@@ -118,16 +118,15 @@ impl Check<'_> {
             EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => self.runs(kind, spans)?,
             EditKind::Digest { at, block, .. } => self.digest(*at, *block)?,
             EditKind::DigestArgs { at, block, arguments } => {
+                let Block::ToolCall(call) = self.block(*at, *block)? else {
+                    return Err(Refusal::Nothing("the block is no call"));
+                };
                 self.inside(*at)?;
-                match self.block(*at, *block)? {
-                    Block::ToolCall(_) if !arguments.is_object() => {
-                        return breaks(Rule::BondsWhole, "arguments must stay an object");
-                    }
-                    Block::ToolCall(call) if call.server => {
-                        return breaks(Rule::BondsWhole, "a tool of the provider stays as it is");
-                    }
-                    Block::ToolCall(_) => {}
-                    _ => return Err(Refusal::Nothing("the block is no call")),
+                if !arguments.is_object() && call.arguments.is_object() {
+                    return breaks(Rule::BondsWhole, "arguments must stay an object");
+                }
+                if call.server {
+                    return breaks(Rule::BondsWhole, "a tool of the provider stays as it is");
                 }
             }
             EditKind::DropThinking { at } => self.thinking(*at)?,
@@ -141,6 +140,18 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// True if an edit that was made before may hold now: all it covers is there, and nothing
+    /// of it must stay whole.
+    pub(crate) fn may_hold(&self, kind: &EditKind) -> bool {
+        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
+        let hits = |span: &Span| {
+            protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
+        };
+        let forced = matches!(self.why, Why::Entry | Why::Rule | Why::Forced(Limit::Hard)) && !kind.is_fold();
+        let spans = kind.spans();
+        spans.iter().all(|span| span.end <= self.log.end()) && (forced || !spans.iter().any(hits))
+    }
+
     fn is_held(&self, kind: &EditKind) -> bool {
         let mut ats = kind.spans().into_iter().flat_map(|span| span.range());
         self.ledger.holds_any() && ats.any(|at| self.ledger.is_held(At(at as u32)))
@@ -150,6 +161,13 @@ impl Check<'_> {
     fn runs(&self, kind: &EditKind, spans: &[Span]) -> Result<(), Refusal> {
         if spans.is_empty() || spans.iter().any(|span| span.is_empty() || span.end > self.log.end()) {
             return Err(Refusal::Nothing("a run is empty or past the end"));
+        }
+        let covered = |span: &Span| {
+            let mut outer = self.ledger.overlapping(*span);
+            outer.any(|(outer, _)| outer != *span && outer.start <= span.start && span.end <= outer.end)
+        };
+        if spans.iter().any(covered) {
+            return Err(Refusal::Nothing("the run is inside an edit already"));
         }
         if spans.windows(2).any(|pair| pair[0].end > pair[1].start) {
             return breaks(Rule::InOrder, "runs are not in order");
@@ -172,11 +190,8 @@ impl Check<'_> {
             if protected.iter().flatten().any(hits) {
                 return breaks(Rule::CurrentInput, "the current input and the newest step stay");
             }
-            for (outer, id) in self.ledger.overlapping(*span) {
+            for (_, id) in self.ledger.overlapping(*span) {
                 let other = self.ledger.get(id);
-                if outer != *span && outer.start <= span.start && span.end <= outer.end {
-                    return Err(Refusal::Nothing("the run is inside an edit already"));
-                }
                 if other.is_some_and(|other| !nests(kind, &other.kind)) {
                     return breaks(Rule::InOrder, "it cuts across another edit");
                 }
@@ -186,12 +201,12 @@ impl Check<'_> {
     }
 
     fn digest(&self, at: At, block: usize) -> Result<(), Refusal> {
-        self.inside(at)?;
         let message = self.message(at)?;
         match self.block(at, block)? {
             Block::Text(_) | Block::ToolResult(_) => {}
             _ => return Err(Refusal::Nothing("the block has no text")),
         }
+        self.inside(at)?;
         let bonded = bonds(message)
             .into_iter()
             .any(|bond| bond.kind == BondKind::ServerTool && bond.blocks.contains(&block));
@@ -332,26 +347,49 @@ impl Audit<'_> {
             faults.push(format!("calls without a result at the end: {open:?}"));
         }
         for (at, shown, came) in self.edited_messages() {
-            let count = |message: &Message, calls| {
-                message
-                    .blocks()
-                    .iter()
-                    .filter(|b| {
-                        matches!(b, Block::ToolCall(_)) == calls
-                            && matches!(b, Block::ToolCall(_) | Block::ToolResult(_))
-                    })
-                    .count()
-            };
-            if shown.role() == Role::Assistant && count(shown, true) != count(came, true) {
+            if shown.calls().count() != came.calls().count() {
                 faults.push(format!("message {} lost a call", at.0));
             }
-            if shown.calls().any(|call| !call.arguments.is_object())
-                && came.calls().all(|call| call.arguments.is_object())
-            {
+            let objects =
+                |message: &Message| message.calls().filter(|call| call.arguments.is_object()).count();
+            if objects(shown) < objects(&came) {
                 faults.push(format!("arguments of message {} are no object", at.0));
+            }
+            faults.extend(self.broken_bonds(at, shown, &came));
+        }
+        for (span, id) in self.ledger.outermost() {
+            let begins = self.log.unit_of(span.start).is_some_and(|unit| unit.span.start == span.start);
+            let ends = self.log.unit_of(At(span.end.0 - 1)).is_some_and(|unit| unit.span.end == span.end);
+            if !(begins && ends) {
+                faults.push(format!("edit {} cuts inside a unit", id.0));
             }
         }
         faults
+    }
+
+    /// Bonds inside a message: what the provider ran itself is as it came, and encrypted
+    /// reasoning goes only where no model can read it any more.
+    fn broken_bonds(&self, at: At, shown: &Message, came: &Message) -> Vec<String> {
+        let foreign = self.is_foreign(at);
+        let broken = |kind: BondKind, blocks: &[usize]| match kind {
+            BondKind::ServerTool => {
+                blocks.iter().any(|block| !shown.blocks().contains(&came.blocks()[*block]))
+            }
+            BondKind::Reasoning => {
+                !foreign
+                    && blocks.iter().any(|block| !shown.blocks().contains(&came.blocks()[*block]))
+                    && self.ledger.dropped_thinking(at)
+            }
+            BondKind::Thinking => false,
+        };
+        let bonds = bonds(came).into_iter().filter(|bond| broken(bond.kind, &bond.blocks));
+        bonds.map(|bond| format!("a {:?} bond of message {} is broken", bond.kind, at.0)).collect()
+    }
+
+    /// The model changed: reasoning that only another can read went.
+    fn is_foreign(&self, at: At) -> bool {
+        let edits = self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id));
+        edits.into_iter().any(|edit| edit.why == Why::Rule)
     }
 
     fn order(&self) -> Vec<String> {
@@ -375,6 +413,9 @@ impl Audit<'_> {
             self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit).collect();
         let runs: Vec<_> = active.iter().filter(|edit| edit.kind.is_fold()).collect();
         for (n, a) in runs.iter().enumerate() {
+            if a.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
+                faults.push(format!("runs of edit {} are not in order", a.id.0));
+            }
             for b in &runs[n + 1..] {
                 if !nests(&a.kind, &b.kind) {
                     faults.push(format!("edits {} and {} cut across each other", a.id.0, b.id.0));
@@ -397,6 +438,9 @@ impl Audit<'_> {
             .collect();
         for unit in self.log.units().iter().filter(|unit| unit.kind == UnitKind::System) {
             let blank = self.log.show(std::slice::from_ref(unit)).next().is_none();
+            if self.is_cut(unit.span.start) {
+                faults.push(format!("system message {} is cut", unit.span.start.0));
+            }
             if !blank && !shown.contains(&unit.span.start) {
                 faults.push(format!("system message {} is gone", unit.span.start.0));
             }
@@ -472,16 +516,11 @@ impl Audit<'_> {
                     .cloned()
                     .collect::<Vec<_>>()
             };
-            let (now, then) = (seals(shown), seals(came));
+            let (now, then) = (seals(shown), seals(&came));
             if !now.is_empty() && now != then {
                 faults.push(format!("sealed reasoning of message {} was altered", at.0));
             }
-            let foreign = self
-                .ledger
-                .inside(at)
-                .iter()
-                .filter_map(|id| self.ledger.get(*id))
-                .any(|edit| edit.why == Why::Rule);
+            let foreign = self.is_foreign(at);
             if now.is_empty() && !then.is_empty() && running.is_some_and(|turn| turn.contains(at)) && !foreign
             {
                 faults.push(format!("sealed reasoning of message {} in the running turn is gone", at.0));
@@ -490,14 +529,24 @@ impl Audit<'_> {
         faults
     }
 
-    /// Shown messages that differ from the log, with what came.
-    fn edited_messages(&self) -> impl Iterator<Item = (At, &Message, &Message)> {
-        self.view.parts().iter().filter_map(|part| {
-            let Source::Message(at) = part.source else { return None };
-            let came = self.log.get(at)?;
-            let same = Arc::ptr_eq(&part.message, came) || self.ledger.inside(at).is_empty();
-            (!same).then_some((at, &*part.message, &**came))
-        })
+    /// Shown messages that an edit touched, with what they would be without it.
+    fn edited_messages(&self) -> Vec<(At, &Message, Arc<Message>)> {
+        let edited = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) if !self.ledger.inside(at).is_empty() => Some((at, &*part.message)),
+            _ => None,
+        });
+        // A placeholder or a note stems from a message without being it: roles tell.
+        let unedited = |at: At, role: Role| {
+            let shown = self.log.show(std::slice::from_ref(self.log.unit_of(at)?)).collect::<Vec<_>>();
+            shown.into_iter().find_map(|shown| match shown {
+                crate::repair::Shown::AsIs(here) => self.log.get(here).filter(|_| here == at).cloned(),
+                crate::repair::Shown::Made(here, message) => {
+                    (here == at && message.role() == role).then_some(message)
+                }
+            })
+        };
+        let pairs = edited.filter_map(|(at, shown)| Some((at, shown, unedited(at, shown.role())?)));
+        pairs.filter(|(_, shown, came)| shown.role() == came.role()).collect()
     }
 
     fn untouched(&self) -> Vec<String> {
@@ -569,8 +618,120 @@ impl Audit<'_> {
     }
 }
 
-/// The text of an item, or the start of it where it was cut.
+/// True if the item stands in a text as it is shown.
 fn contains(text: &str, item: &KeepItem) -> bool {
-    let start = &item.text[..item.text.floor_char_boundary(200)];
-    !text.is_empty() && text.contains(start)
+    text.contains(&crate::keep::render(std::slice::from_ref(item)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::archive::Original;
+    use crate::edit::{Edit, EditPrice, Placement};
+    use crate::json::{Extra, Json};
+    use crate::ledger::Event;
+    use crate::message::{Thinking, ToolCall};
+    use crate::models::Models;
+    use crate::profile::Profile;
+    use crate::session::{Prepared, Session};
+
+    /// A conversation with every kind of thing an edit may not touch.
+    fn log() -> impl Strategy<Value = Vec<Message>> {
+        let round = (0..5u8, 1..4usize, any::<bool>()).prop_map(|(kind, calls, answered)| {
+            let thinking = |seal| {
+                Block::Thinking(Thinking { text: "thought ".repeat(20).into(), seal, extra: Extra::NONE })
+            };
+            let call = |server| {
+                let arguments = Json::new(format!("{{\"text\":\"{}\"}}", "x".repeat(600))).unwrap();
+                Block::ToolCall(ToolCall {
+                    id: "c".into(),
+                    name: "Write".into(),
+                    arguments,
+                    server,
+                    extra: Extra::NONE,
+                })
+            };
+            let mut blocks = match kind {
+                0 => vec![thinking(Seal::Signed("s".into()))],
+                1 => vec![thinking(Seal::Encrypted("e".into()))],
+                2 => vec![thinking(Seal::Open)],
+                3 => vec![call(true), Block::result("c", "hits ".repeat(200))],
+                _ => vec![Block::text("words ".repeat(100))],
+            };
+            blocks.extend((0..calls - 1).map(|_| call(false)));
+            let mut messages = vec![Message::new(Role::Assistant, blocks)];
+            messages.extend((0..calls - 1).map(|_| Message::result("c", "line of a result\n".repeat(60))));
+            if !answered {
+                messages.pop();
+            }
+            messages
+        });
+        let other = prop_oneof![
+            2 => Just(vec![Message::user("do this ".repeat(30))]),
+            1 => Just(vec![Message::system("rule ".repeat(30))]),
+        ];
+        prop::collection::vec(prop_oneof![3 => round, 1 => other], 2..12).prop_map(|all| all.concat())
+    }
+
+    fn kind() -> impl Strategy<Value = EditKind> {
+        let at = || (0..24u32).prop_map(At);
+        let span = (0..20u32, 1..8u32).prop_map(|(start, len)| Span::new(start, start + len));
+        let spans = prop::collection::vec(span, 1..3);
+        let text = || prop_oneof![4 => Just("short"), 1 => Just("")].prop_map(Box::from);
+        prop_oneof![
+            (at(), 0..4usize, text()).prop_map(|(at, block, text)| EditKind::Digest { at, block, text }),
+            (at(), 0..4usize, any::<bool>()).prop_map(|(at, block, object)| {
+                let arguments = Json::new(if object { "{}" } else { "[]" }).unwrap();
+                EditKind::DigestArgs { at, block, arguments }
+            }),
+            at().prop_map(|at| EditKind::DropThinking { at }),
+            (spans.clone(), text()).prop_map(|(spans, text)| EditKind::Hide { spans, text }),
+            (spans, text()).prop_map(|(spans, text)| EditKind::Fold {
+                spans,
+                placement: Placement::InPlace,
+                kept: vec![],
+                text
+            }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        /// What the check lets through, the audit finds nothing wrong with; what it refuses by
+        /// a rule, the audit finds once it is made all the same.
+        #[test]
+        fn the_check_of_an_edit_and_the_audit_of_the_view_agree(messages in log(), kinds in prop::collection::vec(kind(), 1..6)) {
+            let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone()).with_window(Tokens(1 << 30));
+            for message in messages {
+                session.push(message);
+            }
+            prop_assert!(matches!(session.prepare(None), Ok(Prepared::Ready(_))));
+            for kind in kinds {
+                let (before, after) = (Tokens(100), Tokens(if matches!(&kind, EditKind::Hide { text, .. } if text.is_empty()) { 100 } else { 5 }));
+                let why = Why::Asked;
+                let verdict = session.check_edit(&kind, why, before, after);
+                if matches!(verdict, Err(Refusal::Nothing(_) | Refusal::Held)) {
+                    continue;
+                }
+                let mut trial = session.clone();
+                let original = Original::Text("o".into());
+                let handle = original.handle();
+                trial.force(Event::Apply(Edit {
+                    id: trial.ledger().next_id(), kind: kind.clone(), strategy: "test".into(), why, before, after,
+                    price: EditPrice::default(), originals: vec![handle], depends: vec![],
+                }), handle, original);
+                let found = trial.audit();
+                match verdict {
+                    Ok(()) => {
+                        prop_assert_eq!(&found, &[], "{:?}", kind);
+                        session = trial;
+                    }
+                    Err(refusal) => prop_assert!(!found.is_empty(), "{:?} was refused ({}) and nothing is wrong", kind, refusal),
+                }
+            }
+        }
+    }
 }

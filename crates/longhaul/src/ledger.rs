@@ -30,6 +30,11 @@ pub enum Event {
         /// Which.
         edit: EditId,
     },
+    /// The session went its own way from here: edits that reach further are of another one.
+    Forked {
+        /// How many messages both share.
+        end: At,
+    },
     /// A request was sent while calls had no result: their placeholders stay.
     PlaceholderSent {
         /// How many messages the log had.
@@ -54,6 +59,8 @@ struct State {
     edit: Arc<Edit>,
     active: bool,
     held: bool,
+    /// Of a session that this one was forked from: never to be made again.
+    foreign: bool,
 }
 
 /// Why an edit cannot be undone or redone.
@@ -70,6 +77,9 @@ pub enum LedgerError {
         /// `active` or `undone`.
         state: &'static str,
     },
+    /// What it covers must stay now, or is not there.
+    #[error("edit {} cannot be made again: what it covers must stay now", .0.0)]
+    Protected(EditId),
     /// An edit that was made since stands in its way.
     #[error("edit {} cannot be made again: edit {} was made since and cuts across it", .edit.0, .other.0)]
     InTheWay {
@@ -183,7 +193,7 @@ impl Ledger {
         match &event {
             Event::Apply(edit) => {
                 let edit = Arc::new(edit.clone());
-                self.edits.push(State { edit: edit.clone(), active: true, held: false });
+                self.edits.push(State { edit: edit.clone(), active: true, held: false, foreign: false });
                 self.show(&edit);
             }
             Event::Undo { edit, held } => {
@@ -195,6 +205,14 @@ impl Ledger {
             Event::Redo { edit } => {
                 if let Some(state) = self.edits.get_mut(edit.0 as usize) {
                     (state.active, state.held) = (true, false);
+                }
+                self.reindex();
+            }
+            Event::Forked { end } => {
+                for state in &mut self.edits {
+                    if state.edit.kind.spans().iter().any(|span| span.end > *end) {
+                        (state.active, state.held, state.foreign) = (false, false, true);
+                    }
                 }
                 self.reindex();
             }
@@ -257,6 +275,9 @@ impl Ledger {
         let state = self.edits.get(id.0 as usize).ok_or(LedgerError::Unknown(id))?;
         if state.active {
             return Err(LedgerError::Already { edit: id, state: "active" });
+        }
+        if state.foreign {
+            return Err(LedgerError::Protected(id));
         }
         let across = self
             .edits()

@@ -99,7 +99,7 @@ pub use meter::{Measure, Meter};
 pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};
 pub use profile::{Profile, Summariser};
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
-pub use session::{PrepareError, Prepared, Saved, Session, TooLarge};
+pub use session::{PrepareError, Prepared, Saved, Session, State, TooLarge};
 pub use step::{Turn, Unit, UnitKind};
 pub use strategy::{STRATEGIES, Strategy};
 pub use tokenizer::{TextCount, Vocabulary};

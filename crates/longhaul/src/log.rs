@@ -86,6 +86,8 @@ pub struct Log {
     facts: HashMap<(FactKind, Box<str>), usize>,
     frame: Option<usize>,
     frames: usize,
+    /// Where steps were closed while calls waited.
+    closed: Vec<At>,
     outline: Outline,
 }
 
@@ -109,7 +111,7 @@ impl Log {
             log.outline.push(log.end(), &message);
             log.messages.push(message);
             while closed.next_if(|at| *at <= log.end()).is_some() {
-                log.outline.close_waiting_step();
+                log.close_step();
             }
         }
         log
@@ -271,7 +273,7 @@ impl Log {
         let first = self.unit_index(turn.start)?;
         let steps = self.units()[first..].iter().take_while(|unit| unit.kind != UnitKind::Step);
         let end = steps.last().map_or(turn.start, |unit| unit.span.end);
-        Some(Span { start: turn.start, end })
+        (end > turn.start).then_some(Span { start: turn.start, end })
     }
 
     /// The newest step, if it is in the running turn.
@@ -284,7 +286,11 @@ impl Log {
     /// No result that comes from now on is shown as one: a placeholder was sent for it.
     /// False if no call waited for a result.
     pub fn close_step(&mut self) -> bool {
-        self.outline.close_waiting_step()
+        let waited = self.outline.close_waiting_step();
+        if waited {
+            self.closed.push(self.end());
+        }
+        waited
     }
 
     /// How many of the first units can no longer change, whatever arrives.
@@ -301,15 +307,9 @@ impl Log {
     /// shared, not copied.
     pub fn fork(&self, end: At) -> Self {
         let end = end.min(self.end());
-        let mut fork = Self::default();
-        for noted in self.notes.iter().filter(|noted| noted.at <= end) {
-            fork.note(noted.clone());
-        }
-        for message in &self.messages[..end.index()] {
-            fork.outline.push(fork.end(), message);
-            fork.messages.push(message.clone());
-        }
-        fork
+        let notes = self.notes.iter().filter(|noted| noted.at <= end).cloned().collect();
+        let closed = self.closed.iter().copied().filter(|at| *at <= end);
+        Self::load(self.messages[..end.index()].to_vec(), notes, closed)
     }
 }
 

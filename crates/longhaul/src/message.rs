@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::json::{Extra, Json};
 use crate::usage::Usage;
 
@@ -226,7 +228,8 @@ pub struct Opaque {
 }
 
 /// A moment, in microseconds since 1970 UTC. The engine has no clock: it is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Time(pub i64);
 
 /// The text a message was read from, to be written out again as long as nobody touched it.

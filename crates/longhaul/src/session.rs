@@ -12,10 +12,10 @@ use crate::breaker::{Breaker, Tripped};
 use crate::budget::Budget;
 use crate::cache::{PromptCache, Sent};
 use crate::digest;
-use crate::edit::{EditId, EditKind, Why};
+use crate::edit::{Edit, EditId, EditKind, Why};
 use crate::fact::{Fact, FactKind};
 use crate::frame::Frame;
-use crate::guard::{Audit, Refusal, Violation};
+use crate::guard::{Audit, Check, Refusal, Violation};
 use crate::job::Job;
 use crate::keep::{self, KeepItem, KeepKey};
 use crate::ledger::{Event, Ledger, LedgerError};
@@ -28,7 +28,7 @@ use crate::tokens::{Count, Tokens};
 use crate::usage::Usage;
 use crate::view::{Fixed, Part, Source, Sources, View};
 
-pub use saved::Saved;
+pub use saved::{Saved, State};
 
 /// One conversation.
 ///
@@ -234,6 +234,9 @@ impl Session {
     /// Makes an edit again.
     pub fn redo(&mut self, edit: EditId) -> Result<(), LedgerError> {
         self.ledger.can_redo(edit)?;
+        if self.ledger.get(edit).is_some_and(|edit| !self.may_hold(edit)) {
+            return Err(LedgerError::Protected(edit));
+        }
         self.ledger.record(Event::Redo { edit });
         Ok(())
     }
@@ -329,25 +332,25 @@ impl Session {
     }
 
     /// A session of its own that shares everything before the message at `end`. Edits that
-    /// reach further are undone there.
+    /// reach further, or cover what is the current input there, are undone.
     pub fn fork(&self, end: At) -> Self {
         let end = end.min(self.log.end());
         let mut fork = self.clone();
         fork.log = self.log.fork(end);
         fork.sizes.truncate(end.index());
         fork.sum_sizes();
-        let beyond = |kind: &EditKind| kind.spans().iter().any(|span| span.end > end);
-        let gone = self.ledger.edits().filter(|(edit, active)| *active && beyond(&edit.kind));
+        // What was sent of what comes later is not this session's.
+        fork.ledger = Ledger::default();
+        for event in self.ledger.events() {
+            if !matches!(event, Event::PlaceholderSent { end: at } if *at > end) {
+                fork.ledger.record(event.clone());
+            }
+        }
+        fork.ledger.record(Event::Forked { end });
+        let gone = fork.ledger.edits().filter(|(edit, active)| *active && !fork.may_hold(edit));
         let gone: Vec<EditId> = gone.map(|(edit, _)| edit.id).collect();
         for id in gone.into_iter().rev() {
             fork.ledger.record(Event::Undo { edit: id, held: false });
-        }
-        for event in self.ledger.events() {
-            if let Event::PlaceholderSent { end: closed } = event
-                && *closed == end
-            {
-                fork.log.close_step();
-            }
         }
         fork.view = View::default();
         fork.keep = Keep::default();
@@ -355,6 +358,10 @@ impl Session {
         fork.job = None;
         fork.meter.forget_base();
         fork
+    }
+
+    fn may_hold(&self, edit: &Edit) -> bool {
+        Check { log: &self.log, ledger: &self.ledger, why: edit.why }.may_hold(&edit.kind)
     }
 
     /// Reads back what an edit took out.

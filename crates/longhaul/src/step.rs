@@ -195,7 +195,8 @@ impl Outline {
             }
         }
         self.unfinished = server;
-        if self.turns.is_empty() {
+        // Who goes on unasked begins a turn: the one before has ended for good.
+        if self.turns.last().is_none_or(|turn| turn.ended) {
             self.turns.push(Turn { start: at, ended: false, has_step: false });
         }
         if let Some(turn) = self.turns.last_mut() {

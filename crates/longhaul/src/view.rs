@@ -146,7 +146,7 @@ impl View {
         let events = &from.ledger.events()[self.events_seen..];
         let anew = events.iter().any(|event| match event {
             Event::Apply(edit) => edit.kind.spans().iter().any(|span| span.start < self.shown_end),
-            Event::Undo { .. } | Event::Redo { .. } | Event::RulesShown { .. } => true,
+            Event::Undo { .. } | Event::Redo { .. } | Event::RulesShown { .. } | Event::Forked { .. } => true,
             Event::PlaceholderSent { .. } | Event::Usage { .. } => false,
         });
         self.events_seen = from.ledger.events().len();

@@ -231,7 +231,13 @@ impl Session {
         let (keep, kept) = self.kept_in(&spans);
         let room = self.summary_room(before);
         let body = text.unwrap_or_else(|| {
-            let messages: Vec<&Message> = covered.messages.iter().map(|message| &**message).collect();
+            // The goal is restated whole: once is enough.
+            let goal = keep.iter().find_map(|item| self.log.get(item.source?));
+            let messages = covered
+                .messages
+                .iter()
+                .filter(|message| !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)));
+            let messages: Vec<&Message> = messages.map(|message| &**message).collect();
             // The neutral measure of a token; what is over is refused or folded again.
             let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
             summary::extract(covered.earlier.as_deref(), &messages, bytes)
@@ -484,5 +490,26 @@ impl Session {
             }
             EditKind::Fold { .. } | EditKind::Hide { .. } => (Tokens::ZERO, Tokens::ZERO),
         }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// What the guard says to an edit.
+    pub(crate) fn check_edit(
+        &self,
+        kind: &EditKind,
+        why: Why,
+        before: Tokens,
+        after: Tokens,
+    ) -> Result<(), Refusal> {
+        self.check(why).edit(kind, before, after)
+    }
+
+    /// Makes an event happen, past the guard.
+    pub(crate) fn force(&mut self, event: Event, handle: Handle, original: Original) {
+        self.archive.put(handle, original);
+        self.ledger.record(event);
+        self.follow();
     }
 }

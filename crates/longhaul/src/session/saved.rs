@@ -3,14 +3,18 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Session;
 use crate::archive::{Archive, Original};
+use crate::breaker::Breaker;
+use crate::cache::PromptCache;
 use crate::calibration::Calibration;
 use crate::edit::EditKind;
 use crate::fact::Noted;
 use crate::ledger::Event;
 use crate::log::At;
-use crate::message::Message;
+use crate::message::{Message, Time};
 use crate::meter::{Measure, Meter};
 use crate::models::Model;
 use crate::profile::Profile;
@@ -28,8 +32,18 @@ pub struct Saved {
     pub sizes: Vec<Measure>,
     /// What the meter learnt.
     pub calibration: Option<Calibration>,
-    /// Requests made so far.
-    pub calls: u64,
+    /// How far it has come.
+    pub state: State,
+}
+
+/// How far a session has come: what its next decisions hang on beside log and ledger. Can be
+/// written as JSON.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct State {
+    calls: u64,
+    asked: bool,
+    breaker: Breaker,
+    last_used: Option<Time>,
 }
 
 impl Session {
@@ -41,7 +55,12 @@ impl Session {
             events: self.ledger.events().to_vec(),
             sizes: self.sizes.clone(),
             calibration: self.meter.calibration().cloned(),
-            calls: self.calls,
+            state: State {
+                calls: self.calls,
+                asked: self.asked,
+                breaker: self.breaker.clone(),
+                last_used: self.cache.last_used(),
+            },
         }
     }
 
@@ -52,7 +71,10 @@ impl Session {
             Some(calibration) => session.meter = Meter::calibrated(&session.model, calibration),
             None => session.meter = Meter::neutral(),
         }
-        session.calls = saved.calls;
+        session.calls = saved.state.calls;
+        session.asked = saved.state.asked;
+        session.breaker = saved.state.breaker;
+        session.cache = PromptCache::used_at(saved.state.last_used);
         let sizes = match saved.sizes.len() == saved.messages.len() {
             true => saved.sizes,
             false => saved.messages.iter().map(|message| session.meter.message(message)).collect(),

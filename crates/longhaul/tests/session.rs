@@ -1,0 +1,675 @@
+//! Sessions through the public API: what compaction does, and that it breaks no rule whatever
+//! comes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use longhaul::{
+    At, Block, EditId, EditKind, Event, Extra, Frame, Image, Json, LedgerError, Limit, Message, Meter, Model,
+    Models, Outcome, PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Session, Source,
+    Summariser, Thinking, Time, Tokens, TooLarge, Tool, Tripped, Why,
+};
+use proptest::prelude::*;
+
+fn model(name: &str, window: u64) -> Model {
+    Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
+}
+
+fn session(window: u64) -> Session {
+    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
+}
+
+/// A session whose meter is the model's own.
+fn counted(window: u64) -> Session {
+    Session::new(Profile::longhaul(), model("m", window))
+}
+
+fn asks(ids: &[&str]) -> Message {
+    let call = |id: &&str| Block::call(*id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+    Message::new(Role::Assistant, ids.iter().map(call).collect())
+}
+
+/// A step of one call with a result of so many bytes.
+fn step(session: &mut Session, n: usize, bytes: usize) {
+    let id = format!("call_{n}");
+    session.push(asks(&[&id]));
+    let line = format!("line of step_{n} with value_{n} in it\n");
+    session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
+}
+
+/// Prepares, and checks that all rules hold and the limit too.
+fn ready(session: &mut Session) -> usize {
+    match session.prepare(None).unwrap() {
+        Prepared::Ready(_) => {}
+        Prepared::NeedsSummary(job) => panic!("unexpected {job:?}"),
+    }
+    assert_eq!(session.audit(), []);
+    assert!(session.size().tokens <= session.budget().hard);
+    session.view().parts().len()
+}
+
+fn text(session: &Session) -> String {
+    let parts = session.view().parts().iter().chain(session.view().tail());
+    parts
+        .flat_map(|part| part.message.blocks())
+        .map(|block| match block {
+            Block::Text(b) => b.text.to_string() + "\n",
+            Block::ToolResult(b) => b.text.to_string() + "\n",
+            _ => String::new(),
+        })
+        .collect()
+}
+
+// covers: S-5, S-8
+#[test]
+fn a_long_turn_is_digested_then_folded_down_to_the_target() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    let mut kinds = Vec::new();
+    for n in 0..200 {
+        ready(&mut session);
+        step(&mut session, n, 2_000);
+    }
+    ready(&mut session);
+    for (edit, _) in session.ledger().edits() {
+        assert!(edit.after < edit.before, "{edit:?}");
+        if kinds.last() != Some(&edit.kind.name()) {
+            kinds.push(edit.kind.name());
+        }
+    }
+    assert_eq!(kinds[..2], ["digest", "fold"]);
+    assert!(session.ledger().edits().all(|(edit, _)| edit.why == Why::Forced(Limit::Trigger)));
+    // The goal is there, once, and so is the newest step.
+    assert_eq!(text(&session).matches("Find the bug.").count(), 1);
+    assert!(text(&session).contains("line of step_199 "));
+}
+
+// covers: S-11
+#[test]
+fn one_turn_of_500_calls_stays_inside_the_window() {
+    for window in [4_000, 8_000, 64_000] {
+        let mut session = session(window);
+        session.push(Message::user("Read everything."));
+        for n in 0..500 {
+            step(&mut session, n, 1_500);
+            ready(&mut session);
+        }
+        assert!(session.sent().unwrap().billed.read > Tokens::ZERO);
+    }
+}
+
+#[test]
+fn a_result_of_50_mb_enters_cut_and_can_be_recalled() {
+    let mut session = counted(200_000);
+    session.push(Message::user("Show the log."));
+    session.push(asks(&["a"]));
+    let line = "2026-03-02 09:00:00 INFO request handled in 12 ms\n";
+    let log = line.repeat((50 << 20) / line.len());
+    session.push(Message::result("a", log.as_str()));
+    ready(&mut session);
+    let (edit, active) = session.ledger().edits().next().unwrap();
+    assert_eq!((edit.why, active), (Why::Entry, true));
+    assert!(session.size().tokens < Tokens(25_000), "{:?}", session.size());
+    let handle = edit.originals[0].to_string();
+    assert_eq!(session.recall(&handle, &RecallPart::Whole).unwrap().len(), log.len());
+    assert_eq!(session.recall(&handle[..12], &RecallPart::Lines(7, 7)).unwrap(), line.trim_end());
+    // Undone, it is too large for any window, and is cut again by force.
+    session.undo(edit_id(&session, 0)).unwrap();
+    ready(&mut session);
+    assert_eq!(session.ledger().edits().last().unwrap().0.why, Why::Forced(Limit::Hard));
+}
+
+fn edit_id(session: &Session, n: usize) -> EditId {
+    session.ledger().edits().nth(n).unwrap().0.id
+}
+
+#[test]
+fn a_fixed_overhead_above_the_trigger_is_no_endless_compaction() {
+    let mut session = session(10_000);
+    let tools = vec![Tool::from_definition(Json::string(&"d".repeat(31_000)))];
+    session.set_frame(Frame { tools, ..Frame::default() });
+    session.push(Message::user("go"));
+    for n in 0..60 {
+        step(&mut session, n, 150);
+        ready(&mut session);
+    }
+    let calls = 60;
+    let edits = session.ledger().edits().count();
+    assert!(edits < calls, "{edits} edits in {calls} calls");
+    assert!(matches!(session.stopped(), Some(Tripped::NoProgress { .. } | Tripped::TooOften)));
+    assert!(session.stopped().unwrap().to_string().contains("stopped"));
+}
+
+#[test]
+fn a_fixed_overhead_above_the_limit_is_an_error_that_says_so() {
+    let mut session = session(10_000);
+    session.set_frame(Frame { system: vec![Block::text("s".repeat(60_000))], ..Frame::default() });
+    session.push(Message::user("go"));
+    match session.prepare(None).unwrap_err() {
+        PrepareError::TooLarge { what: TooLarge::System, tokens, hard, .. } => assert!(tokens > hard),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn ten_compactions_in_a_row_keep_goal_pins_rules_and_todos_once() {
+    let mut session = session(20_000);
+    session.set_rules("CODE_LAW.md", Some("Never use tabs."));
+    session.push(Message::user("Build the ingest service."));
+    session.pin("port", "The port is 8473.");
+    session.remember("owner", "The owner reads mail at noon.");
+    session.set_todos(Some("1. parser\n2. store"));
+    session.set_git_stat(Some(" 3 files changed"));
+    for n in 0..10 {
+        for m in 0..6 {
+            step(&mut session, n * 10 + m, 1_500);
+        }
+        session.push(Message::assistant(format!("Part {n} is done.")));
+        session.push(Message::user(format!("Go on with part {n}.")));
+        session.compact_now();
+        ready(&mut session);
+        let all = text(&session);
+        for item in [
+            "Build the ingest service.",
+            "The port is 8473.",
+            "reads mail at noon",
+            "1. parser",
+            "3 files changed",
+            "Never use tabs.",
+        ] {
+            assert_eq!(all.matches(item).count(), 1, "{item} after {n}\n{all}");
+        }
+        // Summaries stay within their share, with what they restate.
+        let folded: u64 = session
+            .view()
+            .parts()
+            .iter()
+            .filter(|p| matches!(p.source, Source::Edit(_)))
+            .map(|p| p.measure.counted as u64)
+            .sum();
+        assert!(folded <= 4_200, "{folded}");
+    }
+    let asked = session.ledger().edits().filter(|(edit, _)| edit.why == Why::Asked).count();
+    assert!(asked >= 10, "{asked}");
+}
+
+// covers: S-10
+#[test]
+fn a_new_goal_stands_for_the_old_one() {
+    let mut session = session(20_000);
+    session.push(Message::user("Write the parser."));
+    ready(&mut session);
+    session.set_goal("Write the printer.");
+    ready(&mut session);
+    assert!(session.view().tail().is_some());
+    // Results too short for a digest: they are folded.
+    for n in 0..80 {
+        step(&mut session, n, 400);
+    }
+    session.push(Message::assistant("done"));
+    session.push(Message::user("next"));
+    session.compact_now();
+    ready(&mut session);
+    // The fold took it in: the tail is free again.
+    assert!(session.view().tail().is_none());
+    assert_eq!(text(&session).matches("<goal>\nWrite the printer.").count(), 1);
+    session.unpin("nothing");
+    ready(&mut session);
+}
+
+#[test]
+fn a_switch_to_a_small_window_in_mid_turn_compacts_before_the_next_call() {
+    let mut session = counted(200_000);
+    session.push(Message::user("Read it all."));
+    for n in 0..40 {
+        let id = format!("c{n}");
+        let thought = Block::Thinking(Thinking {
+            text: "hm".into(),
+            seal: Seal::Signed("s".into()),
+            extra: Extra::NONE,
+        });
+        session.push(Message::new(
+            Role::Assistant,
+            vec![thought, Block::call(id.as_str(), "Read", Json::empty_object())],
+        ));
+        session.push(Message::result(id, "some words of a file\n".repeat(200)));
+    }
+    ready(&mut session);
+    assert!(session.size().tokens > Tokens(20_000));
+    session.switch(model("small", 8_000));
+    ready(&mut session);
+    assert!(session.size().tokens <= session.budget().hard && session.budget().window == Tokens(8_000));
+    // Signatures of the other model are gone.
+    let thinking = session
+        .view()
+        .parts()
+        .iter()
+        .flat_map(|part| part.message.blocks())
+        .filter(|b| matches!(b, Block::Thinking(_)));
+    assert_eq!(thinking.count(), 0);
+}
+
+#[test]
+fn a_signature_of_the_running_turn_is_never_touched() {
+    let mut session = session(8_000);
+    session.push(Message::user("go"));
+    let thought = Block::Thinking(Thinking {
+        text: "t".repeat(2_000).into(),
+        seal: Seal::Signed("s".into()),
+        extra: Extra::NONE,
+    });
+    session.push(Message::new(
+        Role::Assistant,
+        vec![thought.clone(), Block::call("a", "Read", Json::empty_object())],
+    ));
+    session.push(Message::result("a", "r".repeat(40_000)));
+    ready(&mut session);
+    let shown = session
+        .view()
+        .parts()
+        .iter()
+        .flat_map(|part| part.message.blocks())
+        .filter(|block| **block == thought);
+    assert_eq!(shown.count(), 1);
+}
+
+#[test]
+fn undo_gives_back_and_redo_takes_again_and_what_is_held_is_left_alone() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    for n in 0..12 {
+        step(&mut session, n, 6_000);
+    }
+    ready(&mut session);
+    let before = text(&session);
+    let digest = edit_id(&session, 0);
+    assert_eq!(session.undo(digest).unwrap(), [digest]);
+    assert_eq!(session.undo(digest), Err(LedgerError::Already { edit: digest, state: "undone" }));
+    assert_eq!(session.undo(EditId(999)), Err(LedgerError::Unknown(EditId(999))));
+    // The trigger leaves it alone; only the hard limit may take it again.
+    session.compact_now();
+    ready(&mut session);
+    let taken = |session: &Session| {
+        session
+            .ledger()
+            .edits()
+            .filter(|(edit, active)| *active && edit.kind.spans()[0].contains(At(2)))
+            .count()
+    };
+    assert_eq!(taken(&session), 0);
+    session.redo(digest).unwrap();
+    ready(&mut session);
+    assert_eq!(taken(&session), 1);
+    assert!(before.contains("left out; recall"));
+}
+
+#[test]
+fn a_summary_goes_with_the_one_it_was_made_from() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    let mut folds = Vec::new();
+    for n in 0..200 {
+        step(&mut session, n, 2_000);
+        ready(&mut session);
+        folds = session
+            .ledger()
+            .edits()
+            .filter(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. }))
+            .map(|(edit, _)| edit.clone())
+            .collect();
+        if folds.len() == 2 {
+            break;
+        }
+    }
+    assert_eq!(folds[1].depends, [folds[0].id]);
+    // Undoing the later alone brings the earlier back.
+    assert_eq!(session.undo(folds[1].id).unwrap(), [folds[1].id]);
+    assert!(session.ledger().is_active(folds[0].id));
+    session.redo(folds[1].id).unwrap();
+    // Undoing the earlier takes the later with it.
+    assert_eq!(session.undo(folds[0].id).unwrap(), [folds[1].id, folds[0].id]);
+}
+
+#[test]
+fn every_edit_says_what_it_costs_and_saves() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    for n in 0..30 {
+        step(&mut session, n, 3_000);
+        ready(&mut session);
+    }
+    let (first, _) = session.ledger().edits().next().unwrap();
+    assert_eq!(first.price.saves, first.before - first.after);
+    // It stands near the start of a warm prompt: nearly all of it is billed again.
+    assert!(first.price.rewrites > Tokens(10_000), "{first:?}");
+}
+
+#[test]
+fn a_cold_cache_is_a_good_moment() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    for n in 0..5 {
+        step(&mut session, n, 9_000);
+    }
+    let at = |minutes: i64| Some(Time(minutes * 60_000_000));
+    session.prepare(at(0)).unwrap();
+    assert_eq!(session.ledger().edits().count(), 0);
+    session.push(Message::assistant("done"));
+    session.push(Message::user("and now?"));
+    session.prepare(at(1)).unwrap();
+    assert_eq!(session.ledger().edits().count(), 0, "{:?}", session.size());
+    session.prepare(at(90)).unwrap();
+    assert!(session.ledger().edits().all(|(edit, _)| edit.why == Why::Cold));
+    assert!(session.ledger().edits().count() > 0 && session.sent().unwrap().cold);
+}
+
+fn asking(window: u64) -> Session {
+    let profile = Profile { summariser: Summariser::Host, ..Profile::longhaul() };
+    let mut session = Session::new(profile, model("m", window)).with_meter(Meter::neutral());
+    session.push(Message::user("go"));
+    for n in 0..60 {
+        step(&mut session, n, 450);
+    }
+    session
+}
+
+fn job(session: &mut Session) -> longhaul::Job {
+    match session.prepare(None).unwrap() {
+        Prepared::NeedsSummary(job) => job,
+        Prepared::Ready(_) => panic!("no summary was asked for"),
+    }
+}
+
+#[test]
+fn a_summary_is_asked_for_and_taken() {
+    let mut session = asking(8_000);
+    let open = job(&mut session);
+    assert!(open.messages.len() > 10 && open.limit > Tokens(100));
+    assert_eq!(job(&mut session).id, open.id);
+    // More may come while it is written.
+    step(&mut session, 100, 100);
+    assert_eq!(
+        session.resolve(open.id + 1, Outcome::Summary("x".into())),
+        Resolved::Dropped("no such job is open".into())
+    );
+    assert_eq!(session.resolve(open.id, Outcome::Summary("We read sixty files.".into())), Resolved::Folded);
+    ready(&mut session);
+    assert!(text(&session).contains("We read sixty files."));
+}
+
+// covers: S-12
+#[test]
+fn a_summary_that_is_none_is_replaced_by_an_extract() {
+    for outcome in [
+        Outcome::Summary("  ".into()),
+        Outcome::Summary("w".repeat(80_000)),
+        Outcome::Failed("timed out".into()),
+    ] {
+        let mut session = asking(8_000);
+        let open = job(&mut session);
+        assert!(matches!(session.resolve(open.id, outcome), Resolved::Extracted(_)));
+        ready(&mut session);
+        assert!(text(&session).contains("Call Read: src/lib.rs"));
+    }
+}
+
+#[test]
+fn a_stale_answer_is_dropped() {
+    let mut session = asking(8_000);
+    let open = job(&mut session);
+    // Meanwhile somebody takes back a digest inside, and the hard limit has its way.
+    for (n, active) in session.ledger().edits().map(|(edit, active)| (edit.id, active)).collect::<Vec<_>>() {
+        if active {
+            session.undo(n).unwrap();
+        }
+    }
+    let other = session.fork(At(5));
+    assert!(other.log().messages().len() == 5);
+    let resolved = session.resolve(open.id, Outcome::Summary("late".into()));
+    assert!(matches!(resolved, Resolved::Folded | Resolved::Dropped(_)), "{resolved:?}");
+    assert_eq!(
+        session.resolve(open.id, Outcome::Summary("again".into())),
+        Resolved::Dropped("no such job is open".into())
+    );
+}
+
+#[test]
+fn cache_marks_are_few_and_in_order() {
+    let mut session = session(20_000);
+    session.push(Message::system("be brief"));
+    session.push(Message::user("go"));
+    for n in 0..60 {
+        step(&mut session, n, 2_000);
+        ready(&mut session);
+        let ends = session.view().stable_ends();
+        assert!(ends.len() <= 4 && ends.is_sorted() && *ends.last().unwrap() == session.view().parts().len());
+    }
+}
+
+fn golden_log(window: u64) -> Session {
+    let mut session = session(window);
+    session.push(Message::user("go"));
+    for n in 0..8 {
+        step(&mut session, n, 900);
+    }
+    session
+}
+
+/// A ledger of an older version must render the same for ever. (`UPDATE_GOLDEN=1` writes the
+/// files, for a new kind of event; what is there must not change.)
+#[test]
+fn the_golden_ledger_renders_the_same() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let mut small = golden_log(2_400);
+        ready(&mut small);
+        small.undo(edit_id(&small, 0)).ok();
+        small.redo(edit_id(&small, 0)).ok();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        let lines = small.ledger().events().iter().map(|event| serde_json::to_string(event).unwrap() + "\n");
+        std::fs::write(folder.join("ledger.jsonl"), lines.collect::<String>()).unwrap();
+        let mut saved = small.save();
+        saved.state = Default::default();
+        let mut large = Session::load(Profile::longhaul(), model("m", 8_000), saved);
+        ready(&mut large);
+        std::fs::write(folder.join("view.txt"), text(&large)).unwrap();
+        return;
+    }
+    let lines = include_str!("golden/ledger.jsonl");
+    let events: Vec<Event> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let again: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+    assert_eq!(again.join("\n") + "\n", lines);
+    let mut saved = golden_log(8_000).save();
+    saved.events = events;
+    let mut session = Session::load(Profile::longhaul(), model("m", 8_000), saved);
+    ready(&mut session);
+    assert_eq!(text(&session), include_str!("golden/view.txt"));
+}
+
+// --- anything, in any order ------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+enum Op {
+    Push(Message),
+    Prepare(u8),
+    Compact,
+    Undo(usize),
+    Redo(usize),
+    Pin(u8, String),
+    Unpin(u8),
+    Goal(String),
+    Remember(u8, String),
+    Rules(String),
+    Todos(Option<String>),
+    GitStat(Option<String>),
+    Switch(u8),
+    Fork(usize),
+    Reload,
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let id = || prop::sample::select(vec!["a", "b", "c", "d", "e", "f", ""]);
+    let words = |most: usize| {
+        (prop::sample::select(vec!["word ", "line\n", "字", "fn a_name() {}\n"]), 0..most)
+            .prop_map(|(w, n)| w.repeat(n))
+    };
+    let seal = prop_oneof![
+        Just(Seal::Open),
+        Just(Seal::Signed("s".into())),
+        Just(Seal::Redacted(Some("x".into()))),
+        Just(Seal::Encrypted("e".into()))
+    ];
+    let arguments =
+        words(300).prop_map(|text| Json::new(serde_json::json!({ "text": text }).to_string()).unwrap());
+    let block = prop_oneof![
+        5 => (id(), arguments).prop_map(|(id, arguments)| Block::call(id, "Write", arguments)),
+        3 => words(60).prop_map(Block::text),
+        2 => (words(60), seal).prop_map(|(text, seal)| Block::Thinking(Thinking { text: text.into(), seal, extra: Extra::NONE })),
+        1 => id().prop_map(|id| Block::result(id, "inside")),
+    ];
+    let image = Just(Message::new(
+        Role::User,
+        vec![Block::Image(Image {
+            source: Json::empty_object(),
+            size: Some((800, 600)),
+            extra: Extra::NONE,
+        })],
+    ));
+    let attachment = words(40).prop_map(|text| {
+        let mut extra = Extra::NONE;
+        extra.set("attachment", Json::new("true").unwrap());
+        Message::user(text).with_extra(extra)
+    });
+    prop_oneof![
+        6 => prop::collection::vec(block, 0..4).prop_map(|blocks| Message::new(Role::Assistant, blocks)),
+        9 => (id(), words(700)).prop_map(|(id, text)| Message::result(id, text)),
+        1 => (id(), id(), words(300)).prop_map(|(a, b, text)| Message::new(Role::Tool, vec![Block::result(a, text.clone()), Block::text("t"), Block::result(b, text)])),
+        3 => words(200).prop_map(Message::user),
+        1 => attachment,
+        1 => image,
+        1 => words(20).prop_map(Message::system),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let text = || "[a-z]{1,40}";
+    prop_oneof![
+        30 => message().prop_map(Op::Push),
+        10 => (0u8..90).prop_map(Op::Prepare),
+        1 => Just(Op::Compact),
+        2 => (0usize..30).prop_map(Op::Undo),
+        2 => (0usize..30).prop_map(Op::Redo),
+        1 => (0u8..3, text()).prop_map(|(n, text)| Op::Pin(n, text)),
+        1 => (0u8..3).prop_map(Op::Unpin),
+        1 => text().prop_map(Op::Goal),
+        1 => (0u8..3, text()).prop_map(|(n, text)| Op::Remember(n, text)),
+        1 => text().prop_map(Op::Rules),
+        1 => prop::option::of(text()).prop_map(Op::Todos),
+        1 => prop::option::of(text()).prop_map(Op::GitStat),
+        1 => (0u8..4).prop_map(Op::Switch),
+        1 => (0usize..60).prop_map(Op::Fork),
+        1 => Just(Op::Reload),
+    ]
+}
+
+const WINDOWS: [u64; 4] = [1_500, 3_000, 8_000, 40_000];
+
+fn reload(session: &Session) -> Session {
+    let mut saved = session.save();
+    let lines: Vec<String> = saved.events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+    saved.events = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let model = session.model().clone();
+    Session::load(session.profile().clone(), model, saved)
+}
+
+/// What is sent, byte for byte as far as the engine knows bytes.
+fn sent(session: &Session) -> Vec<Message> {
+    session.view().parts().iter().chain(session.view().tail()).map(|part| (*part.message).clone()).collect()
+}
+
+/// Applies an operation; gives what was sent, if anything.
+fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>> {
+    match op {
+        Op::Push(message) => _ = session.push(message.clone()),
+        Op::Prepare(minutes) => {
+            *clock += i64::from(*minutes) * 60_000_000 / 10;
+            match session.prepare(Some(Time(*clock))) {
+                Ok(Prepared::Ready(_)) => {
+                    assert_eq!(session.audit(), []);
+                    return Some(sent(session));
+                }
+                Ok(Prepared::NeedsSummary(_)) => unreachable!("nobody is asked"),
+                Err(PrepareError::TooLarge { .. }) => {}
+            }
+        }
+        Op::Compact => session.compact_now(),
+        Op::Undo(n) => _ = session.undo(EditId(*n as u32)),
+        Op::Redo(n) => _ = session.redo(EditId(*n as u32)),
+        Op::Pin(n, text) => session.pin(n.to_string(), text.as_str()),
+        Op::Unpin(n) => session.unpin(n.to_string()),
+        Op::Goal(text) => session.set_goal(text.as_str()),
+        Op::Remember(n, text) => session.remember(n.to_string(), text.as_str()),
+        Op::Rules(text) => session.set_rules("RULES.md", Some(text)),
+        Op::Todos(text) => session.set_todos(text.as_deref()),
+        Op::GitStat(text) => session.set_git_stat(text.as_deref()),
+        Op::Switch(n) => session.switch(model(&format!("m{n}"), WINDOWS[*n as usize])),
+        Op::Fork(at) => *session = session.fork(At(*at as u32)),
+        Op::Reload => *session = reload(session),
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    /// All rules hold for every view; what is loaded goes on like what was saved; a view is a
+    /// function of what came before; undoing everything gives the repaired log back.
+    #[test]
+    fn no_history_breaks_a_rule(ops in prop::collection::vec(op(), 1..60), window in 0usize..4) {
+        let start = || {
+            let session = Session::new(Profile::longhaul(), model("start", WINDOWS[window]));
+            session.with_meter(Meter::neutral())
+        };
+        let (mut session, mut clock) = (start(), 0);
+        let mut views = Vec::new();
+        for op in &ops {
+            views.extend(apply(&mut session, op, &mut clock));
+        }
+        // The same history, with a reload in the middle, sends the same.
+        let (mut again, mut clock) = (start(), 0);
+        let mut others = Vec::new();
+        for (n, op) in ops.iter().enumerate() {
+            if n == ops.len() / 2 && again.meter().calibration().is_none() {
+                again.prepare(Some(Time(clock))).ok();
+                session_matches(&mut again, clock)?;
+            }
+            others.extend(apply(&mut again, op, &mut clock));
+        }
+        if !ops.iter().any(|op| matches!(op, Op::Switch(_))) {
+            prop_assert!(views.len() == others.len());
+        }
+        // Undo of all edits, entry edits included.
+        for n in (0..session.ledger().next_id().0).rev() {
+            session.undo(EditId(n)).ok();
+        }
+        let log: Vec<Message> = session.log().show(session.log().units()).map(|shown| match shown {
+            longhaul::Shown::AsIs(at) => (**session.log().get(at).unwrap()).clone(),
+            longhaul::Shown::Made(_, message) => (*message).clone(),
+        }).collect();
+        // A window that nothing fills: what is shown is the repaired log.
+        let mut large = session.clone();
+        large.switch(model(&large.model().name.clone(), 1 << 40));
+        if large.prepare(None).is_ok() {
+            let shown: Vec<Message> = large.view().parts().iter().filter(|part| matches!(part.source, Source::Message(_))).map(|part| (*part.message).clone()).collect();
+            prop_assert_eq!(shown, log);
+        }
+    }
+}
+
+/// Storing and loading changes nothing that is sent.
+fn session_matches(session: &mut Session, clock: i64) -> Result<(), TestCaseError> {
+    let mut loaded = reload(session);
+    let before = session.prepare(Some(Time(clock))).is_ok();
+    let after = loaded.prepare(Some(Time(clock))).is_ok();
+    prop_assert_eq!(before, after);
+    prop_assert_eq!(sent(session), sent(&loaded));
+    Ok(())
+}
