@@ -24,9 +24,19 @@ fn main() {
     pushing(&messages);
     counting(&messages);
     worst_cases();
+    let sessions = match &folder {
+        Some(folder) => read_sessions(Path::new(folder)),
+        None => vec![messages],
+    };
+    compacting(&sessions);
+    loading(&sessions);
 }
 
 fn read_folder(folder: &Path) -> Vec<Arc<Message>> {
+    read_sessions(folder).concat()
+}
+
+fn read_sessions(folder: &Path) -> Vec<Vec<Arc<Message>>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("the folder can be read")
         .map(|entry| entry.expect("an entry").path())
@@ -34,7 +44,7 @@ fn read_folder(folder: &Path) -> Vec<Arc<Message>> {
         .collect();
     files.sort();
     let read = |path: &PathBuf| transcript::open(path).expect("the file can be read").map_while(Result::ok);
-    files.iter().flat_map(read).map(Arc::new).collect()
+    files.iter().map(|path| read(path).map(Arc::new).collect()).collect()
 }
 
 fn made_up() -> Vec<Arc<Message>> {
@@ -193,4 +203,90 @@ fn memory(messages: &[Arc<Message>]) {
 fn resident() -> Option<usize> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split_whitespace().nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
+}
+
+/// Time of each compaction over the tokens that its edits cover.
+fn compacting(sessions: &[Vec<Arc<Message>>]) {
+    println!("\ncompaction, ms per 100,000 tokens covered (bar: 5)");
+    for window in [32_000, 200_000] {
+        let (mut digests, mut folds) = (Vec::new(), Vec::new());
+        for messages in sessions {
+            let model = Models::builtin().find("gpt-4o").clone();
+            let mut session = Session::new(Profile::longhaul(), model).with_window(Tokens(window));
+            for message in messages {
+                if message.role() == Role::Assistant {
+                    let before = session.ledger().next_id().0 as usize;
+                    let started = Instant::now();
+                    let ready = session.prepare(None).is_ok();
+                    let time = started.elapsed().as_secs_f64();
+                    let new: Vec<_> = session.ledger().edits().skip(before).collect();
+                    let covered: u64 = new.iter().map(|(edit, _)| edit.before.0).sum();
+                    // Less says more about the clock than about the work.
+                    if ready && covered > 5_000 {
+                        let folded = new.iter().any(|(edit, _)| edit.kind.is_fold());
+                        let share = time * 1e3 / (covered as f64 / 1e5);
+                        if folded { folds.push(share) } else { digests.push(share) }
+                    }
+                }
+                session.push(message.clone());
+            }
+        }
+        for (name, mut times) in [("digests", digests), ("folds", folds)] {
+            times.sort_by(f64::total_cmp);
+            if let Some(last) = times.last() {
+                let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+                println!(
+                    "  window {window:6}, {:4} × {name:7}: {:5.2} median, {:5.2} p90, {last:5.2} most",
+                    times.len(),
+                    at(50),
+                    at(90)
+                );
+            }
+        }
+    }
+}
+
+/// Time from what a store holds of a session of 200,000 tokens to its view.
+fn loading(sessions: &[Vec<Arc<Message>>]) {
+    let model = Models::builtin().find("gpt-4o").clone();
+    let mut best: Option<Session> = None;
+    for messages in sessions {
+        let mut session = Session::new(Profile::longhaul(), model.clone());
+        for message in messages {
+            session.push(message.clone());
+            if message.role() == Role::User && session.meter().tokens(session.full()).tokens > Tokens(200_000)
+            {
+                break;
+            }
+        }
+        let size = |session: &Session| session.meter().tokens(session.full()).tokens;
+        if best
+            .as_ref()
+            .is_none_or(|best| size(best).0.abs_diff(200_000) > size(&session).0.abs_diff(200_000))
+        {
+            best = Some(session);
+        }
+    }
+    let Some(mut session) = best else { return };
+    session.prepare(None).expect("it fits");
+    let saved = session.save();
+    let lines: Vec<String> =
+        saved.messages.iter().map(|message| transcript::encode(message).into_owned()).collect();
+    let events: Vec<String> =
+        saved.events.iter().map(|event| serde_json::to_string(event).expect("an event")).collect();
+    let started = Instant::now();
+    let messages =
+        lines.iter().map(|line| Arc::new(transcript::decode(line).expect("it was written"))).collect();
+    let events = events.iter().map(|line| serde_json::from_str(line).expect("it was written")).collect();
+    let read = started.elapsed();
+    let mut loaded = Session::load(Profile::longhaul(), model, longhaul::Saved { messages, events, ..saved });
+    loaded.prepare(None).expect("it fits");
+    let all = started.elapsed();
+    println!(
+        "\nload and prepare {} messages, {} tokens: {:.1} ms, of which reading {:.1} ms (bar: 20)",
+        lines.len(),
+        session.meter().tokens(session.full()).tokens,
+        all.as_secs_f64() * 1e3,
+        read.as_secs_f64() * 1e3
+    );
 }

@@ -5,10 +5,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use longhaul::{Block, Message, Models, Part, Profile, Role, Session, Tokens};
+use longhaul::{
+    Block, Edit, EditKind, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
+};
 use longhaul_wire::transcript::Reader;
 
 use crate::error::Failure;
+use crate::figures::Figures;
 use crate::show;
 
 /// A long session in a small window, live: no key, no network
@@ -41,13 +44,14 @@ const fn category(name: &'static str, letter: char, color: AnsiColor) -> Categor
     Category { name, letter, style: color.on_default() }
 }
 
-const CATEGORIES: [Category; 6] = [
+const CATEGORIES: [Category; 7] = [
     category("system and tools", 's', AnsiColor::Magenta),
     category("user", 'u', AnsiColor::Green),
     category("answers", 'a', AnsiColor::Cyan),
     category("thinking", 't', AnsiColor::Blue),
     category("tool calls", 'c', AnsiColor::Yellow),
     category("tool results", 'r', AnsiColor::White),
+    category("summaries", 'm', AnsiColor::BrightGreen),
 ];
 
 /// Tokens by category, in the order of `CATEGORIES`.
@@ -60,7 +64,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // The model answers by the recording; sizes are counted for one with an open vocabulary.
     let model = Models::builtin().find("gpt-4o").clone();
     let mut session = Session::new(Profile::longhaul(), model).with_window(WINDOW);
-    let mut demo = Demo { calls: 0, over: 0 };
+    let mut demo = Demo::default();
     intro(out)?;
     for message in messages {
         let message = message.map_err(|error| Failure::Input(format!("the bundled session: {error}")))?;
@@ -75,49 +79,110 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             _ => {}
         }
+        demo.now = demo.now.max(message.time());
         session.push(message);
     }
     demo.outro(out, &session)?;
     Ok(())
 }
 
+#[derive(Default)]
 struct Demo {
-    calls: u64,
-    over: u64,
+    now: Option<Time>,
+    figures: Figures,
+    full_before: Tokens,
+    edits_seen: usize,
 }
 
 impl Demo {
-    fn call(&mut self, out: &mut impl Write, session: &mut Session, answer: &Message) -> io::Result<()> {
-        self.calls += 1;
-        let fits = session.prepare(None).is_ok();
-        self.over += u64::from(!fits);
-        let tokens = session.size().tokens;
-        let bar = bar(&filling(session));
-        let mark = if fits { "│".to_owned() } else { format!("{}▶{:#}", show::BAD, show::BAD) };
-        writeln!(out, "{:4} │{bar}{mark}{:>6} {}", self.calls, show::short(tokens.0), doing(answer))
+    fn call(&mut self, out: &mut impl Write, session: &mut Session, answer: &Message) -> Result<(), Failure> {
+        let problem = session.prepare(self.now).err().map(|error| error.to_string());
+        let full = session.meter().tokens(session.full()).tokens;
+        let sent = if problem.is_none() { session.sent() } else { None };
+        self.figures.add_call(full, self.full_before, sent, 0);
+        self.full_before = full;
+        self.edits(out, session)?;
+        let (tokens, bar) = (session.size().tokens, bar(&filling(session)));
+        writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, show::short(tokens.0), doing(answer))?;
+        if let Some(problem) = problem {
+            writeln!(out, "     {}{problem}{:#}", show::BAD, show::BAD)?;
+        }
+        Ok(())
+    }
+
+    /// What was done to make room, a line for each strategy.
+    fn edits(&mut self, out: &mut impl Write, session: &Session) -> io::Result<()> {
+        let new: Vec<&Edit> =
+            session.ledger().edits().skip(self.edits_seen).map(|(edit, _)| &**edit).collect();
+        self.edits_seen += new.len();
+        for same in new.chunk_by(|a, b| (&a.strategy, a.why) == (&b.strategy, b.why)) {
+            let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
+            let what = match (&same[0].kind, same.len()) {
+                (EditKind::Fold { .. }, _) => "a fold".to_owned(),
+                (kind, 1) => format!("a {}", kind.name()),
+                (kind, count) => format!("{count} × {}", kind.name()),
+            };
+            let again = same.iter().map(|edit| edit.price.rewrites.0).max().unwrap_or_default();
+            let (before, after) = (show::short(sum(|edit| edit.before)), show::short(sum(|edit| edit.after)));
+            let line = format!(
+                "{what}: {before} → {after}, {}; {} billed again",
+                same[0].why.name(),
+                show::short(again)
+            );
+            writeln!(out, "     {}└ {line}{:#}", show::GOOD, show::GOOD)?;
+        }
+        Ok(())
     }
 
     fn outro(&self, out: &mut impl Write, session: &Session) -> io::Result<()> {
         let filling = filling(session);
         let all: u64 = filling.iter().sum();
-        writeln!(out, "\nAfter {} calls the context holds {} tokens:", self.calls, show::grouped(all))?;
+        let figures = &self.figures;
+        writeln!(out, "\nAfter {} calls the context holds {} tokens:", figures.calls, show::grouped(all))?;
         for (category, tokens) in CATEGORIES.iter().zip(filling) {
             let Category { name, letter, style } = category;
             let share = tokens as f64 / all.max(1) as f64;
-            writeln!(
-                out,
-                "  {style}{letter}{style:#} {name:17}{:>9} {:>6}",
-                show::grouped(tokens),
-                show::percent(Some(share))
-            )?;
+            let percent = show::percent(Some(share));
+            writeln!(out, "  {style}{letter}{style:#} {name:17}{:>9} {percent:>6}", show::grouped(tokens))?;
         }
         writeln!(
             out,
-            "\n{} of {} calls did not fit into a window of {} tokens. Keeping them inside\n\
-             it (digests, folds, undo, recall) is what comes next; nothing of it is shown here.",
-            self.over,
-            self.calls,
-            show::grouped(WINDOW.0)
+            "\nThe whole session has {} tokens, {} times the window;\nno request was larger than {}.",
+            show::grouped(figures.peak_full.0),
+            figures.peak_full.0 / WINDOW.0,
+            show::grouped(figures.peak_sent.0),
+        )?;
+        let saved = 1.0 - figures.cost_sent() as f64 / figures.cost_full().max(1) as f64;
+        writeln!(
+            out,
+            "At cached prices (0.1 read, 1.25 written) it cost {} tokens, not {}: {} less.",
+            show::short(figures.cost_sent()),
+            show::short(figures.cost_full()),
+            show::percent(Some(saved)),
+        )?;
+        self.recalled(out, session)
+    }
+
+    /// Nothing is lost: the largest thing that was taken out comes back.
+    fn recalled(&self, out: &mut impl Write, session: &Session) -> io::Result<()> {
+        let digests =
+            session.ledger().edits().filter(|(edit, _)| matches!(edit.kind, EditKind::Digest { .. }));
+        let Some((edit, _)) = digests.max_by_key(|(edit, _)| edit.before) else { return Ok(()) };
+        let Some(handle) = edit.originals.first() else { return Ok(()) };
+        let Ok(text) = session.recall(&handle.short(), &RecallPart::Whole) else { return Ok(()) };
+        writeln!(
+            out,
+            "Nothing is lost: {} edits, each can be undone, each original recalled. {}\ngives back {} lines; its first:",
+            self.edits_seen,
+            handle.short(),
+            show::grouped(text.lines().count() as u64),
+        )?;
+        writeln!(
+            out,
+            "  {}{}{:#}",
+            show::FAINT,
+            shorten(text.lines().next().unwrap_or_default(), 76),
+            show::FAINT
         )
     }
 }
@@ -127,7 +192,8 @@ fn intro(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Each line is a call to the model; the bar is what it is sent:")?;
     let legend =
         CATEGORIES.map(|Category { name, letter, style }| format!("{style}{letter}{style:#} {name}"));
-    writeln!(out, "  {}", legend.join("  "))
+    writeln!(out, "  {}", legend[..4].join("   "))?;
+    writeln!(out, "  {}", legend[4..].join("   "))
 }
 
 /// Tokens of the view by category.
@@ -159,7 +225,8 @@ fn category_of(role: Role, block: &Block) -> usize {
         (_, Block::ToolResult(_)) => 5,
         (_, Block::ToolCall(_)) => 4,
         (_, Block::Thinking(_)) => 3,
-        (Role::System | Role::Summary, _) => 0,
+        (Role::Summary, _) => 6,
+        (Role::System, _) => 0,
         (Role::Assistant, _) => 2,
         (Role::User | Role::Tool, _) => 1,
     }

@@ -144,9 +144,6 @@ impl Growth {
         if prompt == Tokens::ZERO {
             return None;
         }
-        if self.seen.back().is_some_and(|last| prompt < last.prompt) {
-            self.seen.clear();
-        }
         if let Some(last) = self.seen.back() {
             meter.teach(measure - last.measure, prompt.change_since(last.prompt));
         }

@@ -4,6 +4,8 @@ use anstyle::{AnsiColor, Style};
 
 /// What is wrong.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What helped.
+pub const GOOD: Style = AnsiColor::Green.on_default();
 /// What to look at.
 pub const STRONG: Style = Style::new().bold();
 /// What may be skipped.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::tokens::Tokens;
 
 /// How a provider bills pictures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageRule {
     /// Anthropic: width × height / 750, scaled down to 1,600 tokens at most.

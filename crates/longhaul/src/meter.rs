@@ -87,6 +87,9 @@ pub struct Meter {
     anchor: Option<(Measure, Tokens)>,
 }
 
+/// A way to count: vocabulary and rule for pictures, or neutral.
+pub(crate) type Way = Option<(Vocabulary, ImageRule)>;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scale {
     Neutral,
@@ -139,14 +142,11 @@ impl Meter {
         }
     }
 
-    /// True if the other meter counts the same text alike, before what it learnt.
-    pub fn counts_like(&self, other: &Self) -> bool {
-        match (&self.scale, &other.scale) {
-            (Scale::Neutral, Scale::Neutral) => true,
-            (Scale::Model { vocabulary: a, image: x, .. }, Scale::Model { vocabulary: b, image: y, .. }) => {
-                a == b && x == y
-            }
-            _ => false,
+    /// How it counts, before what it learnt: two meters of one way give the same measures.
+    pub(crate) fn way(&self) -> Way {
+        match &self.scale {
+            Scale::Neutral => None,
+            Scale::Model { vocabulary, image, .. } => Some((*vocabulary, *image)),
         }
     }
 
@@ -225,9 +225,30 @@ impl Meter {
     }
 }
 
+/// A text longer than this is counted by samples: nobody sends it whole.
+const GIANT: usize = 8 << 20;
+
 fn text_measure(vocabulary: Vocabulary, text: &str) -> Measure {
+    if text.len() > GIANT {
+        return giant_measure(vocabulary, text);
+    }
     let count = vocabulary.count(text);
     Measure { counted: i64::try_from(count.tokens).unwrap_or(i64::MAX), answers: 0, rough: !count.exact }
+}
+
+/// The tokens of evenly spaced samples, scaled to the whole.
+fn giant_measure(vocabulary: Vocabulary, text: &str) -> Measure {
+    const SAMPLES: usize = 64;
+    const SAMPLE: usize = 32 << 10;
+    let (mut tokens, mut bytes) = (0, 0);
+    for n in 0..SAMPLES {
+        let start = text.floor_char_boundary(n * (text.len() / SAMPLES));
+        let sample = &text[start..text.floor_char_boundary(start + SAMPLE)];
+        tokens += vocabulary.count(sample).tokens;
+        bytes += sample.len();
+    }
+    let scaled = u128::from(tokens) * text.len() as u128 / bytes.max(1) as u128;
+    guess(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
 fn guess(tokens: u64) -> Measure {
@@ -332,6 +353,15 @@ mod tests {
         };
         assert_eq!(image(Some((1000, 750))), 1004);
         assert_eq!(image(None), 89);
+    }
+
+    #[test]
+    fn a_giant_is_counted_by_samples() {
+        let meter = Meter::for_model(Models::builtin().find("gpt-4o"));
+        let line = "2026-03-02 09:00:00 INFO request handled\n";
+        let small = meter.text(&line.repeat(10_000)).counted;
+        let giant = meter.text(&line.repeat(400_000));
+        assert!(giant.rough && (giant.counted - small * 40).abs() < small, "{giant:?} {small}");
     }
 
     // covers: S-2, T-COUNT

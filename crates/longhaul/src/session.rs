@@ -5,6 +5,7 @@
 mod compaction;
 mod saved;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::archive::{Archive, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
@@ -21,7 +22,7 @@ use crate::keep::{self, KeepItem, KeepKey};
 use crate::ledger::{Event, Ledger, LedgerError};
 use crate::log::{At, Log};
 use crate::message::{Block, Message, Role, Time};
-use crate::meter::{Measure, Meter};
+use crate::meter::{Measure, Meter, Way};
 use crate::models::Model;
 use crate::profile::Profile;
 use crate::tokens::{Count, Tokens};
@@ -55,6 +56,8 @@ pub struct Session {
     ledger: Ledger,
     archive: MemoryArchive,
     sizes: Vec<Measure>,
+    /// Sizes by other ways to count, as far as they were counted.
+    other_sizes: HashMap<Way, Vec<Measure>>,
     total: Measure,
     /// Of that, system messages.
     system: Measure,
@@ -140,6 +143,7 @@ impl Session {
             ledger: Ledger::default(),
             archive: MemoryArchive::default(),
             sizes: Vec::new(),
+            other_sizes: HashMap::new(),
             total: Measure::default(),
             system: Measure::default(),
             view: View::default(),
@@ -311,14 +315,18 @@ impl Session {
         }
     }
 
-    /// Counts everything with another meter.
+    /// Goes on with another meter. What it counted before is not counted again.
     fn recount(&mut self, meter: Meter) {
-        if !self.meter.counts_like(&meter) {
-            self.sizes = self.log.messages().iter().map(|message| meter.message(message)).collect();
+        if self.meter.way() != meter.way() {
+            let before = std::mem::take(&mut self.sizes);
+            self.other_sizes.insert(self.meter.way(), before);
+            self.sizes = self.other_sizes.remove(&meter.way()).unwrap_or_default();
+            let new = &self.log.messages()[self.sizes.len()..];
+            self.sizes.extend(new.iter().map(|message| meter.message(message)));
             self.sum_sizes();
-            let fixed = self.view.fixed();
+            let version = self.view.fixed().version;
             self.view = View::default();
-            self.view.set_fixed(Fixed { version: fixed.version, measure: Measure::default() });
+            self.view.set_fixed(Fixed { version, measure: Measure::default() });
             self.keep.notes_seen = None;
         }
         self.meter = meter;
@@ -338,6 +346,7 @@ impl Session {
         let mut fork = self.clone();
         fork.log = self.log.fork(end);
         fork.sizes.truncate(end.index());
+        fork.other_sizes.clear();
         fork.sum_sizes();
         // What was sent of what comes later is not this session's.
         fork.ledger = Ledger::default();

@@ -5,6 +5,9 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::OnceLock;
+
+use regex::Regex;
 
 use crate::json::{Extra, Json};
 use crate::message::{Block, Message, Role, ToolResult};
@@ -142,9 +145,10 @@ fn result_lines(result: &ToolResult, names: &HashSet<&str>, out: &mut String) {
         if trimmed.len() < 4 {
             continue;
         }
+        let full = out.len() - start > RESULT;
         let wanted =
-            result.is_error || is_telling(trimmed) || names_in(trimmed).any(|name| names.contains(name));
-        if !wanted || out.len() - start > RESULT {
+            |line| result.is_error || is_telling(line) || names_in(line).any(|name| names.contains(name));
+        if full || !wanted(trimmed) {
             left_out += 1;
             continue;
         }
@@ -159,23 +163,11 @@ fn result_lines(result: &ToolResult, names: &HashSet<&str>, out: &mut String) {
 
 /// An error, a failure or a definition.
 fn is_telling(line: &str) -> bool {
-    const SIGNS: [&str; 14] = [
-        "error",
-        "Error",
-        "ERROR",
-        "FAIL",
-        "failed",
-        "panicked",
-        "fn ",
-        "def ",
-        "class ",
-        "struct ",
-        "interface ",
-        "function ",
-        "enum ",
-        "impl ",
-    ];
-    SIGNS.iter().any(|sign| line.contains(sign))
+    static SIGNS: OnceLock<Option<Regex>> = OnceLock::new();
+    const PATTERN: &str =
+        "error|Error|ERROR|FAIL|failed|panicked|fn |def |class |struct |interface |function |enum |impl ";
+    // One pass for all signs; a constant pattern is always read.
+    SIGNS.get_or_init(|| Regex::new(PATTERN).ok()).as_ref().is_some_and(|signs| signs.is_match(line))
 }
 
 /// Names that the assistant wrote itself: in its words and its calls.

@@ -448,8 +448,8 @@ fn cache_marks_are_few_and_in_order() {
 fn golden_log(window: u64) -> Session {
     let mut session = session(window);
     session.push(Message::user("go"));
-    for n in 0..8 {
-        step(&mut session, n, 900);
+    for n in 0..30 {
+        step(&mut session, n, if n % 3 == 0 { 900 } else { 300 });
     }
     session
 }
@@ -459,7 +459,7 @@ fn golden_log(window: u64) -> Session {
 #[test]
 fn the_golden_ledger_renders_the_same() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let mut small = golden_log(2_400);
+        let mut small = golden_log(3_000);
         ready(&mut small);
         small.undo(edit_id(&small, 0)).ok();
         small.redo(edit_id(&small, 0)).ok();

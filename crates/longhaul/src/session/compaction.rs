@@ -211,10 +211,10 @@ impl Session {
         Some(self.covered(spans).original().handle())
     }
 
-    /// How long a summary may be: its share of the window, and less than half of what it
+    /// How long a summary may be: its share of the window, and less than a third of what it
     /// stands for.
     fn summary_room(&self, before: Tokens) -> Tokens {
-        Tokens((self.budget.window.0 * u64::from(self.profile.summary) / 100).min(before.0 / 2))
+        Tokens((self.budget.window.0 * u64::from(self.profile.summary) / 100).min(before.0 / 3))
     }
 
     /// Folds runs into a summary: the text given, or an extract.
