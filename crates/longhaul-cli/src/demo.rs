@@ -155,7 +155,7 @@ impl Demo {
         let saved = 1.0 - figures.cost_sent() as f64 / figures.cost_full().max(1) as f64;
         writeln!(
             out,
-            "Cost at cached prices (0.1 read, 1.25 written): {} tokens, not {}; {} less.",
+            "Cost at cached prices (0.1 and 1.25): {} tokens, not {}; {} less.",
             show::short(figures.cost_sent()),
             show::short(figures.cost_full()),
             show::percent(Some(saved)),
