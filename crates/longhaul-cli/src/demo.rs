@@ -172,7 +172,7 @@ impl Demo {
         let Ok(text) = session.recall(&handle.short(), &RecallPart::Whole) else { return Ok(()) };
         writeln!(
             out,
-            "Nothing is lost: {} edits, each can be undone, each original recalled. {}\ngives back {} lines; its first:",
+            "Nothing is lost: {} edits, each can be undone, each original recalled.\nRecalling {} gives back {} lines; the first:",
             self.edits_seen,
             handle.short(),
             show::grouped(text.lines().count() as u64),

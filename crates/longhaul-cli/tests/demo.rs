@@ -19,7 +19,7 @@ fn the_demo_runs_without_anything() {
         " cold; ",
         "After 103 calls",
         "% less.",
-        "gives back ",
+        " gives back ",
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }
