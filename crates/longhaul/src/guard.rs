@@ -149,7 +149,8 @@ impl Check<'_> {
         };
         let forced = matches!(self.why, Why::Entry | Why::Rule | Why::Forced(Limit::Hard)) && !kind.is_fold();
         let spans = kind.spans();
-        spans.iter().all(|span| span.end <= self.log.end()) && (forced || !spans.iter().any(hits))
+        let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
+        spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits))
     }
 
     fn is_held(&self, kind: &EditKind) -> bool {
@@ -185,6 +186,9 @@ impl Check<'_> {
             };
             if self.log.units()[first..=last].iter().any(|unit| unit.kind == UnitKind::System) {
                 return breaks(Rule::KeepSet, "a system message stays");
+            }
+            if self.log.waiting().is_some_and(|open| span.end > open) {
+                return breaks(Rule::BondsWhole, "a result may still come for the step before");
             }
             let hits = |kept: &Span| span.start < kept.end && kept.start < span.end;
             if protected.iter().flatten().any(hits) {
@@ -360,7 +364,7 @@ impl Audit<'_> {
         for (span, id) in self.ledger.outermost() {
             let begins = self.log.unit_of(span.start).is_some_and(|unit| unit.span.start == span.start);
             let ends = self.log.unit_of(At(span.end.0 - 1)).is_some_and(|unit| unit.span.end == span.end);
-            if !(begins && ends) {
+            if !(begins && ends) || self.log.waiting().is_some_and(|open| span.end > open) {
                 faults.push(format!("edit {} cuts inside a unit", id.0));
             }
         }

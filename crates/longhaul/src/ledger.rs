@@ -81,7 +81,7 @@ pub enum LedgerError {
     #[error("edit {} cannot be made again: what it covers must stay now", .0.0)]
     Protected(EditId),
     /// An edit that was made since stands in its way.
-    #[error("edit {} cannot be made again: edit {} was made since and cuts across it", .edit.0, .other.0)]
+    #[error("edit {} cannot be made again: edit {} was made since and stands in its way", .edit.0, .other.0)]
     InTheWay {
         /// Which.
         edit: EditId,

@@ -283,6 +283,12 @@ impl Log {
         newest.into_iter().find(|unit| unit.kind == UnitKind::Step).copied()
     }
 
+    /// Where the step starts whose calls still wait for results. It may take in what follows
+    /// it, so nothing from there on can be folded.
+    pub fn waiting(&self) -> Option<At> {
+        self.outline.waiting()
+    }
+
     /// No result that comes from now on is shown as one: a placeholder was sent for it.
     /// False if no call waited for a result.
     pub fn close_step(&mut self) -> bool {

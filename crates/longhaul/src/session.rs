@@ -78,6 +78,7 @@ struct Keep {
     items: Vec<KeepItem>,
     notes_seen: Option<usize>,
     goal_seen: Option<At>,
+    room_seen: usize,
 }
 
 /// What `prepare` gives.
@@ -238,8 +239,13 @@ impl Session {
     /// Makes an edit again.
     pub fn redo(&mut self, edit: EditId) -> Result<(), LedgerError> {
         self.ledger.can_redo(edit)?;
-        if self.ledger.get(edit).is_some_and(|edit| !self.may_hold(edit)) {
-            return Err(LedgerError::Protected(edit));
+        if let Some(known) = self.ledger.get(edit) {
+            if !self.may_hold(known) {
+                return Err(LedgerError::Protected(edit));
+            }
+            if let Some(other) = self.also_keeps(known) {
+                return Err(LedgerError::InTheWay { edit, other });
+            }
         }
         self.ledger.record(Event::Redo { edit });
         Ok(())
@@ -466,21 +472,16 @@ impl Session {
     /// Facts and frames that were said since.
     fn follow_notes(&mut self) {
         let (notes, goal) = (self.log.notes().len(), self.log.goal_message());
-        if self.keep.notes_seen == Some(notes) && self.keep.goal_seen == goal {
+        if self.keep.notes_seen != Some(notes) {
+            self.follow_frame();
+        }
+        let room = self.keep_room();
+        if self.keep.notes_seen == Some(notes) && self.keep.goal_seen == goal && self.keep.room_seen == room {
             return;
         }
-        self.keep.notes_seen = Some(notes);
-        self.keep.goal_seen = goal;
-        let fixed = Fixed {
-            version: self.log.frame_version(),
-            measure: self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default(),
-        };
-        if fixed != self.view.fixed() {
-            self.view.set_fixed(fixed);
-            self.meter.forget_base();
-        }
+        (self.keep.notes_seen, self.keep.goal_seen, self.keep.room_seen) = (Some(notes), goal, room);
         let mut items = keep::items(&self.log);
-        for (handle, original) in keep::fit(&mut items, self.keep_room()) {
+        for (handle, original) in keep::fit(&mut items, room) {
             self.archive.put(handle, original);
         }
         self.keep.items = items;
@@ -489,6 +490,17 @@ impl Session {
         let rules: Vec<KeepItem> = rules.cloned().collect();
         if self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none() {
             self.ledger.record(Event::RulesShown { text: keep::render(&rules).into() });
+        }
+    }
+
+    fn follow_frame(&mut self) {
+        let fixed = Fixed {
+            version: self.log.frame_version(),
+            measure: self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default(),
+        };
+        if fixed != self.view.fixed() {
+            self.view.set_fixed(fixed);
+            self.meter.forget_base();
         }
     }
 

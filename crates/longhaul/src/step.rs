@@ -106,6 +106,12 @@ impl Outline {
         self.first_user
     }
 
+    /// Where the step starts whose calls still wait for results: it may take in what follows.
+    pub(crate) fn waiting(&self) -> Option<At> {
+        let open = self.open.as_ref().filter(|open| !open.pending.is_empty())?;
+        Some(self.units[open.unit].span.start)
+    }
+
     /// Closes the open step if a call of it waits for a result.
     pub(crate) fn close_waiting_step(&mut self) -> bool {
         let waiting = self.open.as_ref().is_some_and(|open| !open.pending.is_empty());

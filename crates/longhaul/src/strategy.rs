@@ -131,7 +131,9 @@ impl Context<'_> {
         let hits = |span: &Span| {
             protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
         };
-        item.kind == Some(UnitKind::System) || item.spans.iter().any(hits)
+        let open = self.log.waiting();
+        let waits = |span: &Span| open.is_some_and(|open| span.end > open);
+        item.kind == Some(UnitKind::System) || item.spans.iter().any(|span| hits(span) || waits(span))
     }
 
     pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {

@@ -33,6 +33,10 @@ impl Session {
     /// The view for the next request, compacted if it must be; or a summary to be written
     /// first; or why there can be none. `now` is the time, if it is known.
     pub fn prepare(&mut self, now: Option<Time>) -> Result<Prepared<'_>, PrepareError> {
+        // Calls that wait for results get placeholders in this request, for good.
+        if self.log.close_step() {
+            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
+        }
         self.follow();
         if let Some(why) = self.why_compact(now)
             && let Some(job) = self.compact(why)
@@ -46,10 +50,6 @@ impl Session {
         let size = self.size().tokens;
         if size > self.budget.hard {
             return Err(self.too_large(size));
-        }
-        if self.log.close_step() {
-            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
-            self.follow();
         }
         self.calls += 1;
         self.sent = Some(self.cache.send(&self.view, &self.meter, now, &self.model.cache));
@@ -243,7 +243,8 @@ impl Session {
             summary::extract(covered.earlier.as_deref(), &messages, bytes)
         });
         let text = fold_text(&body, &keep, handle, covered.count);
-        let depends = covered.folds;
+        let mut depends = covered.folds;
+        depends.extend(self.hiders_of(&kept, &spans));
         let kind = EditKind::Fold { spans, placement: Placement::InPlace, kept, text: text.as_str().into() };
         self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)
     }
@@ -321,6 +322,39 @@ impl Session {
         let items: Vec<KeepItem> = self.keep.items.iter().filter(steady).filter(restated).cloned().collect();
         let kept = items.iter().map(|item| Kept { key: item.key.clone(), text: item.handle }).collect();
         (items, kept)
+    }
+
+    /// Edits that hide a fold which restates one of these items. What is restated again hangs
+    /// on them: were one undone, the item would be there twice.
+    fn hiders_of(&self, kept: &[Kept], spans: &[Span]) -> Vec<EditId> {
+        let mut hiders = Vec::new();
+        for (edit, active) in self.ledger.edits() {
+            let EditKind::Fold { kept: others, .. } = &edit.kind else { continue };
+            if !active || !others.iter().any(|other| kept.contains(other)) {
+                continue;
+            }
+            let covering = edit.kind.spans().first().and_then(|span| self.ledger.covering(span.start));
+            let Some((outer, id)) = covering.filter(|(_, id)| *id != edit.id) else { continue };
+            let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
+            if !inside && !hiders.contains(&id) {
+                hiders.push(id);
+            }
+        }
+        hiders
+    }
+
+    /// A visible fold that restates what this edit restates too.
+    pub(super) fn also_keeps(&self, edit: &Edit) -> Option<EditId> {
+        let EditKind::Fold { kept, spans, .. } = &edit.kind else { return None };
+        let mut others = self.ledger.outermost().filter(|(outer, _)| {
+            !spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end)
+        });
+        others.find_map(|(_, id)| match &self.ledger.get(id)?.kind {
+            EditKind::Fold { kept: others, .. } => {
+                others.iter().any(|other| kept.contains(other)).then_some(id)
+            }
+            _ => None,
+        })
     }
 
     /// True if a fold that stays restates the item.
