@@ -21,7 +21,7 @@ const ARGUMENT: (usize, usize) = (120, 80);
 /// use longhaul::{Handle, digest_result};
 /// let text: String = (1..=100).map(|n| format!("line {n}\n")).collect();
 /// let short = digest_result(&text, Handle::of(&text)).unwrap();
-/// assert!(short.starts_with("line 1\nline 2\nline 3\n⟦95 lines, 756 characters left out; "));
+/// assert!(short.starts_with("line 1\nline 2\nline 3\n⟦95 lines, 754 characters left out; "));
 /// assert!(short.ends_with("line 99\nline 100\n"));
 /// ```
 pub fn result(text: &str, handle: Handle) -> Option<String> {
