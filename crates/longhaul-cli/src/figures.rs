@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use longhaul::{Billed, Measure, Meter, Sent, Tokens};
 use serde::Serialize;
 
+use crate::needs::Found;
+
 /// The figures of one or more transcripts.
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -19,6 +21,7 @@ pub struct Figures {
     pub breaks: u64,
     pub edits: u64,
     pub violations: u64,
+    found: Found,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
 }
@@ -54,6 +57,11 @@ impl Figures {
         self.violations += violations;
     }
 
+    /// What the call needed and found in its view.
+    pub fn add_found(&mut self, found: Found) {
+        self.found.add(found);
+    }
+
     /// The meter foresaw a growth that differs from the reported one by this share.
     pub fn add_growth_error(&mut self, error: f64) {
         self.growth_errors.push(error);
@@ -72,6 +80,7 @@ impl Figures {
         self.breaks += other.breaks;
         self.edits += other.edits;
         self.violations += other.violations;
+        self.found.add(other.found);
         self.prepare_us.extend(other.prepare_us);
         self.growth_errors.extend(other.growth_errors);
     }
@@ -158,7 +167,7 @@ impl Growth {
     }
 }
 
-/// The JSON line of a transcript. Figures that need what is not built yet are null.
+/// The JSON line of a transcript. Shares of nothing are null.
 #[derive(Serialize)]
 pub struct Line<'a> {
     transcript: &'a str,
@@ -201,10 +210,10 @@ impl<'a> Line<'a> {
             cost_sent: figures.cost_sent(),
             prefix_breaks: figures.breaks,
             edits: figures.edits,
-            retention: None,
-            in_line: None,
-            near: None,
-            reachable: None,
+            retention: figures.found.retention(),
+            in_line: figures.found.in_line(),
+            near: figures.found.near(),
+            reachable: figures.found.reachable(),
             prepare_us_p50: figures.prepare_us(50),
             prepare_us_p99: figures.prepare_us(99),
             growth_error_p50: figures.growth_error(50),

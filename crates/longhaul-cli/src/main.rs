@@ -3,9 +3,12 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod demo;
 mod error;
 mod figures;
+mod needs;
+mod policies;
 mod replay;
 mod show;
 mod views;
@@ -22,7 +25,8 @@ use clap::{Parser, Subcommand};
 Examples:
   longhaul demo                       a long session in a small window, live
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
-  longhaul replay *.gz --json         the same for scripts, one JSON line a file")]
+  longhaul replay *.gz --json         the same for scripts, one JSON line a file
+  longhaul bench corpus               profiles beside reference policies")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -32,6 +36,7 @@ struct Cli {
 enum Command {
     Demo(demo::Args),
     Replay(replay::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,8 +8,10 @@ use clap::ValueEnum;
 use longhaul::{EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens};
 use longhaul_wire::transcript;
 
+use crate::bench::{PieceCache, is_recallable};
 use crate::error::Failure;
 use crate::figures::{Figures, Growth, Line};
+use crate::needs::{Holdings, Needs, text_of};
 use crate::show;
 use crate::views::{Call, Views};
 
@@ -48,8 +50,9 @@ pub struct Args {
     json: bool,
 }
 
+/// How tokens are counted.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum MeterKind {
+pub enum MeterKind {
     /// UTF-8 bytes / 4, and 4 per message: the same for every model
     Neutral,
     /// The model's tokenizer, corrected by what its usage teaches
@@ -110,6 +113,9 @@ struct Replay<'a> {
     full_before: Tokens,
     now: Option<Time>,
     edits_seen: u32,
+    needs: Needs,
+    held: Holdings,
+    pieces: PieceCache,
     figures: Figures,
 }
 
@@ -129,6 +135,9 @@ impl<'a> Replay<'a> {
             full_before: Tokens::ZERO,
             now: None,
             edits_seen: 0,
+            needs: Needs::new(|text| text.len() as f64),
+            held: Holdings::default(),
+            pieces: PieceCache::default(),
             figures: Figures::default(),
         }
     }
@@ -150,6 +159,9 @@ impl<'a> Replay<'a> {
                 self.call(&message, views.as_deref_mut())?;
             }
             self.now = self.now.max(message.time());
+            if self.args.json {
+                self.needs.push(&message, &text_of(&message));
+            }
             let model = message.model().map(str::to_owned);
             self.session.push(message);
             self.switch(model);
@@ -185,6 +197,16 @@ impl<'a> Replay<'a> {
         self.figures.add_edits(u64::from(self.edits_seen - first_new));
         if prepared.is_none() {
             self.figures.add_violations(self.session.audit().len() as u64);
+            if self.args.json {
+                let view = self.session.view();
+                let parts: Vec<_> =
+                    view.parts().iter().map(|part| self.pieces.get(part, &mut self.needs)).collect();
+                let tail = view.tail().map(|part| self.pieces.get(part, &mut self.needs));
+                self.held.replace(&parts, tail.into_iter().collect());
+                let session = &self.session;
+                let found = self.held.judge(&self.needs, answer, |at| is_recallable(session, at));
+                self.figures.add_found(found);
+            }
         }
         if let Some(views) = views {
             views.write(&Call {

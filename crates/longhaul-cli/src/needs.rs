@@ -1,0 +1,402 @@
+//! What the next call of a recorded session needs, and whether it is in a view: retention, in
+//! line, near, reachable. Definitions as in `docs/measuring.md`: a need is a path, a name that
+//! nobody could guess, a number, or a line of an edit's old text, in the arguments of the next
+//! tool calls, that occurred in the log before.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use longhaul::{Block, Extra, Json, Message};
+use regex::Regex;
+
+/// Needs last seen more steps back than this are far.
+const FAR: u32 = 6;
+/// Lines and contexts shorter than this say nothing.
+const LINE: usize = 12;
+
+/// The text of a message as it is searched: blocks apart by newlines, a call as its name and
+/// its argument values.
+pub fn text_of(message: &Message) -> String {
+    let mut out: Vec<String> = Vec::new();
+    for block in message.blocks() {
+        match block {
+            Block::Text(b) => out.push(b.text.to_string()),
+            Block::Thinking(b) => out.push(b.text.to_string()),
+            Block::ToolCall(b) => {
+                let mut lines = vec![b.name.to_string()];
+                lines.extend(argument_values(&b.arguments).into_iter().map(|(_, value)| value));
+                out.push(lines.join("\n"));
+            }
+            Block::ToolResult(b) => out.push(b.text.to_string()),
+            Block::Opaque(b) => out.push(b.value.as_str().to_owned()),
+            Block::Image(_) => {}
+        }
+    }
+    out.join("\n")
+}
+
+/// The arguments of a call: names and values, strings as their text.
+fn argument_values(arguments: &Json) -> Vec<(String, String)> {
+    let text = |json: &Json| {
+        serde_json::from_str::<String>(json.as_str()).unwrap_or_else(|_| json.as_str().to_owned())
+    };
+    let fields = |json: &str| serde_json::from_str::<Extra>(json).ok();
+    // Some formats write the object as a string.
+    let whole = text(arguments);
+    match fields(arguments.as_str()).or_else(|| fields(&whole)) {
+        Some(fields) => fields.iter().map(|(name, value)| (name.to_owned(), text(value))).collect(),
+        None => vec![("_".to_owned(), whole)],
+    }
+}
+
+/// Paths, numbers of four digits, and names that nobody could guess.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    static WORD: OnceLock<Regex> = OnceLock::new();
+    const PATTERN: &str = r"[\w.@~-]*(?:/[\w.@~-]+)+|\d{4,}|[A-Za-z_][A-Za-z0-9_]{5,}";
+    let word =
+        WORD.get_or_init(|| Regex::new(PATTERN).unwrap_or_else(|_| unreachable!("a constant pattern")));
+    word.find_iter(text).map(|found| found.as_str()).filter(|word| is_name(word))
+}
+
+fn is_name(word: &str) -> bool {
+    if word.contains('/') || word.chars().nth(15).is_some() || word.chars().all(char::is_numeric) {
+        return true;
+    }
+    let bytes = word.as_bytes();
+    let snake = |w: &[u8]| {
+        (w[0].is_ascii_lowercase() || w[0].is_ascii_digit()) && w[1] == b'_' && w[2].is_ascii_alphanumeric()
+    };
+    let camel = |w: &[u8]| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase();
+    let digit = |w: &[u8]| w[0].is_ascii_alphabetic() && w[1].is_ascii_digit();
+    bytes.windows(3).any(snake) || bytes.windows(2).any(|pair| camel(pair) || digit(pair))
+}
+
+/// A line without its number and margins.
+fn bare(line: &str) -> &str {
+    let trimmed = line.trim_start();
+    let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if digits > 0 {
+        let rest = trimmed[digits..].trim_start_matches([' ', '\t']);
+        if let Some(rest) = rest.strip_prefix(['→', ':', '|']) {
+            return rest.trim();
+        }
+        // A tab alone is a separator too.
+        if trimmed[digits..].contains('\t') && trimmed[digits..].trim_start_matches(' ').starts_with('\t') {
+            return trimmed[digits..].trim();
+        }
+    }
+    line.trim()
+}
+
+/// The lines of a text, escaped newlines included, without numbers and margins.
+fn bare_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| line.split("\\n")).map(bare)
+}
+
+/// Names and lines get numbers, so that sets of them are cheap.
+#[derive(Default)]
+struct Names {
+    numbers: HashMap<Box<str>, u32>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.numbers.len() as u32;
+        self.numbers.insert(name.into(), number);
+        number
+    }
+}
+
+/// A text that can be in a view, with what it holds.
+pub struct Piece {
+    /// Its size.
+    pub tokens: f64,
+    /// Its names and lines, each once, sorted.
+    marks: Vec<u32>,
+    /// Its lines without numbers and margins.
+    bare: String,
+}
+
+/// The log of a recorded session, as far as it was read, and what each call needs of it.
+pub struct Needs {
+    measure: fn(&str) -> f64,
+    names: Names,
+    /// Step and message in which a mark was last seen.
+    last: HashMap<u32, (u32, u32)>,
+    /// The line that a name last stood in.
+    origin: HashMap<u32, u32>,
+    /// Texts of marks, to be searched inside lines.
+    texts: Vec<Arc<str>>,
+    step: u32,
+    messages: u32,
+    pieces: HashMap<Box<str>, Arc<Piece>>,
+}
+
+/// Something that a call needs.
+struct Need {
+    mark: u32,
+    /// Its characters.
+    name: usize,
+    far: bool,
+    /// The message it was last seen in.
+    at: u32,
+    /// The line it stood in, if that said more than the name.
+    line: Option<u32>,
+}
+
+/// Shares of needs that were found.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Found {
+    far: u64,
+    far_found: u64,
+    near: u64,
+    near_found: u64,
+    lines: u64,
+    lines_found: u64,
+    reachable: u64,
+}
+
+impl Found {
+    /// Adds another.
+    pub fn add(&mut self, other: Self) {
+        self.far += other.far;
+        self.far_found += other.far_found;
+        self.near += other.near;
+        self.near_found += other.near_found;
+        self.lines += other.lines;
+        self.lines_found += other.lines_found;
+        self.reachable += other.reachable;
+    }
+
+    /// Of far needs, those in the view.
+    pub fn retention(&self) -> Option<f64> {
+        share(self.far_found, self.far)
+    }
+
+    /// Of far needs that stood in a telling line, those whose whole line is in the view.
+    pub fn in_line(&self) -> Option<f64> {
+        share(self.lines_found, self.lines)
+    }
+
+    /// Of near needs, those in the view.
+    pub fn near(&self) -> Option<f64> {
+        share(self.near_found, self.near)
+    }
+
+    /// Of far needs, those in the view or under a handle in it.
+    pub fn reachable(&self) -> Option<f64> {
+        share(self.reachable, self.far)
+    }
+}
+
+fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+impl Needs {
+    /// Nothing read yet; texts are sized by `measure`.
+    pub fn new(measure: fn(&str) -> f64) -> Self {
+        Self {
+            measure,
+            names: Names::default(),
+            last: HashMap::new(),
+            origin: HashMap::new(),
+            texts: Vec::new(),
+            step: 0,
+            messages: 0,
+            pieces: HashMap::new(),
+        }
+    }
+
+    /// A text that can be in a view. The same text is looked at once.
+    pub fn piece(&mut self, text: &str) -> Arc<Piece> {
+        if let Some(piece) = self.pieces.get(text) {
+            return piece.clone();
+        }
+        let mut marks: HashSet<u32> = words(text).map(|word| self.names.number(word)).collect();
+        let mut bare = String::with_capacity(text.len());
+        for line in bare_lines(text) {
+            if line.chars().nth(LINE - 1).is_some() {
+                marks.insert(self.line_mark(line));
+            }
+            bare.push_str(line);
+            bare.push('\n');
+        }
+        let mut marks: Vec<u32> = marks.into_iter().collect();
+        marks.sort_unstable();
+        let piece = Arc::new(Piece { tokens: (self.measure)(text), marks, bare });
+        self.pieces.insert(text.into(), piece.clone());
+        piece
+    }
+
+    /// A line is a mark of its own, apart from the name that may stand alone on it.
+    fn line_mark(&mut self, line: &str) -> u32 {
+        let mark = self.names.number(&format!("L:{line}"));
+        let at = mark as usize;
+        if self.texts.len() <= at {
+            self.texts.resize(at + 1, "".into());
+        }
+        if self.texts[at].is_empty() {
+            self.texts[at] = line.into();
+        }
+        mark
+    }
+
+    /// Takes in the next message of the log.
+    pub fn push(&mut self, message: &Message, text: &str) {
+        if message.role() == longhaul::Role::Assistant {
+            self.step += 1;
+        }
+        let piece = self.piece(text);
+        for mark in &piece.marks {
+            self.last.insert(*mark, (self.step, self.messages));
+        }
+        for line in bare_lines(text).filter(|line| line.chars().nth(LINE - 1).is_some()) {
+            let origin = self.line_mark(line);
+            for word in words(line) {
+                let word = self.names.number(word);
+                self.origin.insert(word, origin);
+            }
+        }
+        self.messages += 1;
+    }
+
+    /// What the answer's calls need, of what was in the log before it.
+    fn of(&self, answer: &Message) -> Vec<Need> {
+        let (names, lines) = wanted_by(answer);
+        let known = |name: &str| self.names.numbers.get(name).copied();
+        let mut wanted: HashMap<u32, usize> = HashMap::new();
+        wanted.extend(names.iter().filter_map(|name| Some((known(name)?, name.chars().count()))));
+        wanted.extend(lines.iter().filter_map(|line| Some((known(&format!("L:{line}"))?, 0))));
+        let needs = wanted.into_iter().filter_map(|(mark, name)| {
+            let (step, at) = *self.last.get(&mark)?;
+            let far = self.step - step > FAR;
+            let is_line = self.texts.get(mark as usize).is_some_and(|text| !text.is_empty());
+            let line = self.origin.get(&mark).copied().filter(|_| far && !is_line);
+            Some(Need { mark, name, far, at, line })
+        });
+        needs.collect()
+    }
+}
+
+/// Needs of an answer, as text: names, and lines of an edit's old text.
+fn wanted_by(answer: &Message) -> (Vec<String>, Vec<String>) {
+    let (mut names, mut lines) = (Vec::new(), Vec::new());
+    for call in answer.calls() {
+        for (name, value) in argument_values(&call.arguments) {
+            // What the model writes new is no need.
+            if matches!(
+                &*name,
+                "content" | "new_string" | "new_str" | "newText" | "file_text" | "description"
+            ) {
+                continue;
+            }
+            names.extend(words(&value).map(str::to_owned));
+            if matches!(&*name, "old_string" | "old_str" | "oldText" | "old_text" | "search") {
+                let old =
+                    value.split('\n').map(str::trim).filter(|line| line.chars().nth(LINE - 1).is_some());
+                lines.extend(old.map(str::to_owned));
+            }
+        }
+    }
+    (names, lines)
+}
+
+/// Paths that an answer's calls name.
+pub fn paths_of(answer: &Message) -> Vec<String> {
+    wanted_by(answer).0.into_iter().filter(|name| name.contains('/')).collect()
+}
+
+/// For the oracle, which knows the future: of each message, the lines that are the newest
+/// source of something a later call needs.
+pub fn needed_lines(messages: &[Arc<Message>], texts: &[String]) -> HashMap<usize, HashSet<usize>> {
+    let mut newest: HashMap<String, (usize, usize)> = HashMap::new();
+    let mut wanted: HashMap<usize, HashSet<usize>> = HashMap::new();
+    for (at, message) in messages.iter().enumerate() {
+        if message.role() == longhaul::Role::Assistant {
+            let (names, lines) = wanted_by(message);
+            for need in names.into_iter().chain(lines.into_iter().map(|line| format!("L:{line}"))) {
+                if let Some((message, line)) = newest.get(&need) {
+                    wanted.entry(*message).or_default().insert(*line);
+                }
+            }
+        }
+        for (number, line) in texts[at].split('\n').enumerate() {
+            for word in words(line) {
+                newest.insert(word.to_owned(), (at, number));
+            }
+            let bare = bare(line);
+            if bare.chars().nth(LINE - 1).is_some() {
+                newest.insert(format!("L:{bare}"), (at, number));
+            }
+        }
+    }
+    wanted
+}
+
+/// What a view holds, kept up to date as it changes.
+#[derive(Default)]
+pub struct Holdings {
+    parts: Vec<Arc<Piece>>,
+    counts: HashMap<u32, u32>,
+    tail: Vec<Arc<Piece>>,
+}
+
+impl Holdings {
+    /// Puts another view in the place of this one. Costs what differs. Gives the number of
+    /// parts in common at the start, and whether the one before was cut.
+    pub fn replace(&mut self, parts: &[Arc<Piece>], tail: Vec<Arc<Piece>>) -> (usize, bool) {
+        let common = self.parts.iter().zip(parts).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
+        let broke = common < self.parts.len();
+        for gone in self.parts.drain(common..).chain(self.tail.drain(..)) {
+            for mark in &gone.marks {
+                if let Some(count) = self.counts.get_mut(mark) {
+                    *count -= 1;
+                }
+            }
+        }
+        for new in parts[common..].iter().chain(&tail) {
+            for mark in &new.marks {
+                *self.counts.entry(*mark).or_default() += 1;
+            }
+        }
+        self.parts.extend(parts[common..].iter().cloned());
+        self.tail = tail;
+        (common, broke)
+    }
+
+    fn has(&self, mark: u32) -> bool {
+        self.counts.get(&mark).is_some_and(|count| *count > 0)
+    }
+
+    /// How much of what the answer needs is here. `reachable` says whether a message that is
+    /// not can be recalled.
+    pub fn judge(&self, needs: &Needs, answer: &Message, reachable: impl Fn(u32) -> bool) -> Found {
+        let mut found = Found::default();
+        for need in needs.of(answer) {
+            let here = self.has(need.mark);
+            if !need.far {
+                found.near += 1;
+                found.near_found += u64::from(here);
+                continue;
+            }
+            found.far += 1;
+            found.far_found += u64::from(here);
+            found.reachable += u64::from(here || reachable(need.at));
+            let Some(line) = need.line else { continue };
+            let text = &needs.texts[line as usize];
+            // A name that stood alone on its line has no line to keep.
+            if text.chars().count() < need.name + LINE - 2 {
+                continue;
+            }
+            found.lines += 1;
+            let inside = |piece: &Arc<Piece>| piece.bare.contains(&**text);
+            let here = self.has(line) || self.parts.iter().chain(&self.tail).any(inside);
+            found.lines_found += u64::from(here);
+        }
+        found
+    }
+}
