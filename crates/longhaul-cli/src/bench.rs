@@ -11,7 +11,6 @@ use std::time::Instant;
 use longhaul::{
     EditId, Message, Meter, Models, Part, Prepared, Profile, Role, Session, Time, Tokens, Vocabulary,
 };
-use longhaul_wire::transcript;
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -19,6 +18,7 @@ use crate::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::policies::{POLICIES, Recording, Run, View};
 use crate::replay::MeterKind;
 use crate::show;
+use crate::source::Source;
 
 /// Compare profiles and reference policies over recorded sessions
 #[derive(clap::Args)]
@@ -191,16 +191,32 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 
 /// All policies and profiles over one transcript.
 fn bench(args: &Args, path: &Path) -> Result<Tallies, Failure> {
-    let reader = transcript::open(path).map_err(|error| Failure::file(path, error))?;
-    let messages: Result<Vec<Arc<Message>>, _> = reader.map(|message| message.map(Arc::new)).collect();
-    let messages = messages.map_err(|error| Failure::file(path, error))?;
+    let mut source = Source::open(path)?;
+    let mut sessions: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
+    while let Some((number, message)) = source.next() {
+        sessions.entry(number).or_default().push(Arc::new(message));
+    }
+    source.finish(sessions.is_empty())?;
+    let mut sums: Tallies = Vec::new();
+    for messages in sessions.into_values() {
+        let tallies = bench_session(args, messages);
+        match sums.is_empty() {
+            true => sums = tallies,
+            false => sums.iter_mut().zip(&tallies).for_each(|((_, sum), (_, tally))| sum.add(tally)),
+        }
+    }
+    Ok(sums)
+}
+
+/// All policies and profiles over one conversation.
+fn bench_session(args: &Args, messages: Vec<Arc<Message>>) -> Tallies {
     let log: Vec<Arc<Message>> = messages.iter().filter(|m| !m.is_recorded_compaction()).cloned().collect();
     let (kept, whole): (Vec<_>, Vec<_>) = POLICIES.iter().partition(|policy| policy.recorded);
     let mut tallies = lockstep(args, log, &whole, &Profile::all());
     let recorded = lockstep(args, messages, &kept, &[]);
     let place = POLICIES.iter().position(|policy| policy.recorded).unwrap_or_default();
     tallies.splice(place..place, recorded);
-    Ok(tallies)
+    tallies
 }
 
 /// A policy or a profile on its way.

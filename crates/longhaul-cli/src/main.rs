@@ -4,13 +4,17 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod compact;
+mod convert;
 mod demo;
 mod error;
+mod explain;
 mod figures;
 mod needs;
 mod policies;
 mod replay;
 mod show;
+mod source;
 mod views;
 
 use std::io::Write;
@@ -26,7 +30,9 @@ Examples:
   longhaul demo                       a long session in a small window, live
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
   longhaul replay *.gz --json         the same for scripts, one JSON line a file
-  longhaul bench corpus               profiles beside reference policies")]
+  longhaul bench corpus               profiles beside reference policies
+  longhaul explain session.jsonl --call 40     what would be sent there, and why
+  longhaul convert rollout.jsonl out.jsonl     another agent's session as ours")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -37,6 +43,9 @@ enum Command {
     Demo(demo::Args),
     Replay(replay::Args),
     Bench(bench::Args),
+    Explain(explain::Args),
+    Compact(compact::Args),
+    Convert(convert::Args),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +61,9 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Compact(args) => compact::run(&args),
+        Command::Convert(args) => convert::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

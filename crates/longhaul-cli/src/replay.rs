@@ -1,18 +1,19 @@
 //! `longhaul replay`: recorded sessions through the engine, call by call.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
 use longhaul::{EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens};
-use longhaul_wire::transcript;
 
 use crate::bench::{PieceCache, is_recallable};
 use crate::error::Failure;
 use crate::figures::{Figures, Growth, Line};
 use crate::needs::{Holdings, Needs, text_of};
 use crate::show;
+use crate::source::Source;
 use crate::views::{Call, Views};
 
 /// Replay recorded sessions call by call: sizes, cost, time
@@ -27,7 +28,8 @@ Examples:
   longhaul replay corpus/*.jsonl.gz --meter model
   longhaul replay session.jsonl --window 32000 --views views.jsonl --json")]
 pub struct Args {
-    /// Transcripts in Longhaul's format, gzip or plain; `-` reads standard input
+    /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
+    /// SWE-agent, gzip or plain; `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Tokens that fit into the model's window
@@ -83,16 +85,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     for (number, path) in args.files.iter().enumerate() {
         progress(number, args.files.len(), path);
-        let figures = Replay::new(args, &profile, path).run(views.as_mut())?;
+        let sessions = replay_file(args, &profile, path, views.as_mut())?;
         clear_progress();
-        let name = path.display().to_string();
-        if args.json {
-            let line = Line::new(&name, &profile.name, Tokens(args.window), &figures);
-            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
-        } else {
-            writeln!(out, "{}", row(short_name(path), &figures))?;
+        for (name, figures) in sessions {
+            if args.json {
+                let line = Line::new(&name, &profile.name, Tokens(args.window), &figures);
+                writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+            } else {
+                writeln!(out, "{}", row(short_name(Path::new(&name)), &figures))?;
+            }
+            total.add(figures);
         }
-        total.add(figures);
     }
     if let Some(views) = views {
         views.finish()?;
@@ -103,10 +106,28 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One transcript on its way.
+/// The conversations of a file, with their names: the path, and `path#n` for all but the main
+/// one.
+fn replay_file(
+    args: &Args,
+    profile: &Profile,
+    path: &Path,
+    mut views: Option<&mut Views>,
+) -> Result<Vec<(String, Figures)>, Failure> {
+    let mut reader = Source::open(path)?;
+    let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
+    while let Some((number, message)) = reader.next() {
+        let replay =
+            sessions.entry(number).or_insert_with(|| Replay::new(args, profile, reader.name(number)));
+        replay.message(message, views.as_deref_mut())?;
+    }
+    reader.finish(sessions.is_empty())?;
+    Ok(sessions.into_values().map(|replay| (replay.name, replay.figures)).collect())
+}
+
+/// One conversation on its way.
 struct Replay<'a> {
     args: &'a Args,
-    path: &'a Path,
     name: String,
     session: Session,
     growth: Growth,
@@ -120,7 +141,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(args: &'a Args, profile: &Profile, path: &'a Path) -> Self {
+    fn new(args: &'a Args, profile: &Profile, name: String) -> Self {
         let model = model(args.model.as_deref().unwrap_or_default());
         let mut session = Session::new(profile.clone(), model).with_window(Tokens(args.window));
         if args.meter == MeterKind::Neutral {
@@ -128,8 +149,7 @@ impl<'a> Replay<'a> {
         }
         Self {
             args,
-            path,
-            name: path.display().to_string(),
+            name,
             session,
             growth: Growth::default(),
             full_before: Tokens::ZERO,
@@ -142,41 +162,22 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn run(mut self, mut views: Option<&mut Views>) -> Result<Figures, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::file(self.path, error);
-        let mut reader = if self.path == Path::new("-") {
-            transcript::Reader::unpacked(io::BufReader::new(io::stdin())).map_err(|error| failed(&error))?
-        } else {
-            transcript::open(self.path).map_err(|error| failed(&error))?
-        };
-        for message in reader.by_ref() {
-            let message = message.map_err(|error| Failure::file(self.path, error))?;
-            if message.is_recorded_compaction() {
-                self.growth.compacted();
-                continue;
-            }
-            if message.role() == Role::Assistant {
-                self.call(&message, views.as_deref_mut())?;
-            }
-            self.now = self.now.max(message.time());
-            if self.args.json {
-                self.needs.push(&message, &text_of(&message));
-            }
-            let model = message.model().map(str::to_owned);
-            self.session.push(message);
-            self.switch(model);
+    fn message(&mut self, message: Message, views: Option<&mut Views>) -> Result<(), Failure> {
+        if message.is_recorded_compaction() {
+            self.growth.compacted();
+            return Ok(());
         }
-        if let Some(cut) = reader.cut() {
-            clear_progress();
-            say(format_args!(
-                "{}: line {}: cut off after {} bytes, left out",
-                self.name, cut.line, cut.bytes
-            ));
+        if message.role() == Role::Assistant {
+            self.call(&message, views)?;
         }
-        if self.session.log().messages().is_empty() {
-            return Err(Failure::file(self.path, "has no messages"));
+        self.now = self.now.max(message.time());
+        if self.args.json {
+            self.needs.push(&message, &text_of(&message));
         }
-        Ok(self.figures)
+        let model = message.model().map(str::to_owned);
+        self.session.push(message);
+        self.switch(model);
+        Ok(())
     }
 
     /// What would be sent to get this answer.
@@ -309,18 +310,13 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
     Ok(())
 }
 
-/// A line on stderr. Nobody reads it there? Then nothing is lost.
-pub fn say(line: std::fmt::Arguments<'_>) {
-    _ = writeln!(io::stderr(), "{line}");
-}
-
 fn progress(number: usize, of: usize, path: &Path) {
     if of > 1 && io::stderr().is_terminal() {
         _ = write!(io::stderr(), "\r\x1b[K{}/{of} {}", number + 1, short_name(path));
     }
 }
 
-fn clear_progress() {
+pub fn clear_progress() {
     if io::stderr().is_terminal() {
         _ = write!(io::stderr(), "\r\x1b[K");
     }

@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
 pub(crate) struct FieldError(pub(crate) String);
 
 /// The parser's own words, without its position: the caller knows a better one.
-fn reason(error: &serde_json::Error) -> String {
+pub(crate) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
         Some((reason, _)) => format!("{reason}, column {}", error.column()),

@@ -1,7 +1,9 @@
-//! Formats in which conversations come and go. As yet Longhaul's own: [`transcript`].
+//! Formats in which conversations come and go: Longhaul's own ([`transcript`]) and the files
+//! that other agents write ([`agents`]).
 
 #![forbid(unsafe_code)]
 
+pub mod agents;
 mod base64;
 mod fields;
 pub mod transcript;

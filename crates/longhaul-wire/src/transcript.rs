@@ -7,8 +7,10 @@ mod encode;
 mod read;
 
 pub use decode::{DecodeError, decode};
+pub(crate) use decode::{parse_time, sniffed_size};
 pub use encode::encode;
 pub use read::{Cut, MAX_LINE, ReadError, Reader, open};
+pub(crate) use read::{read_line, unpack};
 
 /// The name of this format in [`longhaul::Raw`].
 pub const FORMAT: &str = "longhaul";

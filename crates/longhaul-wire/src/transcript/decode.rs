@@ -9,7 +9,7 @@ use longhaul::{
 use serde_json::value::RawValue;
 
 use crate::base64;
-use crate::fields::{FieldError, Fields, excerpt};
+use crate::fields::{FieldError, Fields, excerpt, reason};
 
 /// A line that is not a message. Says in one sentence what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +19,12 @@ pub struct DecodeError(Box<str>);
 impl From<FieldError> for DecodeError {
     fn from(error: FieldError) -> Self {
         Self(error.0.into())
+    }
+}
+
+impl DecodeError {
+    pub(crate) fn not_json(error: &serde_json::Error) -> Self {
+        Self(format!("the line is not valid JSON: {}", reason(error)).into())
     }
 }
 
@@ -200,7 +206,7 @@ fn read_image(mut fields: Fields<'_>) -> Image {
 }
 
 /// The size of a picture whose data is in the transcript, from its header.
-fn sniffed_size(source: &Json) -> Option<(u32, u32)> {
+pub(crate) fn sniffed_size(source: &Json) -> Option<(u32, u32)> {
     /// Room for a JPEG's preview and colour profile before its size.
     const HEADER: usize = 64 << 10;
     let source: Extra = serde_json::from_str(source.as_str()).ok()?;
@@ -238,7 +244,7 @@ fn take_time(fields: &mut Fields<'_>) -> Option<Time> {
     parsed
 }
 
-fn parse_time(text: &str) -> Option<Time> {
+pub(crate) fn parse_time(text: &str) -> Option<Time> {
     let zoned = text.parse::<jiff::Timestamp>().ok();
     let stamp = zoned
         .or_else(|| text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|z| z.timestamp()))?;

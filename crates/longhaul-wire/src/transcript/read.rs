@@ -63,19 +63,53 @@ pub fn open(path: &Path) -> io::Result<Reader<Box<dyn BufRead + Send>>> {
     Reader::unpacked(BufReader::with_capacity(64 << 10, File::open(path)?))
 }
 
+/// A stream that may be gzip, unpacked.
+pub(crate) fn unpack(mut stream: impl BufRead + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+    // A pipe may give one byte at first.
+    let mut start = Vec::new();
+    (&mut stream).take(2).read_to_end(&mut start)?;
+    let packed = start == [0x1f, 0x8b];
+    let stream = io::Cursor::new(start).chain(stream);
+    Ok(if packed {
+        Box::new(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(stream)))
+    } else {
+        Box::new(stream)
+    })
+}
+
+/// Reads a line into the buffer: true if it is whole, false if the stream ended in it, `None`
+/// if nothing was left.
+pub(crate) fn read_line(
+    stream: &mut impl BufRead,
+    buffer: &mut Vec<u8>,
+    line: u64,
+) -> Result<Option<bool>, ReadError> {
+    buffer.clear();
+    match stream.take(MAX_LINE as u64 + 1).read_until(b'\n', buffer) {
+        Ok(0) => Ok(None),
+        Ok(_) if buffer.len() > MAX_LINE => Err(ReadError::TooLong { line }),
+        Ok(_) => Ok(Some(buffer.ends_with(b"\n"))),
+        // A gzip file that is still being written ends in the middle of its last block.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(false)),
+        // Padding behind a gzip file, as tapes have it.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput && line > 1 && buffer.is_empty() => {
+            Ok(None)
+        }
+        Err(source) => Err(ReadError::Io { line, source }),
+    }
+}
+
+impl ReadError {
+    /// The line is not JSON.
+    pub(crate) fn not_json(line: u64, error: &serde_json::Error) -> Self {
+        Self::Line { line, source: DecodeError::not_json(error) }
+    }
+}
+
 impl Reader<Box<dyn BufRead + Send>> {
     /// Reads a stream that may be gzip.
-    pub fn unpacked(mut stream: impl BufRead + Send + 'static) -> io::Result<Self> {
-        // A pipe may give one byte at first.
-        let mut start = Vec::new();
-        (&mut stream).take(2).read_to_end(&mut start)?;
-        let packed = start == [0x1f, 0x8b];
-        let stream = io::Cursor::new(start).chain(stream);
-        Ok(Self::new(if packed {
-            Box::new(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(stream)))
-        } else {
-            Box::new(stream)
-        }))
+    pub fn unpacked(stream: impl BufRead + Send + 'static) -> io::Result<Self> {
+        unpack(stream).map(Self::new)
     }
 }
 
@@ -113,43 +147,18 @@ impl<R: BufRead> Reader<R> {
         self.cut
     }
 
-    fn next_line(&mut self) -> Result<Option<Ended>, ReadError> {
-        self.buffer.clear();
-        self.line += 1;
-        let line = self.line;
-        let limit = MAX_LINE as u64 + 1;
-        let ended = match (&mut self.stream).take(limit).read_until(b'\n', &mut self.buffer) {
-            Ok(0) => return Ok(None),
-            Ok(_) if self.buffer.len() > MAX_LINE => return Err(ReadError::TooLong { line }),
-            Ok(_) if self.buffer.ends_with(b"\n") => Ended::Whole,
-            Ok(_) => Ended::AtEnd,
-            // A gzip file that is still being written ends in the middle of its last block.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.cut = Some(Cut { line, bytes: self.buffer.len() });
-                Ended::AtEnd
-            }
-            // Padding behind a gzip file, as tapes have it.
-            Err(error)
-                if error.kind() == io::ErrorKind::InvalidInput && line > 1 && self.buffer.is_empty() =>
-            {
-                return Ok(None);
-            }
-            Err(source) => return Err(ReadError::Io { line, source }),
-        };
-        Ok(Some(ended))
-    }
-
     fn read_message(&mut self) -> Option<Result<Message, ReadError>> {
         loop {
-            let ended = match self.next_line() {
-                Ok(Some(ended)) => ended,
+            self.line += 1;
+            let whole = match read_line(&mut self.stream, &mut self.buffer, self.line) {
+                Ok(Some(whole)) => whole,
                 Ok(None) => return None,
                 Err(error) => {
                     self.done = true;
                     return Some(Err(error));
                 }
             };
-            self.done = matches!(ended, Ended::AtEnd);
+            self.done = !whole;
             let line = self.line;
             let mut bytes = self.buffer.as_slice();
             if line == 1 {
@@ -157,6 +166,8 @@ impl<R: BufRead> Reader<R> {
             }
             if bytes.trim_ascii().is_empty() {
                 if self.done {
+                    // Cut behind a whole line: the gzip stream has no end.
+                    self.cut = self.buffer.is_empty().then_some(Cut { line, bytes: 0 });
                     return None;
                 }
                 continue;
@@ -172,12 +183,6 @@ impl<R: BufRead> Reader<R> {
             return Some(message);
         }
     }
-}
-
-/// How a line ended.
-enum Ended {
-    Whole,
-    AtEnd,
 }
 
 /// A last line that is JSON was written to its end, whatever else is wrong with it.

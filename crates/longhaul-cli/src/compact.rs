@@ -1,0 +1,132 @@
+//! `longhaul compact`: one compaction of a transcript, with its price.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use longhaul::{Edit, Meter, Models, Prepared, Profile, Role, Session, Tokens};
+use longhaul_wire::transcript;
+
+use crate::error::Failure;
+use crate::show;
+use crate::source::Source;
+
+/// Compact a transcript once: write what would be sent next, or only say its price
+#[derive(clap::Args)]
+#[command(after_help = "\
+The transcript is taken as it is and compacted as if a person had asked for it.
+Costs are in tokens: what the provider had in its cache and bills again, and what
+each later request saves.
+
+Examples:
+  longhaul compact session.jsonl --dry-run
+  longhaul compact session.jsonl -o smaller.jsonl --window 64000")]
+pub struct Args {
+    /// The transcript, of any known format
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where the smaller conversation goes; `-` is standard output
+    #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// Say what would go, and its price; write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Tokens that fit into the model's window
+    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut source = Source::open(&args.file)?;
+    let model = Models::builtin().find("").clone();
+    // The recorded session was sent whole: a window that nothing fills, until the end.
+    let session = Session::new(Profile::longhaul(), model.clone()).with_window(Tokens(1 << 40));
+    let mut session = session.with_meter(Meter::neutral());
+    let mut empty = true;
+    for (_, message) in
+        source.by_ref().filter(|(number, message)| *number == 0 && !message.is_recorded_compaction())
+    {
+        empty = false;
+        let answer = message.role() == Role::Assistant;
+        if answer {
+            // Sent once, so that the price knows what is warm.
+            _ = session.prepare(None);
+        }
+        session.push(message);
+    }
+    source.finish(empty)?;
+    let before = session.meter().tokens(session.full()).tokens;
+    session = session.with_window(Tokens(args.window));
+    session.compact_now();
+    match session.prepare(None) {
+        Ok(Prepared::Ready(_)) => {}
+        Ok(Prepared::NeedsSummary(_)) => {
+            return Err(Failure::file(&args.file, "a summary is needed from a model"));
+        }
+        Err(error) => return Err(Failure::file(&args.file, error)),
+    }
+    // On stderr where the conversation goes to standard output.
+    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
+    if to_stdout && !args.dry_run {
+        report(&mut io::stderr().lock(), &session, before)?;
+    } else {
+        report(&mut anstream::stdout().lock(), &session, before)?;
+    }
+    match &args.output {
+        Some(output) if !args.dry_run => write(args, output, &session),
+        _ => Ok(()),
+    }
+}
+
+fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result<()> {
+    let edits: Vec<&Edit> = session.ledger().edits().map(|(edit, _)| &**edit).collect();
+    let after = session.size().tokens;
+    writeln!(
+        out,
+        "{} → {} tokens by {} edits:",
+        show::grouped(before.0),
+        show::grouped(after.0),
+        edits.len()
+    )?;
+    for same in edits.chunk_by(|a, b| (a.strategy == b.strategy) && (a.why == b.why)) {
+        let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
+        writeln!(
+            out,
+            "  {:4} × {:20} {:>7} → {:>7}  {} ({})",
+            same.len(),
+            same[0].kind.name(),
+            show::short(sum(|edit| edit.before)),
+            show::short(sum(|edit| edit.after)),
+            same[0].strategy,
+            same[0].why.name()
+        )?;
+    }
+    let again = edits.iter().map(|edit| edit.price.rewrites.0).max().unwrap_or_default();
+    let saves = before.0.saturating_sub(after.0);
+    // A read costs 0.1, what is written 1.25.
+    let calls = (again as f64 * 1.15 / (saves.max(1) as f64 * 0.1)).ceil();
+    writeln!(
+        out,
+        "Price: {} tokens billed again, {} fewer in each later request: paid back after {calls} calls.",
+        show::grouped(again),
+        show::grouped(saves)
+    )
+}
+
+fn write(args: &Args, output: &Path, session: &Session) -> Result<(), Failure> {
+    if let (Ok(input), Ok(existing)) = (args.file.canonicalize(), output.canonicalize())
+        && input == existing
+    {
+        return Err(Failure::file(output, "is the transcript itself"));
+    }
+    let mut text = String::new();
+    for part in session.view().parts().iter().chain(session.view().tail()) {
+        text.push_str(&transcript::encode(&part.message));
+        text.push('\n');
+    }
+    if output == Path::new("-") {
+        io::stdout().lock().write_all(text.as_bytes())?;
+        return Ok(());
+    }
+    std::fs::write(output, text).map_err(|error| Failure::file(output, error))
+}

@@ -1,0 +1,165 @@
+//! `longhaul convert`: transcripts of other agents into Longhaul's own.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use longhaul_wire::transcript;
+
+use crate::error::Failure;
+use crate::show;
+use crate::source::Source;
+
+/// Convert a transcript of another agent into Longhaul's format
+#[derive(clap::Args)]
+#[command(after_help = "\
+The format of IN is found by its content. A file with several conversations (side
+chains too) goes to a folder, one file each. An OUT that ends in .gz is packed.
+
+Examples:
+  longhaul convert rollout-2026-03-02.jsonl session.jsonl.gz
+  longhaul convert output.jsonl sessions
+  longhaul convert session.jsonl - | head -3")]
+pub struct Args {
+    /// The transcript; `-` reads standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Where it goes; `-` is standard output
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// The format to write
+    #[arg(long, value_enum, default_value_t = To::Longhaul)]
+    to: To,
+    /// Replace OUT if it is there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// JSON Lines, one message a line (docs/transcript.md)
+    Longhaul,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let To::Longhaul = args.to;
+    let source = Source::open(&args.input)?;
+    if args.output == Path::new("-") {
+        return to_stdout(source, &args.input);
+    }
+    if args.output.exists() && !args.force {
+        return Err(Failure::file(&args.output, "is there already (--force replaces it)"));
+    }
+    if let (Ok(input), Ok(output)) = (args.input.canonicalize(), args.output.canonicalize())
+        && input == output
+    {
+        return Err(Failure::file(&args.output, "is the transcript itself"));
+    }
+    to_files(source, args)
+}
+
+fn to_stdout(mut source: Source, path: &Path) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut empty = true;
+    for (number, message) in source.by_ref() {
+        if number > 0 {
+            return Err(Failure::file(path, "holds several conversations: name a folder to write them to"));
+        }
+        empty = false;
+        writeln!(out, "{}", transcript::encode(&message))?;
+    }
+    out.flush()?;
+    source.finish(empty)
+}
+
+/// Writes to a folder beside the output, which takes its place when all is written.
+fn to_files(mut source: Source, args: &Args) -> Result<(), Failure> {
+    let output = &args.output;
+    let failed = |error: io::Error| Failure::file(output, error);
+    let name = output.file_name().ok_or_else(|| Failure::file(output, "names no file"))?;
+    let mut partial = name.to_owned();
+    partial.push(".partial");
+    let partial = output.with_file_name(partial);
+    let packed = output.extension().is_some_and(|extension| extension == "gz");
+    fs::create_dir_all(&partial).map_err(failed)?;
+    let mut files: BTreeMap<usize, (PathBuf, Out, u64)> = BTreeMap::new();
+    let written = source.by_ref().try_for_each(|(number, message)| {
+        let (_, out, count) = match files.entry(number) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let path = partial.join(format!("{number}.jsonl{}", if packed { ".gz" } else { "" }));
+                let out = Out::create(&path, packed)?;
+                entry.insert((path, out, 0))
+            }
+        };
+        *count += 1;
+        out.line(&transcript::encode(&message))
+    });
+    let finished = written.and_then(|()| files.values_mut().try_for_each(|(_, out, _)| out.finish()));
+    let format = source.format();
+    let ended = finished.map_err(failed).and_then(|()| source.finish(files.is_empty()));
+    if ended.is_err() {
+        _ = fs::remove_dir_all(&partial);
+        return ended;
+    }
+    let counts: u64 = files.values().map(|(_, _, count)| count).sum();
+    if args.force {
+        _ = if output.is_dir() { fs::remove_dir_all(output) } else { fs::remove_file(output).or(Ok(())) };
+    }
+    let only = files.len() == 1;
+    match files.first_key_value().filter(|_| only) {
+        Some((_, (path, ..))) => {
+            fs::rename(path, output).map_err(failed)?;
+            fs::remove_dir_all(&partial).map_err(failed)?;
+        }
+        None => fs::rename(&partial, output).map_err(failed)?,
+    }
+    let conversations = if only { String::new() } else { format!(" of {} conversations", files.len()) };
+    _ = writeln!(
+        io::stderr(),
+        "{}: {} messages{conversations} of {format} to {}",
+        args.input.display(),
+        show::grouped(counts),
+        output.display()
+    );
+    Ok(())
+}
+
+/// A file, packed or plain.
+enum Out {
+    Plain(BufWriter<File>),
+    Packed(Box<flate2::write::GzEncoder<BufWriter<File>>>),
+}
+
+impl Out {
+    fn create(path: &Path, packed: bool) -> io::Result<Self> {
+        let file = BufWriter::new(File::create(path)?);
+        Ok(if packed {
+            Self::Packed(Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())))
+        } else {
+            Self::Plain(file)
+        })
+    }
+
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        let out: &mut dyn Write = match self {
+            Self::Plain(file) => file,
+            Self::Packed(file) => file,
+        };
+        out.write_all(line.as_bytes())?;
+        out.write_all(b"\n")
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.flush(),
+            Self::Packed(file) => {
+                file.try_finish()?;
+                file.get_mut().flush()
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! `longhaul explain`: what the model would be sent at one call of a recorded session, part
+//! by part: where it comes from, which edit, why, what it cost and saved.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use longhaul::{
+    At, Block, Edit, EditKind, Message, Meter, Models, Part, Prepared, Profile, Role, Session,
+    Source as From, Tokens,
+};
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::needs::text_of;
+use crate::show;
+use crate::source::Source;
+
+/// Show what would be sent at one call of a recorded session, and why
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longhaul explain session.jsonl --call 40
+  longhaul explain session.jsonl --call 40 --window 32000 --diff
+  longhaul explain session.jsonl --call 40 --json | jq .parts[0]")]
+pub struct Args {
+    /// The transcript, of any known format
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The call, counted from 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    call: u64,
+    /// Tokens that fit into the model's window
+    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: u64,
+    /// Show what is gone from the log and what stands in its place
+    #[arg(long, conflicts_with = "json")]
+    diff: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A part of the view, for scripts.
+#[derive(Serialize)]
+struct Row {
+    /// `rules`, `message`, `edit` or `tail`.
+    source: &'static str,
+    /// The messages of the log that it is, or stands for: first, and one past the last.
+    messages: Vec<(u32, u32)>,
+    role: &'static str,
+    tokens: u64,
+    /// Tokens of what it stands for, as it was shown before.
+    tokens_before: u64,
+    /// True if the provider had it in its cache.
+    warm: bool,
+    edits: Vec<Made>,
+    text: String,
+}
+
+/// An edit that made a part what it is.
+#[derive(Serialize)]
+struct Made {
+    id: u32,
+    kind: &'static str,
+    strategy: String,
+    why: &'static str,
+    before: u64,
+    after: u64,
+    rewrites: u64,
+    saves: u64,
+    handles: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    transcript: String,
+    call: u64,
+    upto: usize,
+    window: u64,
+    tokens: u64,
+    full_tokens: u64,
+    /// What was billed, in tokens: read from the cache, and written.
+    read: u64,
+    written: u64,
+    /// System prompt and tools of the frame, which stand before the parts.
+    frame_tokens: u64,
+    parts: Vec<Row>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut source = Source::open(&args.file)?;
+    let model = Models::builtin().find("").clone();
+    let session = Session::new(Profile::longhaul(), model).with_window(Tokens(args.window));
+    let mut session = session.with_meter(Meter::neutral());
+    let (mut calls, mut now, mut empty) = (0, None, true);
+    for (_, message) in
+        source.by_ref().filter(|(number, message)| *number == 0 && !message.is_recorded_compaction())
+    {
+        empty = false;
+        if message.role() == Role::Assistant {
+            calls += 1;
+            let ready = match session.prepare(now) {
+                Ok(Prepared::Ready(_)) => Ok(()),
+                Ok(Prepared::NeedsSummary(_)) => Err("a summary is needed from a model".to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+            if calls == args.call {
+                ready.map_err(|error| Failure::file(&args.file, format!("call {calls}: {error}")))?;
+                return print(args, &session);
+            }
+        }
+        now = now.max(message.time());
+        session.push(message);
+    }
+    source.finish(empty)?;
+    Err(Failure::file(&args.file, format!("has {calls} calls; --call {} is past the last", args.call)))
+}
+
+fn print(args: &Args, session: &Session) -> Result<(), Failure> {
+    let explained = explain(args, session);
+    let mut out = anstream::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&explained).map_err(io::Error::from)?)?;
+    } else if args.diff {
+        diff(&mut out, session)?;
+    } else {
+        table(&mut out, &explained)?;
+    }
+    Ok(())
+}
+
+fn explain(args: &Args, session: &Session) -> Explained {
+    let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
+    let tokens = |part: &Part| session.meter().tokens(part.measure).tokens.0;
+    let mut warm =
+        billed.read.0.saturating_sub(session.meter().tokens(session.view().fixed().measure).tokens.0);
+    let parts = session.view().parts().iter().chain(session.view().tail()).map(|part| {
+        let size = tokens(part);
+        let is_warm = part.source != From::Tail && size <= warm;
+        warm = if is_warm { warm - size } else { 0 };
+        row(session, part, size, is_warm)
+    });
+    let parts = parts.collect();
+    Explained {
+        transcript: args.file.display().to_string(),
+        call: args.call,
+        upto: session.log().messages().len(),
+        window: args.window,
+        tokens: session.size().tokens.0,
+        full_tokens: session.meter().tokens(session.full()).tokens.0,
+        read: billed.read.0,
+        written: billed.written.0,
+        frame_tokens: session.meter().tokens(session.view().fixed().measure).tokens.0,
+        parts,
+    }
+}
+
+fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> Row {
+    let made = |edit: &Edit| Made {
+        id: edit.id.0,
+        kind: edit.kind.name(),
+        strategy: edit.strategy.to_string(),
+        why: edit.why.name(),
+        before: edit.before.0,
+        after: edit.after.0,
+        rewrites: edit.price.rewrites.0,
+        saves: edit.price.saves.0,
+        handles: edit.originals.iter().map(|handle| handle.short()).collect(),
+    };
+    let get = |id| session.ledger().get(id);
+    let (source, messages, edits) = match part.source {
+        From::Rules => ("rules", vec![], vec![]),
+        From::Tail => ("tail", vec![], vec![]),
+        From::Message(at) => {
+            let edits = session.ledger().inside(at).iter().filter_map(|id| get(*id)).map(|edit| made(edit));
+            ("message", vec![(at.0, at.0 + 1)], edits.collect())
+        }
+        From::Edit(id) => {
+            let spans = get(id).map(|edit| edit.kind.spans()).unwrap_or_default();
+            let spans = spans.iter().map(|span| (span.start.0, span.end.0)).collect();
+            ("edit", spans, get(id).map(|edit| made(edit)).into_iter().collect())
+        }
+    };
+    let saved: u64 = edits.iter().map(|edit: &Made| edit.before.saturating_sub(edit.after)).sum();
+    Row {
+        source,
+        messages,
+        role: part.message.role().name(),
+        tokens,
+        tokens_before: tokens + saved,
+        warm,
+        edits,
+        text: text_of(&part.message),
+    }
+}
+
+fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
+    let (strong, faint, good) = (show::STRONG, show::FAINT, show::GOOD);
+    writeln!(
+        out,
+        "{strong}Call {}{strong:#}: {} of {} tokens, in a window of {}.",
+        explained.call,
+        show::grouped(explained.tokens),
+        show::grouped(explained.full_tokens),
+        show::grouped(explained.window)
+    )?;
+    writeln!(
+        out,
+        "The cache had {} of them (·); {} were new (+).",
+        show::grouped(explained.read),
+        show::grouped(explained.written)
+    )?;
+    writeln!(out, "\n  {:>11} {:9} {:>7}  what", "messages", "role", "tokens")?;
+    if explained.frame_tokens > 0 {
+        let (mark, tokens) =
+            (if explained.read > 0 { '·' } else { '+' }, show::grouped(explained.frame_tokens));
+        writeln!(
+            out,
+            "{mark} {:>11} {:9} {tokens:>7}  {faint}system prompt and tools{faint:#}",
+            "frame", "system"
+        )?;
+    }
+    for part in &explained.parts {
+        let messages = match part.messages.as_slice() {
+            [] => part.source.to_owned(),
+            [(start, end)] if end - start == 1 => start.to_string(),
+            [first, .., last] => format!("{}–{}*", first.0, last.1 - 1),
+            [(start, end)] => format!("{start}–{}", end - 1),
+        };
+        let mark = if part.warm { '·' } else { '+' };
+        let what: String =
+            part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(44).collect();
+        writeln!(
+            out,
+            "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
+            part.role,
+            show::grouped(part.tokens)
+        )?;
+        for edit in &part.edits {
+            writeln!(
+                out,
+                "{:14}{good}└ {} {} by {}: {}, {} → {}; recall {}{good:#}",
+                "",
+                edit.kind,
+                edit.id,
+                edit.strategy,
+                edit.why,
+                show::short(edit.before),
+                show::short(edit.after),
+                edit.handles.join(" ")
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The log, with what is gone (−) and what stands in its place (+).
+fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
+    let (bad, good) = (show::BAD, show::GOOD);
+    let first = |text: &str| text.lines().next().unwrap_or_default().chars().take(66).collect::<String>();
+    let line = |message: &Message| format!("{:9} {}", message.role().name(), first(&text_of(message)));
+    let mut at = 0;
+    let mut gone = |out: &mut dyn Write, upto: u32| -> io::Result<()> {
+        while at < upto {
+            if let Some(message) = session.log().get(At(at)) {
+                writeln!(out, "{bad}-{bad:#}{at:5} {}", line(message))?;
+            }
+            at += 1;
+        }
+        Ok(())
+    };
+    for part in session.view().parts() {
+        match part.source {
+            From::Message(here) => {
+                let edited = session.ledger().inside(here).iter().filter_map(|id| session.ledger().get(*id));
+                let edited: Vec<&EditKind> = edited.map(|edit| &edit.kind).collect();
+                if edited.is_empty() {
+                    gone(out, here.0)?;
+                    writeln!(out, " {:5} {}", here.0, line(&part.message))?;
+                    gone(&mut io::sink(), here.0 + 1)?;
+                    continue;
+                }
+                gone(out, here.0 + 1)?;
+                writeln!(out, "{good}+{good:#}{:5} {}", here.0, line(&part.message))?;
+                let marks = part.message.blocks().iter().filter_map(|block| match block {
+                    Block::ToolResult(result) => result.text.lines().find(|line| line.starts_with('⟦')),
+                    _ => None,
+                });
+                for mark in marks {
+                    writeln!(out, "                 {mark}")?;
+                }
+            }
+            From::Edit(id) => {
+                let spans = session.ledger().get(id).map(|edit| edit.kind.spans()).unwrap_or_default();
+                gone(out, spans.first().map_or(0, |span| span.end.0))?;
+                writeln!(out, "{good}+{good:#}      {}", line(&part.message))?;
+            }
+            From::Rules | From::Tail => writeln!(out, "{good}+{good:#}      {}", line(&part.message))?,
+        }
+    }
+    gone(out, session.log().end().0)
+}

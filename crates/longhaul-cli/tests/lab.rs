@@ -1,0 +1,125 @@
+//! `longhaul explain`, `compact` and `convert` as a user runs them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn longhaul(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("longhaul").unwrap();
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")).args(args);
+    command
+}
+
+fn stdout(args: &[&str]) -> String {
+    String::from_utf8(longhaul(args).assert().success().get_output().stdout.clone()).unwrap()
+}
+
+fn error(args: &[&str]) -> String {
+    let output = longhaul(args).assert().failure().code(2).get_output().clone();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A session of forty reads, in a file.
+fn long_session(folder: &Path) -> String {
+    let mut lines = vec![r#"{"role":"user","content":"Read it all."}"#.to_owned()];
+    for n in 0..40 {
+        let call = serde_json::json!({"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": format!("f{n}.rs")}});
+        let answer = serde_json::json!({"type": "tool_result", "id": format!("c{n}"), "text": format!("fn name_{n}() {{}}\n").repeat(60)});
+        lines.push(serde_json::json!({"role": "assistant", "content": [call]}).to_string());
+        lines.push(serde_json::json!({"role": "tool", "content": [answer]}).to_string());
+    }
+    let path = folder.join("long.jsonl");
+    fs::write(&path, lines.join("\n")).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn explain_names_each_part_and_its_edit() {
+    insta::assert_snapshot!(stdout(&["explain", "small.jsonl", "--call", "4"]));
+    let folder = tempfile::tempdir().unwrap();
+    let file = long_session(folder.path());
+    let args = ["explain", &file, "--call", "40", "--window", "6000"];
+    let text = stdout(&args);
+    assert!(text.contains("└ digest ") && text.contains("; recall "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let json: Value = serde_json::from_str(&stdout(&[&args[..], &["--json"]].concat())).unwrap();
+    let parts = json["parts"].as_array().unwrap();
+    let sum: u64 = parts.iter().map(|part| part["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(sum, json["tokens"].as_u64().unwrap());
+    assert!(
+        parts
+            .iter()
+            .any(|part| part["edits"][0]["handles"][0].as_str().is_some_and(|handle| handle.len() == 12))
+    );
+    let diff = stdout(&[&args[..], &["--diff"]].concat());
+    assert!(diff.contains("-    2 tool") && diff.lines().any(|line| line.starts_with('+')), "{diff}");
+    // Every message of the log is there once, gone or not.
+    let shown = diff.lines().filter(|line| !line.starts_with('+') && !line.contains('⟦')).count();
+    assert_eq!(shown as u64, json["upto"].as_u64().unwrap());
+}
+
+#[test]
+fn compact_says_its_price_and_writes_a_smaller_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = long_session(folder.path());
+    let dry = stdout(&["compact", &file, "--dry-run", "--window", "20000"]);
+    assert!(dry.contains(" edits:") && dry.contains("paid back after "), "{dry}");
+    let out = folder.path().join("small.jsonl");
+    stdout(&["compact", &file, "-o", out.to_str().unwrap(), "--window", "20000"]);
+    let (before, after) = (fs::metadata(&file).unwrap().len(), fs::metadata(&out).unwrap().len());
+    assert!(after * 3 < before * 2, "{before} {after}");
+    // It is a transcript like any other.
+    stdout(&["replay", out.to_str().unwrap()]);
+    assert!(error(&["compact", &file, "-o", &file]).ends_with("is the transcript itself\n"));
+}
+
+#[test]
+fn convert_reads_other_agents_and_loses_nothing_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../longhaul-wire/tests/agents");
+    let sample = |name: &str| samples.join(name).to_str().unwrap().to_owned();
+    let out = folder.path().join("pi.jsonl.gz");
+    let out = out.to_str().unwrap();
+    longhaul(&["convert", &sample("pi.jsonl"), out]).assert().success();
+    assert_eq!(stdout(&["convert", out, "-"]).lines().count(), 6);
+    assert!(error(&["convert", &sample("pi.jsonl"), out]).contains("is there already (--force replaces it)"));
+    longhaul(&["convert", &sample("pi.jsonl"), out, "--force"]).assert().success();
+    // Several conversations go to a folder.
+    let many = folder.path().join("many");
+    longhaul(&["convert", &sample("openhands.jsonl"), many.to_str().unwrap()]).assert().success();
+    assert!(many.join("0.jsonl").exists() && many.join("1.jsonl").exists());
+    assert!(error(&["convert", &sample("openhands.jsonl"), "-"]).contains("several conversations"));
+    // Nothing is left of what failed.
+    assert!(
+        error(&["convert", "../replay.rs", folder.path().join("x").to_str().unwrap()])
+            .contains("no transcript of a known format")
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn side_chains_are_sessions_of_their_own() {
+    let sample =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../longhaul-wire/tests/agents/claude-code.jsonl");
+    let lines = stdout(&["replay", sample.to_str().unwrap(), "--json"]);
+    let names: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["transcript"].clone())
+        .collect();
+    assert_eq!(names.len(), 2);
+    assert!(names[1].as_str().unwrap().ends_with("claude-code.jsonl#1"));
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    assert_eq!(
+        error(&["explain", "small.jsonl", "--call", "9"]),
+        "error: small.jsonl: has 4 calls; --call 9 is past the last\n"
+    );
+    assert!(error(&["explain", "none.jsonl", "--call", "1"]).contains("none.jsonl: No such file"));
+    assert_eq!(longhaul(&["compact", "small.jsonl"]).assert().failure().get_output().status.code(), Some(2));
+}

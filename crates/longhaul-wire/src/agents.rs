@@ -1,0 +1,247 @@
+//! Transcript files of other agents, read into Longhaul's messages. A format is one file and
+//! one row of [`FORMATS`]; which one a file has is found by its content, never by its name.
+//! Files are streamed: what is held is the step that is being put together.
+
+mod build;
+mod claude_code;
+mod codex;
+mod mini_swe;
+mod openhands;
+mod pi;
+mod swe_agent;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use longhaul::Message;
+use serde_json::Value;
+
+use crate::transcript::{self, Cut, MAX_LINE, ReadError};
+
+/// A file may hold several conversations: the main one is 0, side chains and further ones
+/// are counted from 1.
+pub type Number = usize;
+
+/// A message and the conversation it belongs to.
+pub type Numbered = (Number, Message);
+
+/// How an agent writes its sessions.
+#[derive(Debug)]
+pub struct Format {
+    /// Its name, as `convert --from` and messages use it.
+    pub name: &'static str,
+    /// Whose it is.
+    pub says: &'static str,
+    shape: Shape,
+    /// True if the first JSON value of a file looks like it.
+    fits: fn(&Value) -> bool,
+}
+
+/// One value a line, or one for the whole file.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Lines(fn() -> Box<dyn Assemble + Send>),
+    Whole(fn(&Value) -> Vec<Numbered>),
+}
+
+/// Puts messages together from lines.
+trait Assemble {
+    /// Takes in a line; gives the messages that are complete.
+    fn line(&mut self, line: Value) -> Vec<Numbered>;
+    /// The file has ended; gives what was still open.
+    fn end(&mut self) -> Vec<Numbered>;
+}
+
+/// All formats of other agents.
+pub static FORMATS: [Format; 6] = [
+    Format {
+        name: "claude-code",
+        says: "Claude Code, ~/.claude/projects/*/*.jsonl",
+        shape: Shape::Lines(|| Box::new(claude_code::Assembler::default())),
+        fits: claude_code::fits,
+    },
+    Format {
+        name: "codex",
+        says: "Codex, ~/.codex/sessions/**/rollout-*.jsonl",
+        shape: Shape::Lines(|| Box::new(codex::Assembler::default())),
+        fits: codex::fits,
+    },
+    Format {
+        name: "pi",
+        says: "pi, ~/.pi/agent/sessions/**/*.jsonl",
+        shape: Shape::Lines(|| Box::new(pi::Assembler)),
+        fits: pi::fits,
+    },
+    Format {
+        name: "openhands",
+        says: "OpenHands, output.jsonl: one conversation a line",
+        shape: Shape::Lines(|| Box::new(openhands::Assembler::default())),
+        fits: openhands::fits,
+    },
+    Format {
+        name: "mini-swe-agent",
+        says: "mini-swe-agent, *.traj.json",
+        shape: Shape::Whole(mini_swe::read),
+        fits: mini_swe::fits,
+    },
+    Format {
+        name: "swe-agent",
+        says: "SWE-agent, *.traj",
+        shape: Shape::Whole(swe_agent::read),
+        fits: swe_agent::fits,
+    },
+];
+
+/// The name of Longhaul's own format beside those of [`FORMATS`].
+pub const OWN: &str = "longhaul";
+
+/// Reads any transcript: ours, or another agent's.
+pub struct Reader {
+    source: Source,
+    format: &'static str,
+    ready: VecDeque<Numbered>,
+}
+
+enum Source {
+    Own(transcript::Reader<Box<dyn BufRead + Send>>),
+    Lines { lines: Lines, assemble: Box<dyn Assemble + Send> },
+    Done { cut: Option<Cut> },
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reader({})", self.format)
+    }
+}
+
+/// Opens a file, gzip or plain, of any known format.
+pub fn open(path: &Path) -> io::Result<Reader> {
+    if path.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a transcript"));
+    }
+    read(BufReader::with_capacity(64 << 10, File::open(path)?))
+}
+
+/// Reads a stream, gzip or plain, of any known format. What is none is read as Longhaul's own,
+/// whose errors say what is wrong.
+pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
+    let mut stream = transcript::unpack(stream)?;
+    // The first line tells, or the first value where that has several lines.
+    let mut head = Vec::new();
+    (&mut stream).take(MAX_LINE as u64).read_until(b'\n', &mut head)?;
+    while head.trim_ascii().is_empty() && !head.is_empty() {
+        let before = head.len();
+        (&mut stream).take(MAX_LINE as u64).read_until(b'\n', &mut head)?;
+        if head.len() == before {
+            break;
+        }
+    }
+    let mut first: Option<Value> = serde_json::from_slice(&head).ok();
+    if first.is_none() && matches!(head.trim_ascii(), b"{" | b"[") {
+        (&mut stream).take(MAX_LINE as u64).read_to_end(&mut head)?;
+        first = serde_json::from_slice(&head).ok();
+    }
+    let format = first.as_ref().and_then(|first| FORMATS.iter().find(|format| (format.fits)(first)));
+    let stream: Box<dyn BufRead + Send> = Box::new(io::Cursor::new(head).chain(stream));
+    let mut ready = VecDeque::new();
+    let source = match format.map(|format| format.shape) {
+        None => Source::Own(transcript::Reader::new(stream)),
+        Some(Shape::Lines(assemble)) => Source::Lines { lines: Lines::new(stream), assemble: assemble() },
+        Some(Shape::Whole(read)) => {
+            ready.extend(first.iter().flat_map(read));
+            Source::Done { cut: None }
+        }
+    };
+    Ok(Reader { source, format: format.map_or(OWN, |format| format.name), ready })
+}
+
+impl Reader {
+    /// The format that was found.
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// The last line, if it was cut. Known when the iterator has ended.
+    pub fn cut(&self) -> Option<Cut> {
+        match &self.source {
+            Source::Own(reader) => reader.cut(),
+            Source::Lines { .. } => None,
+            Source::Done { cut } => *cut,
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Numbered, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(Ok(message));
+            }
+            match &mut self.source {
+                Source::Own(reader) => {
+                    return reader.next().map(|message| message.map(|message| (0, message)));
+                }
+                Source::Done { .. } => return None,
+                Source::Lines { lines, assemble } => match lines.next() {
+                    Some(Ok(line)) => self.ready.extend(assemble.line(line)),
+                    Some(Err(error)) => return Some(Err(error)),
+                    None => {
+                        self.ready.extend(assemble.end());
+                        self.source = Source::Done { cut: lines.cut };
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// JSON values, one a line.
+struct Lines {
+    stream: Box<dyn BufRead + Send>,
+    buffer: Vec<u8>,
+    line: u64,
+    cut: Option<Cut>,
+    done: bool,
+}
+
+impl Lines {
+    fn new(stream: Box<dyn BufRead + Send>) -> Self {
+        Self { stream, buffer: Vec::new(), line: 0, cut: None, done: false }
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Value, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.done {
+            self.line += 1;
+            let line = self.line;
+            match transcript::read_line(&mut self.stream, &mut self.buffer, line) {
+                Ok(Some(whole)) => self.done = !whole,
+                Ok(None) => return None,
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            }
+            if self.buffer.trim_ascii().is_empty() {
+                self.cut = (self.done && self.buffer.is_empty()).then_some(Cut { line, bytes: 0 });
+                continue;
+            }
+            match serde_json::from_slice(&self.buffer) {
+                Ok(value) => return Some(Ok(value)),
+                Err(_) if self.done => {
+                    self.cut = Some(Cut { line, bytes: self.buffer.len() });
+                    return None;
+                }
+                Err(error) => return Some(Err(ReadError::not_json(line, &error))),
+            }
+        }
+        None
+    }
+}

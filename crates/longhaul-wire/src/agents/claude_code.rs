@@ -1,0 +1,164 @@
+//! Claude Code: a line per content block. Blocks of one answer share its id; results come as
+//! user lines between them. Side chains (`isSidechain`) are conversations of their own.
+
+use std::collections::HashMap;
+
+use longhaul::{Block, Message, Role, Seal, Usage};
+use serde_json::Value;
+
+use super::build::{
+    Step, call, compaction, content, flag, image, number, opaque, result, text, thinking, time, timed,
+};
+use super::{Assemble, Number, Numbered};
+
+pub(super) fn fits(first: &Value) -> bool {
+    let known = [
+        "user",
+        "assistant",
+        "system",
+        "summary",
+        "progress",
+        "file-history-snapshot",
+        "queue-operation",
+        "attachment",
+    ];
+    let session =
+        ["sessionId", "uuid", "leafUuid", "messageId"].iter().any(|field| first.get(field).is_some());
+    session && known.contains(&text(first, "type"))
+}
+
+#[derive(Default)]
+pub(super) struct Assembler {
+    steps: HashMap<Number, Step>,
+    /// Side chains by the agent's id, or by the line that began them.
+    chains: HashMap<String, Number>,
+    next: Number,
+}
+
+impl Assemble for Assembler {
+    fn line(&mut self, line: Value) -> Vec<Numbered> {
+        let number = self.number(&line);
+        let numbered =
+            |messages: Vec<Message>| messages.into_iter().map(|message| (number, message)).collect();
+        match text(&line, "type") {
+            "assistant" => numbered(self.assistant(number, &line)),
+            "user" => numbered(self.user(number, &line)),
+            "attachment" => {
+                let mut messages = self.steps.entry(number).or_default().take();
+                let text = line.get("attachment").map(Value::to_string).unwrap_or_default();
+                messages.push(timed(flag(Message::user(text), "attachment"), time(&line, "timestamp")));
+                numbered(messages)
+            }
+            "system" if text(&line, "subtype") == "compact_boundary" => {
+                let mut messages = self.steps.entry(number).or_default().take();
+                messages.extend(compaction("", time(&line, "timestamp")));
+                numbered(messages)
+            }
+            // Hooks, progress, snapshots of files: nothing that the model is sent.
+            _ => Vec::new(),
+        }
+    }
+
+    fn end(&mut self) -> Vec<Numbered> {
+        let mut open: Vec<_> = self.steps.drain().collect();
+        open.sort_by_key(|(number, _)| *number);
+        open.into_iter()
+            .flat_map(|(number, mut step)| step.take().into_iter().map(move |m| (number, m)))
+            .collect()
+    }
+}
+
+impl Assembler {
+    fn number(&mut self, line: &Value) -> Number {
+        if line.get("isSidechain") != Some(&Value::Bool(true)) {
+            return 0;
+        }
+        let known = [text(line, "agentId"), text(line, "parentUuid")];
+        let found = known.iter().filter(|key| !key.is_empty()).find_map(|key| self.chains.get(*key).copied());
+        let number = found.unwrap_or_else(|| {
+            self.next += 1;
+            self.next
+        });
+        for key in [text(line, "agentId"), text(line, "uuid")] {
+            if !key.is_empty() {
+                self.chains.insert(key.to_owned(), number);
+            }
+        }
+        number
+    }
+
+    fn assistant(&mut self, number: Number, line: &Value) -> Vec<Message> {
+        let Some(message) = line.get("message") else { return Vec::new() };
+        let step = self.steps.entry(number).or_default();
+        let id = text(message, "id");
+        let other = step.id != id || id.is_empty();
+        let done = if other { step.take() } else { Vec::new() };
+        step.id = id.to_owned();
+        step.blocks.extend(content(message.get("content"), block));
+        step.model = Some(text(message, "model").to_owned());
+        step.usage = message.get("usage").map(usage).or(step.usage.take());
+        step.time = step.time.or(time(line, "timestamp"));
+        done
+    }
+
+    fn user(&mut self, number: Number, line: &Value) -> Vec<Message> {
+        let Some(message) = line.get("message") else { return Vec::new() };
+        let at = time(line, "timestamp");
+        let step = self.steps.entry(number).or_default();
+        let blocks = match message.get("content") {
+            Some(Value::Array(blocks)) => blocks.as_slice(),
+            _ => &[],
+        };
+        let (results, words): (Vec<&Value>, Vec<&Value>) =
+            blocks.iter().partition(|b| text(b, "type") == "tool_result");
+        for found in &results {
+            let is_error = found.get("is_error") == Some(&Value::Bool(true));
+            let message =
+                result(text(found, "tool_use_id"), None, content(found.get("content"), block), is_error);
+            step.results.push_back(timed(message, at));
+        }
+        if !results.is_empty() && words.is_empty() {
+            return Vec::new();
+        }
+        let said = if blocks.is_empty() {
+            content(message.get("content"), block)
+        } else {
+            words.into_iter().map(block).collect()
+        };
+        let mut said = timed(Message::new(Role::User, said), at);
+        if line.get("isCompactSummary") == Some(&Value::Bool(true)) {
+            said = flag(said, "compact_summary");
+        } else if line.get("isMeta") == Some(&Value::Bool(true)) || !results.is_empty() {
+            said = flag(said, "attachment");
+        }
+        let mut messages = step.take();
+        messages.push(said);
+        messages
+    }
+}
+
+fn block(value: &Value) -> Block {
+    match text(value, "type") {
+        "text" => Block::text(text(value, "text")),
+        "thinking" => match text(value, "signature") {
+            "" => thinking(text(value, "thinking"), Seal::Open),
+            signature => thinking(text(value, "thinking"), Seal::Signed(signature.into())),
+        },
+        "redacted_thinking" => thinking("", Seal::Redacted(Some(text(value, "data").into()))),
+        "tool_use" => {
+            call(text(value, "id"), text(value, "name"), value.get("input").unwrap_or(&Value::Null))
+        }
+        "image" => image(value.get("source").unwrap_or(value)),
+        _ => opaque(value),
+    }
+}
+
+fn usage(value: &Value) -> Usage {
+    Usage {
+        input: number(value, "input_tokens"),
+        output: number(value, "output_tokens"),
+        cache_read: number(value, "cache_read_input_tokens"),
+        cache_write: number(value, "cache_creation_input_tokens"),
+        ..Usage::default()
+    }
+}

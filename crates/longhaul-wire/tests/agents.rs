@@ -1,0 +1,87 @@
+//! Transcripts of other agents, from small files written for this project: nothing is lost on
+//! the way in. `UPDATE_GOLDEN=1` writes what is read anew.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use longhaul_wire::{agents, transcript};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents")
+}
+
+/// What a file is read into, a line a message, conversations numbered.
+fn read(file: &str) -> (&'static str, String) {
+    let mut reader = agents::open(&folder().join(file)).unwrap();
+    let mut lines = String::new();
+    for item in reader.by_ref() {
+        let (number, message) = item.unwrap();
+        lines += &format!("{number} {}\n", transcript::encode(&message));
+    }
+    assert_eq!(reader.cut(), None);
+    (reader.format(), lines)
+}
+
+fn golden(file: &str, format: &str) {
+    let (found, lines) = read(file);
+    assert_eq!(found, format);
+    let path = folder().join(format!("{format}.expected"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &lines).unwrap();
+    }
+    assert_eq!(lines, std::fs::read_to_string(path).unwrap());
+}
+
+#[test]
+fn claude_code() {
+    golden("claude-code.jsonl", "claude-code");
+}
+
+#[test]
+fn codex() {
+    golden("codex.jsonl", "codex");
+}
+
+#[test]
+fn pi() {
+    golden("pi.jsonl", "pi");
+}
+
+#[test]
+fn openhands() {
+    golden("openhands.jsonl", "openhands");
+}
+
+#[test]
+fn mini_swe_agent() {
+    golden("mini-swe-agent.json", "mini-swe-agent");
+}
+
+#[test]
+fn swe_agent() {
+    golden("swe-agent.json", "swe-agent");
+}
+
+#[test]
+fn our_own_and_what_is_none() {
+    let read = |text: &'static str| agents::read(text.as_bytes()).unwrap();
+    let mut own = read("\n{\"role\":\"user\",\"content\":\"hi\"}\n");
+    assert_eq!((own.format(), own.by_ref().count()), (agents::OWN, 1));
+    let mut none = read("{\"a\":1}\nnot json\n");
+    assert_eq!(none.format(), agents::OWN);
+    assert!(none.all(|item| item.is_err()));
+    assert_eq!(read("").count(), 0);
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_said_and_a_cut_one_left_out() {
+    let text = std::fs::read_to_string(folder().join("pi.jsonl")).unwrap();
+    let broken = text.replacen("\n{\"type\":\"message\"", "\n{oops\n{\"type\":\"message\"", 1);
+    let cut = &broken[..broken.len() - 30];
+    let mut reader = agents::read(std::io::Cursor::new(cut.as_bytes().to_vec())).unwrap();
+    let (good, bad): (Vec<_>, Vec<_>) = reader.by_ref().partition(Result::is_ok);
+    assert_eq!((good.len(), bad.len()), (4, 1));
+    assert!(bad[0].as_ref().unwrap_err().to_string().starts_with("line 2: the line is not valid JSON"));
+    assert_eq!(reader.cut().unwrap().line, 8);
+}
