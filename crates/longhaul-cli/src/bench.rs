@@ -193,7 +193,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 fn bench(args: &Args, path: &Path) -> Result<Tallies, Failure> {
     let mut source = Source::open(path)?;
     let mut sessions: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
-    while let Some((number, message)) = source.next() {
+    for (number, message) in source.by_ref() {
         sessions.entry(number).or_default().push(Arc::new(message));
     }
     source.finish(sessions.is_empty())?;
