@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{Edit, Meter, Models, Prepared, Profile, Role, Session, Tokens};
+use longhaul::{Edit, Meter, Models, Prepared, Price, Profile, Role, Session, Tokens, pays_back};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
@@ -103,11 +103,13 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     }
     let again = edits.iter().map(|edit| edit.price.rewrites.0).max().unwrap_or_default();
     let saves = before.0.saturating_sub(after.0);
-    // A read costs 0.1, what is written 1.25.
-    let calls = (again as f64 * 1.15 / (saves.max(1) as f64 * 0.1)).ceil();
+    // The factors of replay and bench: a read costs 0.1, what is written 1.25.
+    let price = Price { input: 100, cache_read: 10, cache_write: 125, cache_write_1h: None, output: 500 };
+    let paid = (1..10_000).find(|calls| pays_back(Tokens(saves), *calls, Tokens(again), &price));
+    let paid = paid.map_or("never paid back".to_owned(), |calls| format!("paid back after {calls} calls"));
     writeln!(
         out,
-        "Price: {} tokens billed again, {} fewer in each later request: paid back after {calls} calls.",
+        "Price: {} tokens billed again, {} fewer in each later request: {paid}.",
         show::grouped(again),
         show::grouped(saves)
     )

@@ -20,7 +20,7 @@ mod views;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
@@ -46,6 +46,12 @@ enum Command {
     Explain(explain::Args),
     Compact(compact::Args),
     Convert(convert::Args),
+    /// Print a script that completes commands in your shell
+    #[command(after_help = "Example:\n  source <(longhaul completions bash)")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {
@@ -64,6 +70,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Compact(args) => compact::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Completions { shell } => completions(shell),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,4 +81,10 @@ fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), error::Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "longhaul", &mut script);
+    Ok(std::io::stdout().lock().write_all(&script)?)
 }

@@ -123,3 +123,10 @@ fn what_is_not_there_is_said() {
     assert!(error(&["explain", "none.jsonl", "--call", "1"]).contains("none.jsonl: No such file"));
     assert_eq!(longhaul(&["compact", "small.jsonl"]).assert().failure().get_output().status.code(), Some(2));
 }
+
+#[test]
+fn completions_for_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stdout(&["completions", shell]).contains("explain"), "{shell}");
+    }
+}

@@ -69,12 +69,13 @@ impl Breaker {
         if over {
             self.reset();
         }
-        self.why()
+        self.tripped.as_ref().map(|(why, _)| why)
     }
 
-    /// Why compaction is stopped, as far as is known.
+    /// Why compaction is stopped, or done without a model, as far as is known.
     pub(crate) fn why(&self) -> Option<&Tripped> {
-        self.tripped.as_ref().map(|(why, _)| why)
+        let failing = self.summaries_fail().then_some(&Tripped::Failures);
+        self.tripped.as_ref().map(|(why, _)| why).or(failing)
     }
 
     /// Something changed: a person asked, undid, or took another model.

@@ -414,6 +414,22 @@ fn a_summary_that_is_none_is_replaced_by_an_extract() {
 }
 
 #[test]
+fn a_summariser_that_fails_three_times_is_asked_no_more() {
+    let mut session = asking(8_000);
+    for n in 0..3 {
+        let open = job(&mut session);
+        session.resolve(open.id, Outcome::Failed("overloaded".into()));
+        ready(&mut session);
+        for m in 0..60 {
+            step(&mut session, 100 * (n + 1) + m, 450);
+        }
+    }
+    assert_eq!(session.stopped(), Some(&Tripped::Failures));
+    // The extractor goes on alone.
+    ready(&mut session);
+}
+
+#[test]
 fn a_stale_answer_is_dropped() {
     let mut session = asking(8_000);
     let open = job(&mut session);
