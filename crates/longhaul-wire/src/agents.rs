@@ -139,7 +139,9 @@ pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
         }
     }
     let mut first: Option<Value> = serde_json::from_slice(&head).ok();
-    if first.is_none() && matches!(head.trim_ascii(), b"{" | b"[") {
+    // One value over several lines, unless the first line is something else altogether.
+    let begun = serde_json::from_slice::<Value>(&head).is_err_and(|error| error.is_eof());
+    if first.is_none() && begun {
         (&mut stream).take(MAX_LINE as u64).read_to_end(&mut head)?;
         first = serde_json::from_slice(&head).ok();
     }

@@ -75,7 +75,7 @@ impl Breaker {
     /// Why compaction is stopped, or done without a model, as far as is known.
     pub(crate) fn why(&self) -> Option<&Tripped> {
         let failing = self.summaries_fail().then_some(&Tripped::Failures);
-        self.tripped.as_ref().map(|(why, _)| why).or(failing)
+        failing.or(self.tripped.as_ref().map(|(why, _)| why))
     }
 
     /// Something changed: a person asked, undid, or took another model.

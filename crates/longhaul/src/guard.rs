@@ -131,7 +131,8 @@ impl Check<'_> {
             }
             EditKind::DropThinking { at } => self.thinking(*at)?,
         }
-        if self.why != Why::Forced(Limit::Hard) && self.is_held(kind) {
+        // What the new model cannot read goes, whatever a person wants.
+        if !matches!(self.why, Why::Forced(Limit::Hard) | Why::Rule) && self.is_held(kind) {
             return Err(Refusal::Held);
         }
         if after >= before {

@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::json::{Extra, Json};
 use crate::message::Message;
 use crate::repair::{Edited, Shown};
-use crate::step::{Outline, Turn, Unit, UnitKind};
+use crate::step::{Outline, Turn, Unit};
 
 /// The position of a message in its log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -269,18 +269,15 @@ impl Log {
     /// What the person said last, where the running turn begins: the messages before its
     /// first step.
     pub fn current_input(&self) -> Option<Span> {
-        let turn = self.running_turn()?;
-        let first = self.unit_index(turn.start)?;
-        let steps = self.units()[first..].iter().take_while(|unit| unit.kind != UnitKind::Step);
-        let end = steps.last().map_or(turn.start, |unit| unit.span.end);
-        (end > turn.start).then_some(Span { start: turn.start, end })
+        let span = self.running_turn()?;
+        let end = self.turns().last()?.first_step.unwrap_or(span.end);
+        (end > span.start).then_some(Span { start: span.start, end })
     }
 
     /// The newest step, if it is in the running turn.
     pub fn newest_step(&self) -> Option<Unit> {
         let turn = self.running_turn()?;
-        let newest = self.units().iter().rev().take_while(|unit| unit.span.start >= turn.start);
-        newest.into_iter().find(|unit| unit.kind == UnitKind::Step).copied()
+        self.outline.newest_step().filter(|unit| unit.span.start >= turn.start)
     }
 
     /// Where the step starts whose calls still wait for results. It may take in what follows

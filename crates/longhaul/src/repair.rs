@@ -37,6 +37,11 @@ pub enum Repair {
         /// Why.
         reason: NoteReason,
     },
+    /// A call in a message that no model wrote is shown as text.
+    StrayCall {
+        /// Which block.
+        block: usize,
+    },
     /// A tool message without results is shown as the host's words.
     AsUser,
 }
@@ -119,6 +124,13 @@ fn mended(message: &Message, mut blocks: Vec<Option<Block>>, repairs: &[Repair])
                 Some(Block::ToolResult(result)) => result.id = id.clone(),
                 _ => {}
             },
+            Repair::StrayCall { block } => {
+                if let Some(Block::ToolCall(call)) = &blocks[*block] {
+                    let text =
+                        format!("[Call of {} that no model made]\n{}", call.name, call.arguments.as_str());
+                    blocks[*block] = Some(Block::text(text));
+                }
+            }
             Repair::NoContent => {}
             Repair::AsUser => role = Role::User,
         }
@@ -141,11 +153,14 @@ fn notes(message: &Message, shown: &[Option<Block>], repairs: &[Repair]) -> Opti
         let content = result.content.as_deref().unwrap_or_default();
         blocks.extend(content.iter().filter(|b| !matches!(b, Block::Text(_))).cloned());
     }
-    // The answer's usage and fields are not the note's.
-    let time = message.time();
-    (!blocks.is_empty()).then(|| {
-        let note = Message::new(Role::User, blocks);
-        time.map_or(note.clone(), |time| note.with_time(time))
+    if blocks.is_empty() {
+        return None;
+    }
+    // The answer's usage and fields are not the note's; only its time is.
+    let note = Message::new(Role::User, blocks);
+    Some(match message.time() {
+        Some(time) => note.with_time(time),
+        None => note,
     })
 }
 

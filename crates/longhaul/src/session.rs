@@ -8,7 +8,7 @@ mod saved;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::archive::{Archive, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
+use crate::archive::{Archive, Handle, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
 use crate::breaker::{Breaker, Tripped};
 use crate::budget::Budget;
 use crate::cache::{PromptCache, Sent};
@@ -70,6 +70,8 @@ pub struct Session {
     asked: bool,
     job: Option<Job>,
     next_job: u64,
+    /// Messages before this one were written by a model that is no longer here.
+    foreign_end: At,
 }
 
 /// The keep set as it was last looked at.
@@ -156,6 +158,7 @@ impl Session {
             asked: false,
             job: None,
             next_job: 0,
+            foreign_end: At(0),
         }
     }
 
@@ -228,10 +231,15 @@ impl Session {
     /// Takes an edit back, and with it those that were made from it. All are named, and held:
     /// only the hard limit may take them again.
     pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
+        if self.ledger.get(edit).is_some_and(|edit| edit.why == Why::Rule) {
+            return Err(LedgerError::Protected(edit));
+        }
         let gone = self.ledger.dependents(edit)?;
         for id in &gone {
             self.ledger.record(Event::Undo { edit: *id, held: true });
         }
+        // What reappears may hold reasoning that this model cannot read.
+        self.drop_foreign_seals();
         self.breaker.reset();
         Ok(gone)
     }
@@ -295,6 +303,7 @@ impl Session {
     /// can read goes, and the next `prepare` compacts if its window is smaller.
     pub fn switch(&mut self, model: Model) {
         if model.name != self.model.name {
+            self.foreign_end = self.log.end();
             self.drop_foreign_seals();
             self.breaker.reset();
         }
@@ -307,11 +316,12 @@ impl Session {
 
     fn drop_foreign_seals(&mut self) {
         let sealed = |block: &Block| matches!(block, Block::Thinking(t) if t.seal.is_sealed());
-        let foreign = self.log.messages().iter().enumerate().filter(|(_, m)| m.blocks().iter().any(sealed));
-        let foreign: Vec<At> = foreign.map(|(at, _)| At(at as u32)).collect();
-        for at in foreign {
-            let Some(message) = self.log.get(at).cloned() else { continue };
-            // Refused where a fold took it already.
+        let written = &self.log.messages()[..self.foreign_end.min(self.log.end()).index()];
+        let foreign = written.iter().enumerate().filter(|(_, message)| message.blocks().iter().any(sealed));
+        let foreign = foreign.map(|(at, message)| (At(at as u32), message.clone()));
+        for (at, message) in foreign.filter(|(at, _)| !self.ledger.dropped_thinking(*at)).collect::<Vec<_>>()
+        {
+            // Refused where a fold has taken it.
             _ = self.edit_inside(
                 EditKind::DropThinking { at },
                 Original::Thinking(message),
@@ -479,6 +489,7 @@ impl Session {
         if self.keep.notes_seen == Some(notes) && self.keep.goal_seen == goal && self.keep.room_seen == room {
             return;
         }
+        let shrunk = room < self.keep.room_seen;
         (self.keep.notes_seen, self.keep.goal_seen, self.keep.room_seen) = (Some(notes), goal, room);
         let mut items = keep::items(&self.log);
         for (handle, original) in keep::fit(&mut items, room) {
@@ -488,7 +499,10 @@ impl Session {
         // Rules that are known when the first request is made stand before the history.
         let rules = self.keep.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_)));
         let rules: Vec<KeepItem> = rules.cloned().collect();
-        if self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none() {
+        let first = self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none();
+        // A smaller window: what was shown whole may have to be cut.
+        let cut = rules.iter().any(|rule| Handle::of(&rule.text) != rule.handle);
+        if first || (shrunk && cut && self.ledger.rules().is_some()) {
             self.ledger.record(Event::RulesShown { text: keep::render(&rules).into() });
         }
     }

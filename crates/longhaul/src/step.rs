@@ -40,7 +40,8 @@ pub struct Turn {
     /// The last assistant message asked for nothing more. A turn that never ended but has
     /// a successor was broken off.
     pub ended: bool,
-    has_step: bool,
+    /// Its first step, if it has one.
+    pub first_step: Option<At>,
 }
 
 /// Calls that have no result yet, in their order, found by id.
@@ -84,6 +85,8 @@ pub(crate) struct Outline {
     open: Option<OpenStep>,
     /// The first message of a person.
     first_user: Option<At>,
+    /// The newest step.
+    newest_step: Option<usize>,
     /// Calls of the newest answer that the provider runs itself and may finish in the next.
     unfinished: Pending,
     /// How often each call id was used, generated ids included.
@@ -100,6 +103,10 @@ impl Outline {
 
     pub(crate) fn turns(&self) -> &[Turn] {
         &self.turns
+    }
+
+    pub(crate) fn newest_step(&self) -> Option<Unit> {
+        self.newest_step.map(|unit| self.units[unit])
     }
 
     pub(crate) fn first_user(&self) -> Option<At> {
@@ -140,7 +147,7 @@ impl Outline {
 
     /// Takes in the next message.
     pub(crate) fn push(&mut self, at: At, message: &Message) {
-        self.find_empty_blocks(at, message);
+        self.find_bad_blocks(at, message);
         match message.role() {
             Role::Assistant => self.push_step(at, message),
             _ if message.results().next().is_some() => self.push_results(at, message),
@@ -160,9 +167,9 @@ impl Outline {
 
     fn push_user(&mut self, at: At, message: &Message) {
         let running = self.turns.last().filter(|turn| !turn.ended);
-        let joins = running.is_some_and(|turn| !turn.has_step || message.is_attachment());
+        let joins = running.is_some_and(|turn| turn.first_step.is_none() || message.is_attachment());
         if !joins {
-            self.turns.push(Turn { start: at, ended: false, has_step: false });
+            self.turns.push(Turn { start: at, ended: false, first_step: None });
         }
         if !message.is_attachment() {
             self.first_user.get_or_insert(at);
@@ -173,6 +180,7 @@ impl Outline {
 
     fn push_step(&mut self, at: At, message: &Message) {
         self.close_step();
+        self.newest_step = Some(self.units.len());
         self.push_unit(UnitKind::Step, at);
         let (mut pending, mut server) = (Pending::default(), Pending::default());
         for (block, content) in message.blocks().iter().enumerate() {
@@ -203,10 +211,10 @@ impl Outline {
         self.unfinished = server;
         // Who goes on unasked begins a turn: the one before has ended for good.
         if self.turns.last().is_none_or(|turn| turn.ended) {
-            self.turns.push(Turn { start: at, ended: false, has_step: false });
+            self.turns.push(Turn { start: at, ended: false, first_step: None });
         }
         if let Some(turn) = self.turns.last_mut() {
-            turn.has_step = true;
+            turn.first_step.get_or_insert(at);
             turn.ended = pending.is_empty();
         }
         self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: HashSet::new() });
@@ -288,9 +296,9 @@ impl Outline {
         unused
     }
 
-    /// Providers refuse text that is empty or blank; unsealed thinking without text says
-    /// nothing either.
-    fn find_empty_blocks(&mut self, at: At, message: &Message) {
+    /// Providers refuse text that is empty or blank, and calls that no model made; unsealed
+    /// thinking without text says nothing either.
+    fn find_bad_blocks(&mut self, at: At, message: &Message) {
         for (block, content) in message.blocks().iter().enumerate() {
             let empty = match content {
                 Block::Text(text) => text.text.trim_start().is_empty(),
@@ -299,6 +307,9 @@ impl Outline {
             };
             if empty {
                 self.repair(at, Repair::Empty { block });
+            }
+            if message.role() != Role::Assistant && matches!(content, Block::ToolCall(_)) {
+                self.repair(at, Repair::StrayCall { block });
             }
         }
         if message.blocks().is_empty() {

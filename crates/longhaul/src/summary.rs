@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 
@@ -20,47 +20,77 @@ const RESULT: usize = 1_200;
 /// A line longer than this is cut.
 const LINE: usize = 300;
 
-/// What the messages said and did, in at most about `limit` bytes. `earlier` is the summary
-/// of what came before them, if that goes into this one.
-pub(crate) fn extract(earlier: Option<&str>, messages: &[&Message], limit: usize) -> String {
-    let names = used_names(messages);
-    let mut entries: Vec<String> = messages.iter().map(|message| entry(message, &names)).collect();
-    entries.retain(|entry| !entry.is_empty());
-    // What is older may take up to half of the room.
-    let earlier = earlier.map(|text| newest_lines(text, limit / 2)).unwrap_or_default();
-    let room = limit.saturating_sub(earlier.len());
-    thin(&mut entries, room);
-    let mut text = earlier;
-    for entry in entries {
-        text.push_str(&entry);
-    }
-    text
+/// Something to be told: a message, or the summary of messages that were folded before.
+#[derive(Debug, Clone)]
+pub(crate) enum Told {
+    Summary(Box<str>),
+    Message(Arc<Message>),
 }
 
-/// Shortens entries, oldest first and each by its own measure, until they fit; then drops the
-/// oldest.
-fn thin(entries: &mut Vec<String>, room: usize) {
-    let mut size: usize = entries.iter().map(String::len).sum();
+/// A piece of an extract.
+struct Entry {
+    text: String,
+    /// What a person said, or an earlier summary: the last to go.
+    dear: bool,
+}
+
+/// What was said and done, in its order, in at most about `limit` bytes.
+pub(crate) fn extract(told: &[&Told], limit: usize) -> String {
+    let messages: Vec<&Message> = told
+        .iter()
+        .filter_map(|told| match told {
+            Told::Message(message) => Some(&**message),
+            Told::Summary(_) => None,
+        })
+        .collect();
+    let names = used_names(&messages);
+    let summaries = told.len() - messages.len();
+    let mut entries: Vec<Entry> = told
+        .iter()
+        .map(|told| match told {
+            Told::Message(message) => {
+                Entry { text: entry(message, &names), dear: message.role() == Role::User }
+            }
+            // What is older may take up to half of the room.
+            Told::Summary(text) => {
+                Entry { text: newest_lines(text, limit / 2 / summaries.max(1)), dear: true }
+            }
+        })
+        .collect();
+    entries.retain(|entry| !entry.text.is_empty());
+    thin(&mut entries, limit);
+    entries.into_iter().map(|entry| entry.text).collect()
+}
+
+/// Shortens entries, oldest first, until they fit; then drops the oldest, what people said
+/// last of all.
+fn thin(entries: &mut Vec<Entry>, room: usize) {
+    let mut size: usize = entries.iter().map(|entry| entry.text.len()).sum();
     for most in [400, 120] {
-        for entry in entries.iter_mut() {
+        for entry in entries.iter_mut().filter(|entry| !entry.dear) {
             if size <= room {
                 return;
             }
-            if entry.len() > most {
-                let short = first_lines(entry, most);
-                size -= entry.len() - short.len().min(entry.len());
-                *entry = short;
+            if entry.text.len() > most {
+                let short = first_lines(&entry.text, most);
+                size -= entry.text.len() - short.len().min(entry.text.len());
+                entry.text = short;
             }
         }
     }
     let mut gone = 0;
-    while size > room && gone < entries.len() {
-        size -= entries[gone].len();
-        gone += 1;
+    for dear in [false, true] {
+        entries.retain(|entry| {
+            let goes = size > room && entry.dear == dear;
+            if goes {
+                size -= entry.text.len();
+                gone += 1;
+            }
+            !goes
+        });
     }
     if gone > 0 {
-        entries.drain(..gone);
-        entries.insert(0, format!("({gone} older entries left out)\n"));
+        entries.insert(0, Entry { text: format!("({gone} older entries left out)\n"), dear: true });
     }
 }
 
@@ -208,6 +238,19 @@ fn shorten(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
+    fn told(message: Message) -> Told {
+        Told::Message(Arc::new(message))
+    }
+
+    #[test]
+    fn what_people_said_goes_last() {
+        let mut all = vec![told(Message::user("The port is 8473."))];
+        all.extend((0..50).map(|n| told(Message::assistant(format!("word {n} ").repeat(30)))));
+        let all: Vec<&Told> = all.iter().collect();
+        let text = extract(&all, 1_000);
+        assert!(text.contains("The port is 8473.") && text.contains("word 49"), "{text}");
+    }
+
     #[test]
     fn what_was_said_and_done_in_order() {
         let call = Block::call("c", "Read", Json::new(r#"{"path":"src/parse.rs","from":10}"#).unwrap());
@@ -218,7 +261,7 @@ mod tests {
             "// nothing here\npub fn parse_line(s: &str) {\n    call_parse_line();\n}\n",
         );
         assert_eq!(
-            extract(None, &[&asked, &ask, &answer], 10_000),
+            extract(&[&told(asked), &told(ask), &told(answer)], 10_000),
             "User: Fix parse_line, please.\nAssistant: I look.\nCall Read: src/parse.rs · 10\n  pub fn parse_line(s: &str) {\n  (2 more lines)\n"
         );
     }
@@ -227,9 +270,11 @@ mod tests {
     fn it_fits_whatever_comes() {
         let long: Vec<Message> =
             (0..300).map(|n| Message::user(format!("message {n} {}", "字".repeat(n)))).collect();
-        let long: Vec<&Message> = long.iter().collect();
+        let mut all = vec![Told::Summary("earlier line\n".repeat(500).into())];
+        all.extend(long.into_iter().map(told));
+        let all: Vec<&Told> = all.iter().collect();
         for limit in [0, 100, 1_000, 20_000] {
-            let text = extract(Some(&"earlier line\n".repeat(500)), &long, limit);
+            let text = extract(&all, limit);
             assert!(text.len() <= limit + 100, "{limit}: {}", text.len());
         }
     }

@@ -121,7 +121,7 @@ impl View {
     }
 
     /// Where cache marks belong, as numbers of parts, at most four: behind system messages and
-    /// rules, behind the first summary, behind what no longer changes, and behind the last
+    /// rules, behind the last summary, behind what no longer changes, and behind the last
     /// part.
     pub fn stable_ends(&self) -> Vec<usize> {
         let head = self.parts.iter().take_while(|part| is_head(part)).count();
@@ -323,10 +323,18 @@ fn with_text(block: &Block, text: &str) -> Option<Block> {
             id: b.id.clone(),
             name: b.name.clone(),
             text: text.into(),
-            content: None,
+            content: pictures(b, text),
             is_error: b.is_error,
             extra: b.extra.clone(),
         })),
         _ => None,
     }
+}
+
+/// The content of a result whose text became shorter: what is no text stays.
+fn pictures(result: &ToolResult, text: &str) -> Option<Box<[Block]>> {
+    let others = result.content.as_deref()?.iter().filter(|block| !matches!(block, Block::Text(_)));
+    let mut content = vec![Block::text(text)];
+    content.extend(others.cloned());
+    (content.len() > 1).then(|| content.into())
 }

@@ -291,6 +291,12 @@ fn a_fork_does_not_know_the_frame_of_what_comes_after() {
 }
 
 #[test]
+fn a_call_that_no_model_made_is_text() {
+    let log = log_of([Message::user("go"), Message::new(Role::User, vec![call("a")])]);
+    assert_eq!(shown(&log), ["user: go", "user: [Call of Read that no model made]\n{}"]);
+}
+
+#[test]
 fn several_results_and_words_in_one_message() {
     let both = Message::new(
         Role::User,
@@ -384,6 +390,9 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
         1 => Just(Message::system("s")),
         1 => Just(Message::new(Role::Summary, vec![Block::text("sum")])),
         1 => Just(Message::new(Role::Tool, vec![])),
+        1 => (prop::sample::select(vec![Role::Tool, Role::User, Role::System]), id()).prop_map(|(role, id)| {
+            Message::new(role, vec![call(id), Block::result(id, "r")])
+        }),
     ];
     prop::collection::vec(message, 0..40)
 }

@@ -250,6 +250,62 @@ fn a_switch_to_a_small_window_in_mid_turn_compacts_before_the_next_call() {
 }
 
 #[test]
+fn reasoning_of_another_model_does_not_come_back_by_undo() {
+    let mut session = session(8_000);
+    session.push(Message::user("go"));
+    let thought =
+        Block::Thinking(Thinking { text: "t".into(), seal: Seal::Signed("s".into()), extra: Extra::NONE });
+    session.push(Message::new(Role::Assistant, vec![thought.clone(), Block::text("done")]));
+    for n in 0..80 {
+        step(&mut session, n, 400);
+    }
+    session.push(Message::assistant("done"));
+    session.push(Message::user("next"));
+    session.compact_now();
+    ready(&mut session);
+    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.id;
+    session.switch(model("other", 200_000));
+    ready(&mut session);
+    session.undo(fold).unwrap();
+    ready(&mut session);
+    let seals = |session: &Session| {
+        session
+            .view()
+            .parts()
+            .iter()
+            .flat_map(|part| part.message.blocks())
+            .filter(|b| **b == thought)
+            .count()
+    };
+    assert_eq!(seals(&session), 0);
+    let rule = session.ledger().edits().find(|(edit, _)| edit.why == Why::Rule).unwrap().0.id;
+    assert_eq!(session.undo(rule), Err(LedgerError::Protected(rule)));
+}
+
+#[test]
+fn a_picture_stays_when_its_text_is_cut() {
+    let mut session = session(200_000);
+    session.push(Message::user("look"));
+    session.push(asks(&["a"]));
+    let image =
+        Block::Image(Image { source: Json::empty_object(), size: Some((800, 600)), extra: Extra::NONE });
+    let result = longhaul::ToolResult {
+        id: "a".into(),
+        name: None,
+        text: "line\n".repeat(20_000).into(),
+        is_error: false,
+        extra: Extra::NONE,
+        content: Some(vec![Block::text("line\n".repeat(20_000)), image.clone()].into()),
+    };
+    session.push(Message::new(Role::Tool, vec![Block::ToolResult(result)]));
+    ready(&mut session);
+    let Block::ToolResult(shown) = &session.view().parts()[2].message.blocks()[0] else {
+        panic!("no result")
+    };
+    assert!(shown.text.len() < 60_000 && shown.content.as_deref().unwrap()[1] == image);
+}
+
+#[test]
 fn a_signature_of_the_running_turn_is_never_touched() {
     let mut session = session(8_000);
     session.push(Message::user("go"));
@@ -681,7 +737,9 @@ proptest! {
         // A window that nothing fills: what is shown is the repaired log.
         let mut large = session.clone();
         large.switch(model(&large.model().name.clone(), 1 << 40));
-        if large.prepare(None).is_ok() {
+        // Reasoning that only another model can read does not come back.
+        let foreign = large.ledger().edits().any(|(edit, active)| active && edit.why == Why::Rule);
+        if !foreign && large.prepare(None).is_ok() {
             let shown: Vec<Message> = large.view().parts().iter().filter(|part| matches!(part.source, Source::Message(_))).map(|part| (*part.message).clone()).collect();
             prop_assert_eq!(shown, log);
         }

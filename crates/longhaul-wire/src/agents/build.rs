@@ -30,7 +30,10 @@ pub(super) fn flag(message: Message, name: &str) -> Message {
 }
 
 pub(super) fn timed(message: Message, time: Option<Time>) -> Message {
-    time.map_or(message.clone(), |time| message.with_time(time))
+    match time {
+        Some(time) => message.with_time(time),
+        None => message,
+    }
 }
 
 /// What the recorded agent put in the place of what it compacted: a mark, and its summary.
@@ -131,6 +134,15 @@ impl Step {
         }
         messages.extend(step.results);
         messages
+    }
+
+    /// Something the host said: behind the answer that is being put together, if there is one.
+    pub(super) fn aside(&mut self, message: Message) -> Vec<Message> {
+        if self.blocks.is_empty() {
+            return vec![message];
+        }
+        self.results.push_back(message);
+        Vec::new()
     }
 
     pub(super) fn is_empty(&self) -> bool {

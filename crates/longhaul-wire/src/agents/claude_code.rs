@@ -44,10 +44,9 @@ impl Assemble for Assembler {
             "assistant" => numbered(self.assistant(number, &line)),
             "user" => numbered(self.user(number, &line)),
             "attachment" => {
-                let mut messages = self.steps.entry(number).or_default().take();
                 let text = line.get("attachment").map(Value::to_string).unwrap_or_default();
-                messages.push(timed(flag(Message::user(text), "attachment"), time(&line, "timestamp")));
-                numbered(messages)
+                let said = timed(flag(Message::user(text), "attachment"), time(&line, "timestamp"));
+                numbered(self.steps.entry(number).or_default().aside(said))
             }
             "system" if text(&line, "subtype") == "compact_boundary" => {
                 let mut messages = self.steps.entry(number).or_default().take();
@@ -129,7 +128,7 @@ impl Assembler {
         if line.get("isCompactSummary") == Some(&Value::Bool(true)) {
             said = flag(said, "compact_summary");
         } else if line.get("isMeta") == Some(&Value::Bool(true)) || !results.is_empty() {
-            said = flag(said, "attachment");
+            return step.aside(flag(said, "attachment"));
         }
         let mut messages = step.take();
         messages.push(said);

@@ -17,7 +17,7 @@ use crate::meter::Measure;
 use crate::profile::Summariser;
 use crate::step::UnitKind;
 use crate::strategy::{COMMON_END, Context, Proposal, Strategy};
-use crate::summary;
+use crate::summary::{self, Told};
 use crate::tokens::Tokens;
 use crate::view::Source;
 
@@ -174,8 +174,12 @@ impl Session {
             },
             Outcome::Failed(problem) => (None, Some(problem)),
         };
-        self.breaker.summary(problem.is_none());
-        match (self.fold(job.spans, text, job.strategy, job.why), problem) {
+        let before = self.size().tokens;
+        let folded = self.fold(job.spans, text, job.strategy, job.why);
+        self.breaker.summary(problem.is_none() && folded.is_ok());
+        self.follow();
+        self.breaker.compacted(self.calls, before, self.size().tokens, self.budget.trigger);
+        match (folded, problem) {
             (Err(refusal), _) => Resolved::Dropped(refusal.to_string()),
             (Ok(_), None) => Resolved::Folded,
             (Ok(_), Some(problem)) => Resolved::Extracted(problem),
@@ -192,8 +196,11 @@ impl Session {
             kept: vec![],
             text: "".into(),
         };
-        self.check(why).edit(&trial, before, Tokens::ZERO).ok()?;
+        let (keep, _) = self.kept_in(&spans);
+        let kept = self.tokens(self.meter.text(&keep::render(&keep)));
+        self.check(why).edit(&trial, before + kept, kept).ok()?;
         self.next_job += 1;
+        self.asked = false;
         Some(Job {
             id: self.next_job,
             revision: self.ledger.revision(),
@@ -230,17 +237,21 @@ impl Session {
         let (handle, before) = (original.handle(), self.tokens(covered.measure));
         let (keep, kept) = self.kept_in(&spans);
         let room = self.summary_room(before);
+        // What the tail holds and the fold takes in leaves the tail.
+        let moved: Vec<KeepItem> =
+            keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
+        let before = before + self.tokens(self.meter.text(&keep::render(&moved)));
         let body = text.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
             let goal = keep.iter().find_map(|item| self.log.get(item.source?));
-            let messages = covered
-                .messages
-                .iter()
-                .filter(|message| !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)));
-            let messages: Vec<&Message> = messages.map(|message| &**message).collect();
+            let told = covered.told.iter().filter(|told| match told {
+                Told::Summary(_) => true,
+                Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
+            });
+            let told: Vec<&Told> = told.collect();
             // The neutral measure of a token; what is over is refused or folded again.
             let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
-            summary::extract(covered.earlier.as_deref(), &messages, bytes)
+            summary::extract(&told, bytes)
         });
         let text = fold_text(&body, &keep, handle, covered.count);
         let mut depends = covered.folds;
@@ -293,7 +304,13 @@ impl Session {
     ) -> EditId {
         let id = self.ledger.next_id();
         let first = kind.spans().first().map_or(At(0), |span| span.start);
-        let rewrites = self.cache.warm_after(self.part_of(first), &self.meter);
+        // A cold cache has nothing to bill again.
+        let warm = if why == Why::Cold {
+            Tokens::ZERO
+        } else {
+            self.cache.warm_after(self.part_of(first), &self.meter)
+        };
+        let rewrites = warm;
         let price = EditPrice { rewrites, saves: before - after };
         self.ledger.record(Event::Apply(Edit {
             id,
@@ -399,9 +416,21 @@ impl Session {
             let mut at = span.start;
             while at < span.end {
                 match self.ledger.covering(at) {
-                    Some((outer, _)) => at = outer.end,
+                    Some((outer, id)) => {
+                        let fold = self.ledger.get(id).and_then(|edit| match &edit.kind {
+                            EditKind::Fold { spans, text, .. } if spans.first() == Some(&outer) => {
+                                Some(fold_body(text))
+                            }
+                            _ => None,
+                        });
+                        covered.told.extend(fold.map(|body| Told::Summary(body.into())));
+                        at = outer.end;
+                    }
                     None => {
-                        covered.messages.extend(self.log.get(at).cloned());
+                        if let Some(message) = self.log.get(at) {
+                            covered.messages.push(message.clone());
+                            covered.told.push(Told::Message(message.clone()));
+                        }
                         covered.count += 1;
                         at = At(at.0 + 1);
                     }
@@ -450,6 +479,8 @@ struct Covered {
     /// Folds inside, and their summaries.
     folds: Vec<EditId>,
     earlier: Option<String>,
+    /// Summaries and messages, in the order of the log.
+    told: Vec<Told>,
 }
 
 impl Covered {
@@ -460,7 +491,7 @@ impl Covered {
 
 /// Opens the summary of a fold. The bytes are in prompts that providers have cached.
 const FOLD_HEAD: &str = "⟦Summary of ";
-const KEEP_HEAD: &str = "⟦Still valid:⟧\n";
+const KEEP_HEAD: &str = "⟦To keep, as of this summary:⟧\n";
 
 fn fold_text(body: &str, keep: &[KeepItem], handle: Handle, count: usize) -> String {
     let mut text = format!("{FOLD_HEAD}{count} earlier messages; recall {}⟧\n{}", handle.short(), body);
@@ -503,10 +534,12 @@ impl Session {
     fn change(&self, kind: &EditKind) -> (Tokens, Tokens) {
         let text = |text: &str| self.tokens(self.meter.text(text));
         let block = |at: At, block: usize| self.log.get(at).and_then(|message| message.blocks().get(block));
-        // As an edit shows it, or as it came, with pictures and all.
-        let before = |at: At, number: usize| match self.ledger.shown(at, number) {
-            Some(shown) => text(shown),
-            None => block(at, number).map(|block| self.tokens(self.meter.block(block))).unwrap_or_default(),
+        // As an edit shows it, or as it came. Pictures beside a text stay.
+        let before = |at: At, number: usize| match (self.ledger.shown(at, number), block(at, number)) {
+            (Some(shown), _) => text(shown),
+            (None, Some(Block::ToolResult(result))) => text(&result.text),
+            (None, Some(block)) => self.tokens(self.meter.block(block)),
+            (None, None) => Tokens::ZERO,
         };
         match kind {
             EditKind::Digest { at, block, text: new } => (before(*at, *block), text(new)),

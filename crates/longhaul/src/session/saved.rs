@@ -44,6 +44,8 @@ pub struct State {
     asked: bool,
     breaker: Breaker,
     last_used: Option<Time>,
+    next_job: u64,
+    foreign_end: At,
 }
 
 impl Session {
@@ -60,6 +62,8 @@ impl Session {
                 asked: self.asked,
                 breaker: self.breaker.clone(),
                 last_used: self.cache.last_used(),
+                next_job: self.next_job,
+                foreign_end: self.foreign_end,
             },
         }
     }
@@ -75,6 +79,8 @@ impl Session {
         session.asked = saved.state.asked;
         session.breaker = saved.state.breaker;
         session.cache = PromptCache::used_at(saved.state.last_used);
+        session.next_job = saved.state.next_job;
+        session.foreign_end = saved.state.foreign_end;
         let sizes = match saved.sizes.len() == saved.messages.len() {
             true => saved.sizes,
             false => saved.messages.iter().map(|message| session.meter.message(message)).collect(),
@@ -86,6 +92,8 @@ impl Session {
         session.log = crate::log::Log::load(saved.messages, saved.notes, closed);
         session.sizes = sizes;
         session.sum_sizes();
+        // Before the base is taken: a frame that is new drops it.
+        session.follow_frame();
         for event in saved.events {
             match &event {
                 Event::Apply(edit) => session.rearchive(&edit.kind, &edit.originals),
