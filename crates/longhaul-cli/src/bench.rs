@@ -352,7 +352,7 @@ impl Runner<'_> {
                     return;
                 }
                 let edits = session.ledger().next_id();
-                if *edits_seen != edits || tally.calls % 32 == 0 {
+                if *edits_seen != edits || tally.calls.is_multiple_of(32) {
                     tally.violations += session.audit().len() as u64;
                 }
                 *edits_seen = edits;

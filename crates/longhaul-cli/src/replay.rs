@@ -292,7 +292,7 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
         show::short(total.cost_full()),
     )?;
     if total.errors > 0 {
-        writeln!(out, "{} calls do not fit: nothing is compacted yet.", show::grouped(total.errors))?;
+        writeln!(out, "{} calls do not fit: what must stay is over the limit.", show::grouped(total.errors))?;
     }
     if total.violations > 0 {
         writeln!(out, "{}{} rules broken.{:#}", show::BAD, show::grouped(total.violations), show::BAD)?;
