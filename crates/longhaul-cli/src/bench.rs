@@ -229,7 +229,7 @@ struct Runner<'a> {
 
 enum RunnerKind<'a> {
     Policy(Run<'a>),
-    Profile { session: Box<Session>, pieces: PieceCache, edits_seen: EditId },
+    Profile { session: Box<Session>, pieces: PieceCache },
 }
 
 /// Runs all policies over one log, call by call.
@@ -262,11 +262,7 @@ fn lockstep(
         if args.meter == MeterKind::Neutral {
             session = session.with_meter(Meter::neutral());
         }
-        let kind = RunnerKind::Profile {
-            session: Box::new(session),
-            pieces: PieceCache::default(),
-            edits_seen: EditId(0),
-        };
+        let kind = RunnerKind::Profile { session: Box::new(session), pieces: PieceCache::default() };
         runners.push(Runner {
             name: profile.name.to_string(),
             kind,
@@ -344,18 +340,14 @@ impl Runner<'_> {
         let started = Instant::now();
         let (view, tail) = match &mut self.kind {
             RunnerKind::Policy(run) => (run.view(upto, needs), Vec::new()),
-            RunnerKind::Profile { session, pieces, edits_seen } => {
+            RunnerKind::Profile { session, pieces } => {
                 let ready = matches!(session.prepare(now), Ok(Prepared::Ready(_)));
                 tally.micros += u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 if !ready {
                     tally.errors += 1;
                     return;
                 }
-                let edits = session.ledger().next_id();
-                if *edits_seen != edits || tally.calls.is_multiple_of(32) {
-                    tally.violations += session.audit().len() as u64;
-                }
-                *edits_seen = edits;
+                tally.violations += session.audit().len() as u64;
                 let parts = session.view().parts().iter().map(|part| pieces.get(part, needs)).collect();
                 let tail = session.view().tail().map(|part| pieces.get(part, needs)).into_iter().collect();
                 (View { parts, extra_cost: 0.0 }, tail)
