@@ -117,8 +117,9 @@ fn session() -> Session {
 }
 
 /// Time of push and prepare over what the bar allows, 20 µs + 30 ns per byte, as one session
-/// grows. The texts come in an order that mixes all sources, so that each thousand is like the
-/// others. The tokenizer is warm, but has counted none of them: it met them changed.
+/// grows. Steps (an answer and its results) come in an order that mixes all sources, so that
+/// each thousand is like the others, and a request is made whenever it is the model's turn. The
+/// tokenizer is warm, but has counted none of them: it met them changed.
 fn pushing(messages: &[Arc<Message>]) {
     println!("push + prepare: share of 20 µs + 30 ns per byte");
     for message in messages {
@@ -126,13 +127,21 @@ fn pushing(messages: &[Arc<Message>]) {
     }
     let mut session = session();
     let (mut shares, mut spent) = (Vec::new(), Duration::ZERO);
-    for n in 0..100_000 {
-        // A step that has no factor in common with their number visits all of them.
-        let message = fresh(&messages[n * 7919 % messages.len()], n / messages.len());
+    let chunks: Vec<_> = messages.chunk_by(|_, next| next.role() == Role::Tool).collect();
+    let steps = chunks.as_slice();
+    // A stride that has no factor in common with their number visits all of them.
+    let mixed = (0..).flat_map(|n| {
+        let step = steps[n * 7919 % steps.len()];
+        step.iter().enumerate().map(move |(at, message)| (n / steps.len(), message, at + 1 == step.len()))
+    });
+    for (n, (round, message, due)) in mixed.take(100_000).enumerate() {
+        let message = fresh(message, round);
         let allowed = 20e-6 + 30e-9 * text_bytes(&message) as f64;
         let started = Instant::now();
         session.push(message);
-        session.prepare(None).expect("it fits");
+        if due {
+            session.prepare(None).expect("it fits");
+        }
         let time = started.elapsed();
         shares.push(time.as_secs_f64() / allowed);
         spent += time;

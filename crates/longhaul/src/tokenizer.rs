@@ -3,11 +3,15 @@
 //! in the next request) costs a hash. The cuts also bound the worst cases of the tokenizer,
 //! which is slower than linear on some unbroken text.
 
+mod seams;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tiktoken::CoreBpe;
+
+use seams::Seams;
 
 /// A vocabulary whose tokens can be counted here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,6 +106,8 @@ const SAMPLE: &str = "Naïve café, ação é útil; größer Straße, señor ¿
 struct Tokenizer {
     /// `None` only if the crate was built without this vocabulary: then 3 characters are a token.
     bpe: Option<&'static CoreBpe>,
+    /// Made when the first text comes that may have some.
+    seams: OnceLock<Seams>,
     seen: Mutex<Seen>,
 }
 
@@ -115,7 +121,7 @@ impl Tokenizer {
     fn new(vocabulary: Vocabulary) -> Self {
         let bpe = tiktoken::get_encoding(vocabulary.encoding());
         bpe.map(|bpe| bpe.count(SAMPLE));
-        Self { bpe, seen: Mutex::default() }
+        Self { bpe, seams: OnceLock::new(), seen: Mutex::default() }
     }
 
     fn count(&self, text: &str) -> TextCount {
@@ -132,7 +138,7 @@ impl Tokenizer {
             rest = after;
         }
         count.tokens +=
-            if rest.len() < PIECE / 4 { bpe.count(rest) as u64 } else { self.count_piece(bpe, rest) };
+            if rest.len() < PIECE / 4 { self.count_new(bpe, rest) } else { self.count_piece(bpe, rest) };
         count
     }
 
@@ -142,8 +148,17 @@ impl Tokenizer {
         if let Some(tokens) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return u64::from(tokens);
         }
-        let tokens = bpe.count(piece);
+        let tokens = self.count_new(bpe, piece);
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, tokens as u32);
+        tokens
+    }
+
+    fn count_new(&self, bpe: &CoreBpe, piece: &str) -> u64 {
+        let tokens = if seams::may_have(piece) {
+            self.seams.get_or_init(|| Seams::new(bpe)).count(bpe, piece)
+        } else {
+            bpe.count(piece)
+        };
         tokens as u64
     }
 }
