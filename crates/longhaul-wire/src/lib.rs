@@ -1,9 +1,10 @@
-//! Formats in which conversations come and go: Longhaul's own ([`transcript`]) and the files
-//! that other agents write ([`agents`]).
+//! Formats in which conversations come and go: Longhaul's own ([`transcript`]), the files
+//! that other agents write ([`agents`]), and the requests of three APIs ([`api`]).
 
 #![forbid(unsafe_code)]
 
 pub mod agents;
+pub mod api;
 mod base64;
 mod fields;
 pub mod transcript;

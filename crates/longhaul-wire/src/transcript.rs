@@ -7,7 +7,7 @@ mod encode;
 mod read;
 
 pub use decode::{DecodeError, decode};
-pub(crate) use decode::{parse_time, sniffed_size};
+pub(crate) use decode::{parse_time, sniffed_size, text_of};
 pub use encode::encode;
 pub use read::{Cut, MAX_LINE, ReadError, Reader, open};
 pub(crate) use read::{read_line, unpack};

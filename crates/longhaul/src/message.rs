@@ -258,6 +258,8 @@ pub enum BlockPart {
     Text,
     /// The arguments of a call, as they are.
     Arguments,
+    /// The arguments of a call, as a JSON string that holds them.
+    ArgumentsText,
 }
 
 impl Raw {
@@ -315,9 +317,10 @@ impl BlockPart {
     fn of(self, block: &Block) -> Option<Cow<'_, str>> {
         let text = match (self, block) {
             (Self::Arguments, Block::ToolCall(call)) => return Some(Cow::Borrowed(call.arguments.as_str())),
-            (Self::Text, Block::Text(b)) => &b.text,
-            (Self::Text, Block::Thinking(b)) => &b.text,
-            (Self::Text, Block::ToolResult(b)) => &b.text,
+            (Self::ArgumentsText, Block::ToolCall(call)) => call.arguments.as_str(),
+            (Self::Text, Block::Text(b)) => &*b.text,
+            (Self::Text, Block::Thinking(b)) => &*b.text,
+            (Self::Text, Block::ToolResult(b)) => &*b.text,
             _ => return None,
         };
         serde_json::to_string(text).ok().map(Cow::Owned)

@@ -180,7 +180,7 @@ fn read_is_error(fields: &mut Fields<'_>) -> bool {
     }
 }
 
-fn text_of(blocks: &[Block]) -> Box<str> {
+pub(crate) fn text_of(blocks: &[Block]) -> Box<str> {
     let texts: Vec<&str> = blocks
         .iter()
         .filter_map(|block| match block {
@@ -210,8 +210,11 @@ pub(crate) fn sniffed_size(source: &Json) -> Option<(u32, u32)> {
     /// Room for a JPEG's preview and colour profile before its size.
     const HEADER: usize = 64 << 10;
     let source: Extra = serde_json::from_str(source.as_str()).ok()?;
-    let data: std::borrow::Cow<'_, str> = serde_json::from_str(source.get("data")?.as_str()).ok()?;
-    image_size(&base64::decode_start(&data, HEADER))
+    // As data, or as a URL that holds it.
+    let field = ["data", "url", "image_url"].into_iter().find_map(|name| source.get(name))?;
+    let text: std::borrow::Cow<'_, str> = serde_json::from_str(field.as_str()).ok()?;
+    let data = text.split_once(";base64,").map_or(&*text, |(_, data)| data);
+    image_size(&base64::decode_start(data, HEADER))
 }
 
 /// Figures that cannot be read do not cost the message: they stay an unknown field.

@@ -1,0 +1,280 @@
+//! Requests as three APIs take them: OpenAI Chat Completions, OpenAI Responses, Anthropic
+//! Messages. A request is read into a frame and messages and written again: what nobody
+//! touched byte for byte, what was edited from its blocks, in the same API or in another.
+
+mod anthropic;
+mod chat;
+mod envelope;
+mod picture;
+mod responses;
+mod settings;
+mod write;
+
+use std::sync::Arc;
+
+use longhaul::{Block, Extra, Frame, Json, Message, Opaque, Role, ToolCall, ToolResult};
+
+use crate::fields::{FieldError, Fields};
+use envelope::Envelope;
+
+/// An API that takes a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// OpenAI Chat Completions, and all that speak like it.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+impl Api {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Anthropic];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "openai",
+            Self::Responses => "openai-responses",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// The API of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.name() == name)
+    }
+
+    /// The field that holds the conversation.
+    fn list(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Anthropic => "messages",
+            Self::Responses => "input",
+        }
+    }
+}
+
+/// A body that is not a request of its API. Says in one sentence what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RequestError(Box<str>);
+
+impl From<FieldError> for RequestError {
+    fn from(error: FieldError) -> Self {
+        Self(error.0.into())
+    }
+}
+
+/// A request: a frame and messages.
+///
+/// ```
+/// use longhaul_wire::api::{Api, Request};
+/// let body = r#"{"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 7}"#;
+/// let request = Request::decode(Api::Chat, body).unwrap();
+/// assert_eq!(request.encode(Api::Chat, &[]).body, body);
+///
+/// let sent = request.encode(Api::Anthropic, &[]);
+/// assert_eq!(sent.left_out, ["the setting `seed`"]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Request {
+    frame: Frame,
+    messages: Vec<Arc<Message>>,
+    /// The body around the messages, as long as the frame is the one it was read with.
+    envelope: Option<Envelope>,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// The JSON of the body.
+    pub body: String,
+    /// What the API has no place for, in words.
+    pub left_out: Vec<String>,
+}
+
+/// The setting that holds the header `anthropic-beta`, which is no field of the body.
+const BETAS: &str = "anthropic-beta";
+/// Fields of messages that are Longhaul's own and never sent.
+const OWN_FIELDS: [&str; 5] = ["attachment", "compact", "compact_summary", "developer", ORIGIN];
+/// The field of a message that names the API it was read from.
+const ORIGIN: &str = "api";
+
+impl Request {
+    /// A request to be written from its parts.
+    pub fn new(frame: Frame, messages: Vec<Arc<Message>>) -> Self {
+        Self { frame, messages, envelope: None }
+    }
+
+    /// Reads a body.
+    pub fn decode(api: Api, body: &str) -> Result<Self, RequestError> {
+        let mut fields = Fields::read(body, "the request")?;
+        let list = fields
+            .take(api.list())
+            .ok_or_else(|| FieldError(format!("the request has no `{}`", api.list())))?;
+        let frame = match api {
+            Api::Chat => settings::read_frame(fields, ""),
+            Api::Responses => settings::read_frame(fields, "instructions"),
+            Api::Anthropic => settings::read_frame(fields, "system"),
+        };
+        let elements = envelope::elements(api, list)?;
+        let mut messages = Vec::with_capacity(elements.len());
+        // Where each message that can stand alone begins and ends in the body.
+        let mut spans = Vec::with_capacity(elements.len());
+        match api {
+            Api::Chat => chat::read(&elements, &mut messages, &mut spans)?,
+            Api::Responses => responses::read(list.get(), &elements, &mut messages, &mut spans)?,
+            Api::Anthropic => anthropic::read(&elements, &mut messages, &mut spans)?,
+        }
+        let odd_start = messages.first().is_some_and(|first| first.role() == Role::Assistant);
+        let envelope = Envelope::new(api, body, list.get(), &spans, odd_start);
+        let messages = messages.into_iter().map(Arc::new).collect();
+        Ok(Self { frame, messages, envelope: Some(envelope) })
+    }
+
+    /// With the value of the header `anthropic-beta`.
+    pub fn with_betas(mut self, header: &str) -> Self {
+        self.frame.settings.set(BETAS, Json::string(header));
+        self
+    }
+
+    /// The value of the header `anthropic-beta`, to be sent with the body.
+    pub fn betas(&self) -> Option<String> {
+        serde_json::from_str(self.frame.settings.get(BETAS)?.as_str()).ok()
+    }
+
+    /// With other messages, as a view gives them. The body around them stays what it was.
+    pub fn with_messages(self, messages: Vec<Arc<Message>>) -> Self {
+        Self { messages, ..self }
+    }
+
+    /// With another frame. The body is then written from it.
+    pub fn with_frame(self, frame: Frame) -> Self {
+        let envelope = self.envelope.filter(|_| self.frame == frame);
+        Self { frame, envelope, ..self }
+    }
+
+    /// Model, system prompt, tools and settings.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// The conversation.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Writes the body for an API. `marks` are positions of messages whose ends the prompt
+    /// cache should remember; Anthropic is told by up to four marks, the client's own included,
+    /// the others find out by themselves.
+    pub fn encode(&self, api: Api, marks: &[usize]) -> Encoded {
+        let mut left_out = LeftOut::default();
+        let body = match &self.envelope {
+            Some(envelope) if envelope.api == api => {
+                let units = self.units(api, marks, &mut left_out);
+                envelope.wrap(&units)
+            }
+            _ => settings::write_body(self, api, marks, &mut left_out),
+        };
+        Encoded { body, left_out: left_out.0 }
+    }
+
+    /// The conversation as texts of JSON that stand between commas.
+    fn units(&self, api: Api, marks: &[usize], left_out: &mut LeftOut) -> Vec<String> {
+        match api {
+            Api::Chat => chat::write(&self.messages, left_out),
+            Api::Responses => responses::write(&self.messages, left_out),
+            Api::Anthropic => {
+                // What the client began in its own way is not made better.
+                let as_it_was = self.envelope.as_ref().is_some_and(|envelope| envelope.odd_start);
+                anthropic::write(&self.messages, &self.marks(marks), as_it_was, left_out)
+            }
+        }
+    }
+
+    /// Positions of messages that get a mark: the client has set some already, in the system
+    /// prompt, the tools or the messages, and more than four are refused.
+    fn marks(&self, wanted: &[usize]) -> Vec<usize> {
+        const MOST: usize = 4;
+        let marked = |extra: &Extra| usize::from(extra.is_set("cache_control"));
+        let blocks = self.frame.system.iter().chain(self.messages.iter().flat_map(|m| m.blocks()));
+        let tools = self.frame.tools.iter().filter(|tool| tool.definition.as_str().contains("cache_control"));
+        let set = blocks.map(|block| marked(block.extra())).sum::<usize>() + tools.count();
+        let is_new = |&&at: &&usize| self.messages.get(at).is_some_and(|m| !anthropic::ends_marked(m));
+        // The last ends are worth most: they hold the most.
+        let mut new: Vec<usize> = wanted.iter().rev().filter(is_new).copied().collect();
+        new.dedup();
+        new.truncate(MOST.saturating_sub(set));
+        new
+    }
+}
+
+/// Marks a message as read from a request of an API.
+fn set_origin(extra: &mut Extra, api: Api) {
+    extra.push(ORIGIN, Json::string(api.name()));
+}
+
+/// True if the message was read from a request of this API: then its unknown fields and blocks
+/// are the API's own.
+fn is_own(message: &Message, api: Api) -> bool {
+    message.extra().get(ORIGIN).is_some_and(|name| name.as_str().trim_matches('"') == api.name())
+}
+
+/// What is sent in place of a block that an API does not know: its text, if that is all it is.
+fn foreign(block: &Opaque, left_out: &mut LeftOut) -> String {
+    let value = block.value.value();
+    let text = |path: &str| value.pointer(path).and_then(|text| text.as_str());
+    if let Some(text) = text("/refusal") {
+        return text.to_owned();
+    }
+    if let (Some("text"), Some(data)) = (text("/source/type"), text("/source/data")) {
+        return format!("[Document: {}]\n{data}", text("/title").unwrap_or("without a title"));
+    }
+    let kind = text("/type").unwrap_or("unknown");
+    left_out.add(format!("a block of kind {kind}"));
+    format!("[A block of kind {kind} was here.]")
+}
+
+/// What a tool said that another provider ran, if it is known.
+fn foreign_result(result: &ToolResult) -> Option<String> {
+    (!result.text.is_empty()).then(|| format!("[It gave: {}]", result.text))
+}
+
+/// What is sent in place of a tool that another provider ran itself.
+fn foreign_call(call: &ToolCall, left_out: &mut LeftOut) -> String {
+    left_out.add(format!("a call of {} that another provider ran", call.name));
+    format!("[The tool {} ran here: {}]", call.name, call.arguments.as_str())
+}
+
+/// The type of a block that its unknown fields hold where there are several for one kind.
+fn kind_of(extra: &Extra) -> Option<String> {
+    serde_json::from_str(extra.get("type")?.as_str()).ok()
+}
+
+fn extra_mut(block: &mut Block) -> &mut Extra {
+    match block {
+        Block::Text(b) => &mut b.extra,
+        Block::Thinking(b) => &mut b.extra,
+        Block::ToolCall(b) => &mut b.extra,
+        Block::ToolResult(b) => &mut b.extra,
+        Block::Image(b) => &mut b.extra,
+        Block::Opaque(b) => &mut b.extra,
+    }
+}
+
+/// What could not be written, each thing once.
+#[derive(Debug, Default)]
+struct LeftOut(Vec<String>);
+
+impl LeftOut {
+    fn add(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.0.contains(&what) {
+            self.0.push(what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! The frame of a request: read from any API, written for another. Settings that the other
+//! API knows under another name go with it; those it does not know are left out, and said.
+
+use std::borrow::Cow;
+
+use longhaul::{Block, Extra, Frame, Json, Role, Tool};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::write::{Object, quoted};
+use super::{Api, BETAS, LeftOut, Request};
+use crate::fields::Fields;
+
+/// Names of one setting in Chat, Responses and Anthropic; empty where there is none.
+const NAMES: [[&str; 3]; 8] = [
+    ["max_completion_tokens", "max_output_tokens", "max_tokens"],
+    ["max_tokens", "max_output_tokens", "max_tokens"],
+    ["temperature", "temperature", "temperature"],
+    ["top_p", "top_p", "top_p"],
+    ["stream", "stream", "stream"],
+    ["stop", "", "stop_sequences"],
+    ["parallel_tool_calls", "parallel_tool_calls", ""],
+    ["prompt_cache_key", "prompt_cache_key", ""],
+];
+
+/// Anthropic demands a limit for the answer.
+const ANSWER: &str = "8192";
+
+/// Takes the frame out of the fields of a request. `system` is the field of the system prompt.
+pub(super) fn read_frame(mut fields: Fields<'_>, system: &'static str) -> Frame {
+    let mut frame = Frame::default();
+    let mut back = Vec::new();
+    if let Some(json) = fields.take("model") {
+        match serde_json::from_str(json.get()) {
+            Ok(model) => frame.model = Some(model),
+            Err(_) => back.push(("model", json)),
+        }
+    }
+    if let Some(json) = fields.take(system) {
+        match read_system(json) {
+            Some(blocks) => frame.system = blocks,
+            None => back.push((system, json)),
+        }
+    }
+    if let Some(json) = fields.take("tools") {
+        match serde_json::from_str::<Vec<Json>>(json.get()) {
+            Ok(tools) => frame.tools = tools.into_iter().map(Tool::from_definition).collect(),
+            Err(_) => back.push(("tools", json)),
+        }
+    }
+    for (name, json) in back {
+        fields.put_back(name, json);
+    }
+    frame.settings = fields.rest();
+    frame
+}
+
+/// A text or a list of text blocks.
+fn read_system(json: &RawValue) -> Option<Vec<Block>> {
+    if json.get().starts_with('"') {
+        return serde_json::from_str::<Box<str>>(json.get()).ok().map(|text| vec![Block::text(text)]);
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_str(json.get()).ok()?;
+    let read = |block: &RawValue| {
+        let mut fields = Fields::read(block.get(), "a block").ok()?;
+        fields.take("type");
+        let mut block = Block::text(fields.need_text("text").ok()?);
+        *super::extra_mut(&mut block) = fields.rest();
+        Some(block)
+    };
+    blocks.into_iter().map(read).collect()
+}
+
+/// A body from a frame and messages alone.
+pub(super) fn write_body(request: &Request, api: Api, marks: &[usize], left_out: &mut LeftOut) -> String {
+    let frame = &request.frame;
+    let mut object = Object::new();
+    if let Some(model) = &frame.model {
+        object = object.text("model", model);
+    }
+    // System messages at the start belong to the system prompt where that stands apart.
+    let first = request.messages.iter().take_while(|m| m.role() == Role::System).count();
+    let first = if api == Api::Chat { 0 } else { first };
+    let shift: Vec<usize> = marks.iter().filter_map(|mark| mark.checked_sub(first)).collect();
+    let rest = Request { messages: request.messages[first..].to_vec(), frame: frame.clone(), envelope: None };
+    let mut units = rest.units(api, &shift, left_out);
+    let leading = request.messages[..first].iter().flat_map(|message| message.blocks());
+    let system: Vec<&Block> = frame.system.iter().chain(leading).collect();
+    let texts: Vec<&str> = system.iter().filter_map(|block| text_of(block)).collect();
+    match api {
+        _ if texts.is_empty() => {}
+        Api::Chat => {
+            units.insert(0, Object::new().text("role", "system").text("content", &texts.join("\n\n")).end());
+        }
+        Api::Responses => object = object.text("instructions", &texts.join("\n\n")),
+        Api::Anthropic => {
+            let block = |block: &&Block| {
+                let object = Object::new().text("type", "text").text("text", text_of(block)?);
+                let mark = block.extra().get("cache_control").map(Json::as_str);
+                Some(object.maybe_json("cache_control", mark).end())
+            };
+            object = object.list("system", &system.iter().filter_map(block).collect::<Vec<_>>());
+        }
+    }
+    object = object.list(api.list(), &units);
+    let tools: Vec<String> = frame.tools.iter().filter_map(|tool| write_tool(tool, api, left_out)).collect();
+    if !tools.is_empty() {
+        object = object.list("tools", &tools);
+    }
+    write_settings(object, &frame.settings, api, left_out).end()
+}
+
+fn text_of(block: &Block) -> Option<&str> {
+    match block {
+        Block::Text(text) => Some(&text.text),
+        _ => None,
+    }
+}
+
+/// A tool that the host runs, for an API; a provider's own is sent to none but its own.
+fn write_tool(tool: &Tool, api: Api, left_out: &mut LeftOut) -> Option<String> {
+    let value = tool.definition.value();
+    let kind = value.get("type").and_then(Value::as_str);
+    let inner = value.get("function").unwrap_or(&value);
+    let schema = inner.get("parameters").or_else(|| inner.get("input_schema"));
+    let is_function = matches!(kind, None | Some("function" | "custom")) && !tool.name.is_empty();
+    let at_home = match api {
+        Api::Chat => value.get("function").is_some(),
+        Api::Responses => kind == Some("function") && value.get("function").is_none(),
+        Api::Anthropic => value.get("input_schema").is_some(),
+    };
+    if at_home {
+        return Some(tool.definition.as_str().to_owned());
+    }
+    if !is_function {
+        left_out.add(format!("the tool {}", kind.unwrap_or(&tool.name)));
+        return None;
+    }
+    // A tool of free text takes an object with that text here.
+    let free = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+    let schema = schema.map_or(Cow::Borrowed(free), |schema| Cow::Owned(schema.to_string()));
+    let about = inner.get("description").map(Value::to_string);
+    let named = |object: Object, schema_name: &str| {
+        let object = object.text("name", &tool.name).maybe_json("description", about.as_deref());
+        object.json(schema_name, &schema).end()
+    };
+    Some(match api {
+        Api::Anthropic => named(Object::new(), "input_schema"),
+        Api::Responses => named(Object::new().text("type", "function"), "parameters"),
+        Api::Chat => {
+            let function = named(Object::new(), "parameters");
+            Object::new().text("type", "function").json("function", &function).end()
+        }
+    })
+}
+
+fn write_settings(mut object: Object, settings: &Extra, api: Api, left_out: &mut LeftOut) -> Object {
+    let column = api as usize;
+    let mut written: Vec<&str> = Vec::new();
+    for (name, value) in settings.iter().filter(|(name, _)| *name != BETAS) {
+        let (name, value) = match name {
+            "tool_choice" => match tool_choice(value, api) {
+                Some(choice) => ("tool_choice", Cow::Owned(choice)),
+                None => {
+                    left_out.add("the setting `tool_choice`");
+                    continue;
+                }
+            },
+            _ => {
+                let row = NAMES.iter().find(|names| names.contains(&name));
+                match row.map(|row| row[column]).filter(|name| !name.is_empty()) {
+                    Some("stop_sequences") if value.as_str().starts_with('"') => {
+                        ("stop_sequences", Cow::Owned(format!("[{}]", value.as_str())))
+                    }
+                    Some(name) => (name, Cow::Borrowed(value.as_str())),
+                    None => {
+                        left_out.add(format!("the setting `{name}`"));
+                        continue;
+                    }
+                }
+            }
+        };
+        if !written.contains(&name) {
+            object = object.json(name, &value);
+            written.push(name);
+        }
+    }
+    if api == Api::Anthropic && !written.contains(&"max_tokens") {
+        object = object.json("max_tokens", ANSWER);
+    }
+    object
+}
+
+/// Which tool the model must take, in the words of an API.
+fn tool_choice(choice: &Json, api: Api) -> Option<String> {
+    let value = choice.value();
+    let kind = value.as_str().or_else(|| value.get("type")?.as_str())?;
+    let name = value.get("name").or_else(|| value.pointer("/function/name")).and_then(Value::as_str);
+    let named = |kind: &str, name: &str| Object::new().text("type", kind).text("name", name).end();
+    Some(match (api, kind, name) {
+        (Api::Anthropic, "tool" | "function", Some(name)) => named("tool", name),
+        (Api::Responses, "tool" | "function", Some(name)) => named("function", name),
+        (Api::Chat, "tool" | "function", Some(name)) => Object::new()
+            .text("type", "function")
+            .json("function", &format!(r#"{{"name":{}}}"#, quoted(name)))
+            .end(),
+        (Api::Anthropic, "required" | "any", _) => r#"{"type":"any"}"#.to_owned(),
+        (Api::Anthropic, "auto" | "none", _) => format!(r#"{{"type":"{kind}"}}"#),
+        (_, "required" | "any", _) => quoted("required"),
+        (_, "auto" | "none", _) => quoted(kind),
+        _ => return None,
+    })
+}
