@@ -1,4 +1,5 @@
-//! `longhaul convert`: transcripts of other agents into Longhaul's own.
+//! `longhaul convert`: transcripts of other agents into Longhaul's own, and any transcript into
+//! a request of an API.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,22 +7,26 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use longhaul::{Log, Shown};
+use longhaul_wire::api::{Api, Request};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
 use crate::show;
 use crate::source::Source;
 
-/// Convert a transcript of another agent into Longhaul's format
+/// Convert a transcript of another agent into Longhaul's format, or into a request
 #[derive(clap::Args)]
 #[command(after_help = "\
 The format of IN is found by its content. A file with several conversations (side
 chains too) goes to a folder, one file each. An OUT that ends in .gz is packed.
+A request is the body that an API takes; what it has no place for is said.
 
 Examples:
   longhaul convert rollout-2026-03-02.jsonl session.jsonl.gz
   longhaul convert output.jsonl sessions
-  longhaul convert session.jsonl - | head -3")]
+  longhaul convert session.jsonl - | head -3
+  longhaul convert session.jsonl request.json --to anthropic")]
 pub struct Args {
     /// The transcript; `-` reads standard input
     #[arg(value_name = "IN")]
@@ -41,14 +46,28 @@ pub struct Args {
 enum To {
     /// JSON Lines, one message a line (docs/transcript.md)
     Longhaul,
+    /// A request of OpenAI Chat Completions
+    Openai,
+    /// A request of OpenAI Responses
+    OpenaiResponses,
+    /// A request of Anthropic Messages
+    Anthropic,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let To::Longhaul = args.to;
+    let api = match args.to {
+        To::Longhaul => None,
+        To::Openai => Some(Api::Chat),
+        To::OpenaiResponses => Some(Api::Responses),
+        To::Anthropic => Some(Api::Anthropic),
+    };
     let source = Source::open(&args.input)?;
     if args.output == Path::new("-") {
-        return to_stdout(source, &args.input);
+        return match api {
+            None => to_stdout(source, &args.input),
+            Some(api) => Ok(writeln!(io::stdout().lock(), "{}", request(source, args, api)?)?),
+        };
     }
     if args.output.exists() && !args.force {
         return Err(Failure::file(&args.output, "is there already (--force replaces it)"));
@@ -58,7 +77,49 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     {
         return Err(Failure::file(&args.output, "is the transcript itself"));
     }
-    to_files(source, args)
+    match api {
+        None => to_files(source, args),
+        Some(api) => {
+            let body = request(source, args, api)?;
+            let failed = |error: io::Error| Failure::file(&args.output, error);
+            let mut out = Out::create(&args.output, is_packed(&args.output)).map_err(failed)?;
+            out.line(&body).and_then(|()| out.finish()).map_err(failed)
+        }
+    }
+}
+
+/// The conversation as the body of a request. Says what the API has no place for.
+fn request(mut source: Source, args: &Args, api: Api) -> Result<String, Failure> {
+    let mut log = Log::new();
+    for (number, message) in source.by_ref() {
+        if number > 0 {
+            let problem = "holds several conversations: convert it to a folder first, then one of them";
+            return Err(Failure::file(&args.input, problem));
+        }
+        // What a recorded agent made of its own history is no part of the conversation.
+        if !message.is_recorded_compaction() {
+            log.push(message);
+        }
+    }
+    source.finish(log.messages().is_empty())?;
+    let mut frame = log.frame().cloned().unwrap_or_default();
+    if frame.model.is_none() {
+        frame.model = log.messages().iter().rev().find_map(|message| message.model()).map(Into::into);
+    }
+    log.close_step();
+    let said = log.show(log.units()).map(|shown| match shown {
+        Shown::AsIs(at) => log.messages()[at.index()].clone(),
+        Shown::Made(_, message) => message,
+    });
+    let encoded = Request::new(frame, said.collect()).encode(api, &[]);
+    for what in &encoded.left_out {
+        _ = writeln!(io::stderr(), "{}: left out: {what}", args.input.display());
+    }
+    Ok(encoded.body)
+}
+
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gz")
 }
 
 fn to_stdout(mut source: Source, path: &Path) -> Result<(), Failure> {
@@ -83,7 +144,7 @@ fn to_files(mut source: Source, args: &Args) -> Result<(), Failure> {
     let mut partial = name.to_owned();
     partial.push(".partial");
     let partial = output.with_file_name(partial);
-    let packed = output.extension().is_some_and(|extension| extension == "gz");
+    let packed = is_packed(output);
     fs::create_dir_all(&partial).map_err(failed)?;
     let mut files: BTreeMap<usize, (PathBuf, Out, u64)> = BTreeMap::new();
     let written = source.by_ref().try_for_each(|(number, message)| {

@@ -102,6 +102,24 @@ fn convert_reads_other_agents_and_loses_nothing_on_the_way() {
 }
 
 #[test]
+fn any_transcript_becomes_a_request_of_any_api() {
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small.jsonl");
+    for (api, list) in [("openai", "messages"), ("openai-responses", "input"), ("anthropic", "messages")] {
+        let body: serde_json::Value =
+            serde_json::from_str(&stdout(&["convert", small, "-", "--to", api])).unwrap();
+        assert_eq!(body["model"], "gpt-4o", "{api}");
+        assert!(body[list].as_array().unwrap().len() > 2, "{api}");
+        // And back: the same calls.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("request.json");
+        std::fs::write(&path, body.to_string()).unwrap();
+        let lines = stdout(&["convert", path.to_str().unwrap(), "-"]);
+        let calls = |lines: &str| lines.matches(r#""type":"tool_call""#).count();
+        assert_eq!(calls(&lines), calls(&std::fs::read_to_string(small).unwrap()), "{api}");
+    }
+}
+
+#[test]
 fn side_chains_are_sessions_of_their_own() {
     let sample =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../longhaul-wire/tests/agents/claude-code.jsonl");

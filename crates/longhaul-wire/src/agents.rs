@@ -18,6 +18,7 @@ use std::path::Path;
 use longhaul::Message;
 use serde_json::Value;
 
+use crate::api::{Api, Request, guess};
 use crate::transcript::{self, Cut, MAX_LINE, ReadError};
 
 /// A file may hold several conversations: the main one is 0, side chains and further ones
@@ -44,6 +45,8 @@ pub struct Format {
 enum Shape {
     Lines(fn() -> Box<dyn Assemble + Send>),
     Whole(fn(&Value) -> Vec<Numbered>),
+    /// One request of an API.
+    Request(Api),
 }
 
 /// Puts messages together from lines.
@@ -55,7 +58,7 @@ trait Assemble {
 }
 
 /// All formats of other agents.
-pub static FORMATS: [Format; 6] = [
+pub static FORMATS: [Format; 9] = [
     Format {
         name: "claude-code",
         says: "Claude Code, ~/.claude/projects/*/*.jsonl",
@@ -91,6 +94,24 @@ pub static FORMATS: [Format; 6] = [
         says: "SWE-agent, *.traj",
         shape: Shape::Whole(swe_agent::read),
         fits: swe_agent::fits,
+    },
+    Format {
+        name: "openai",
+        says: "a request of OpenAI Chat Completions: {\"model\", \"messages\"}",
+        shape: Shape::Request(Api::Chat),
+        fits: |first| guess(first) == Some(Api::Chat),
+    },
+    Format {
+        name: "openai-responses",
+        says: "a request of OpenAI Responses: {\"model\", \"input\"}",
+        shape: Shape::Request(Api::Responses),
+        fits: |first| guess(first) == Some(Api::Responses),
+    },
+    Format {
+        name: "anthropic",
+        says: "a request of Anthropic Messages: {\"model\", \"system\", \"messages\"}",
+        shape: Shape::Request(Api::Anthropic),
+        fits: |first| guess(first) == Some(Api::Anthropic),
     },
 ];
 
@@ -146,17 +167,38 @@ pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
         first = serde_json::from_slice(&head).ok();
     }
     let format = first.as_ref().and_then(|first| FORMATS.iter().find(|format| (format.fits)(first)));
-    let stream: Box<dyn BufRead + Send> = Box::new(io::Cursor::new(head).chain(stream));
     let mut ready = VecDeque::new();
     let source = match format.map(|format| format.shape) {
-        None => Source::Own(transcript::Reader::new(stream)),
-        Some(Shape::Lines(assemble)) => Source::Lines { lines: Lines::new(stream), assemble: assemble() },
+        None => Source::Own(transcript::Reader::new(again(head, stream))),
+        Some(Shape::Lines(assemble)) => {
+            Source::Lines { lines: Lines::new(again(head, stream)), assemble: assemble() }
+        }
         Some(Shape::Whole(read)) => {
             ready.extend(first.iter().flat_map(read));
             Source::Done { cut: None }
         }
+        Some(Shape::Request(api)) => {
+            let more = (&mut stream)
+                .take(MAX_LINE as u64)
+                .lines()
+                .any(|line| line.is_ok_and(|line| !line.trim().is_empty()));
+            if more {
+                let problem = "holds several requests: give each a file of its own";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+            }
+            let body = String::from_utf8_lossy(&head);
+            let request =
+                Request::decode(api, &body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+            ready.extend(request.into_transcript().into_iter().map(|message| (0, message)));
+            Source::Done { cut: None }
+        }
     };
     Ok(Reader { source, format: format.map_or(OWN, |format| format.name), ready })
+}
+
+/// A stream from its start, of which `head` was read.
+fn again(head: Vec<u8>, rest: impl BufRead + Send + 'static) -> Box<dyn BufRead + Send> {
+    Box::new(io::Cursor::new(head).chain(rest))
 }
 
 impl Reader {

@@ -12,6 +12,8 @@ mod write;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use longhaul::{Block, Extra, Frame, Json, Message, Opaque, Role, ToolCall, ToolResult};
 
 use crate::fields::{FieldError, Fields};
@@ -53,6 +55,29 @@ impl Api {
             Self::Responses => "input",
         }
     }
+}
+
+/// The API that a JSON value looks like a request of.
+pub(crate) fn guess(body: &Value) -> Option<Api> {
+    let named = body.get("model").is_some();
+    if named && body.get("input").is_some_and(|input| input.is_array() || input.is_string()) {
+        return Some(Api::Responses);
+    }
+    let messages = body.get("messages")?.as_array()?;
+    let role = |message: &Value| message.get("role").and_then(Value::as_str).map(str::to_owned);
+    if !named || !messages.iter().all(|message| role(message).is_some() && message.get("content").is_some()) {
+        return None;
+    }
+    let block = |block: &Value| {
+        let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+        matches!(kind, "tool_use" | "tool_result" | "thinking" | "redacted_thinking")
+            || block.get("source").is_some()
+    };
+    let blocks = messages.iter().filter_map(|message| message.get("content")?.as_array()).flatten();
+    let anthropic = body.get("system").is_some()
+        || body.get("anthropic_version").is_some()
+        || blocks.map(block).any(|own| own);
+    Some(if anthropic { Api::Anthropic } else { Api::Chat })
 }
 
 /// A body that is not a request of its API. Says in one sentence what is wrong with it.
@@ -97,7 +122,7 @@ pub struct Encoded {
 /// The setting that holds the header `anthropic-beta`, which is no field of the body.
 const BETAS: &str = "anthropic-beta";
 /// Fields of messages that are Longhaul's own and never sent.
-const OWN_FIELDS: [&str; 5] = ["attachment", "compact", "compact_summary", "developer", ORIGIN];
+const OWN_FIELDS: [&str; 6] = ["attachment", "compact", "compact_summary", "developer", "extra", ORIGIN];
 /// The field of a message that names the API it was read from.
 const ORIGIN: &str = "api";
 
@@ -153,6 +178,19 @@ impl Request {
     pub fn with_frame(self, frame: Frame) -> Self {
         let envelope = self.envelope.filter(|_| self.frame == frame);
         Self { frame, envelope, ..self }
+    }
+
+    /// The messages as a transcript holds them: the first one carries the frame.
+    pub fn into_transcript(self) -> Vec<Message> {
+        let frame = settings::frame_json(&self.frame);
+        let mut messages: Vec<Message> = self.messages.into_iter().map(Arc::unwrap_or_clone).collect();
+        if let (Some(first), Ok(frame)) = (messages.first_mut(), Json::new(format!(r#"{{"frame":{frame}}}"#)))
+        {
+            let mut extra = first.extra().clone();
+            extra.set("extra", frame);
+            *first = first.clone().with_extra(extra);
+        }
+        messages
     }
 
     /// Model, system prompt, tools and settings.
@@ -249,7 +287,7 @@ fn foreign_call(call: &ToolCall, left_out: &mut LeftOut) -> String {
 
 /// The type of a block that its unknown fields hold where there are several for one kind.
 fn kind_of(extra: &Extra) -> Option<String> {
-    serde_json::from_str(extra.get("type")?.as_str()).ok()
+    serde_json::from_str(extra.get("kind")?.as_str()).ok()
 }
 
 fn extra_mut(block: &mut Block) -> &mut Extra {

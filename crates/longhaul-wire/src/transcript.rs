@@ -12,6 +12,40 @@ pub use encode::encode;
 pub use read::{Cut, MAX_LINE, ReadError, Reader, open};
 pub(crate) use read::{read_line, unpack};
 
+/// Names that the format has a meaning for.
+const NAMES: [&str; 24] = [
+    "role",
+    "content",
+    "usage",
+    "model",
+    "ts",
+    "type",
+    "text",
+    "signature",
+    "encrypted",
+    "redacted",
+    "data",
+    "id",
+    "name",
+    "arguments",
+    "server",
+    "is_error",
+    "source",
+    "width",
+    "height",
+    "value",
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+];
+
+/// An unknown field that has such a name (another format's item has an `id` beside the one
+/// that names its call) is written with a `+` before it.
+fn is_escaped(name: &str) -> bool {
+    NAMES.contains(&name.trim_start_matches('+'))
+}
+
 /// The name of this format in [`longhaul::Raw`].
 pub const FORMAT: &str = "longhaul";
 

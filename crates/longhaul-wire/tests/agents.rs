@@ -54,6 +54,28 @@ fn openhands() {
 }
 
 #[test]
+fn requests_of_apis() {
+    for (file, format, first) in
+        [("chat", "openai", 9), ("responses", "openai-responses", 9), ("anthropic", "anthropic", 7)]
+    {
+        let path = folder().join(format!("../api/{file}.json"));
+        let mut reader = agents::open(&path).unwrap();
+        assert_eq!(reader.format(), format);
+        let messages: Vec<_> = reader.by_ref().map(|item| item.unwrap().1).collect();
+        assert_eq!(messages.len(), first, "{format}");
+        // The frame is in the first line, and a transcript of them is read alike.
+        let lines: Vec<_> = messages.iter().map(|m| transcript::encode(m).into_owned()).collect();
+        assert!(lines[0].contains(r#""frame":{"model":"#), "{}", lines[0]);
+        for (line, message) in lines.iter().zip(messages) {
+            assert_eq!(transcript::decode(line).unwrap().without_raw(), message.without_raw());
+        }
+    }
+    let several = "{\"model\":\"m\",\"messages\":[]}\n{\"model\":\"m\",\"messages\":[]}\n";
+    let error = agents::read(std::io::Cursor::new(several.as_bytes())).unwrap_err();
+    assert_eq!(error.to_string(), "holds several requests: give each a file of its own");
+}
+
+#[test]
 fn mini_swe_agent() {
     golden("mini-swe-agent.json", "mini-swe-agent");
 }

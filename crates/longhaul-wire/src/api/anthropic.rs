@@ -133,7 +133,7 @@ fn read_block(block: &RawValue) -> Result<Read<'_>, FieldError> {
         &*kind,
         "text" | "thinking" | "redacted_thinking" | "tool_use" | "server_tool_use" | "tool_result" | "image"
     ) {
-        extra.push("type", Json::string(&kind));
+        extra.push("kind", Json::string(&kind));
     }
     *super::extra_mut(&mut read) = extra;
     Ok((read, part))
@@ -362,7 +362,7 @@ fn write_block(block: &Block, place: Place<'_>, mark: bool, left_out: &mut LeftO
     let Place { own, in_answer, tag } = place;
     let end = |object: Object, extra: &Extra| {
         let extra = if own { extra } else { &Extra::NONE };
-        let object = object.extra(extra, &["type"]);
+        let object = object.extra(extra, &["kind"]);
         let marked = mark && !extra.is_set("cache_control");
         if marked { object.json("cache_control", r#"{"type":"ephemeral"}"#).end() } else { object.end() }
     };

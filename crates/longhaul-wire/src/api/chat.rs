@@ -186,7 +186,7 @@ fn read_calls<'a>(
         }
         let mut extra = call.rest();
         if &*kind != "function" {
-            extra.push("type", Json::string(&kind));
+            extra.push("kind", Json::string(&kind));
         }
         let more = inner.rest();
         more.iter().for_each(|(name, value)| extra.push(format!("function.{name}"), value.clone()));
@@ -350,7 +350,7 @@ fn write_call(call: &ToolCall, own: bool) -> String {
     let mut inner = Object::new().text("name", &call.name).text(input, &arguments_for(call, own));
     let extra = if own { &call.extra } else { &Extra::NONE };
     let mut object = Object::new().text("id", &call.id).text("type", &kind);
-    for (name, value) in extra.iter().filter(|(name, _)| *name != "type") {
+    for (name, value) in extra.iter().filter(|(name, _)| *name != "kind") {
         match name.strip_prefix("function.") {
             Some(name) => inner = inner.json(name, value.as_str()),
             None => object = object.json(name, value.as_str()),

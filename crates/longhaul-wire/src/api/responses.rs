@@ -214,7 +214,7 @@ fn read_call<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolCall, Option
     };
     let mut extra = fields.rest();
     if kind != "function_call" {
-        extra.push("type", Json::string(kind));
+        extra.push("kind", Json::string(kind));
     }
     Ok((ToolCall { id, name, arguments, server: false, extra }, part))
 }
@@ -245,7 +245,7 @@ fn read_output(kind: &str, mut fields: Fields<'_>) -> Result<ToolResult, FieldEr
     };
     let mut extra = fields.rest();
     if kind != "function_call_output" {
-        extra.push("type", Json::string(kind));
+        extra.push("kind", Json::string(kind));
     }
     Ok(ToolResult { id, name: None, text, content, is_error: false, extra })
 }
@@ -377,7 +377,7 @@ fn write_call(call: &ToolCall, own: bool, extra: &Extra) -> String {
         // What is to be done is among its fields.
         _ => object,
     };
-    object.extra(extra, &["type"]).end()
+    object.extra(extra, &["kind"]).end()
 }
 
 fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut LeftOut) -> String {
@@ -401,6 +401,6 @@ fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut Le
         .text("type", &kind)
         .text("call_id", &result.id)
         .json("output", &output)
-        .extra(extra, &["type"])
+        .extra(extra, &["kind"])
         .end()
 }

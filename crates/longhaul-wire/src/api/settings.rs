@@ -55,6 +55,25 @@ pub(super) fn read_frame(mut fields: Fields<'_>, system: &'static str) -> Frame 
     frame
 }
 
+/// The frame as a transcript holds it.
+pub(super) fn frame_json(frame: &Frame) -> String {
+    let mut object = Object::new();
+    if let Some(model) = &frame.model {
+        object = object.text("model", model);
+    }
+    if !frame.system.is_empty() {
+        let text =
+            |block: &Block| Some(Object::new().text("type", "text").text("text", text_of(block)?).end());
+        object = object.list("system", &frame.system.iter().filter_map(text).collect::<Vec<_>>());
+    }
+    if !frame.tools.is_empty() {
+        let tools: Vec<String> = frame.tools.iter().map(|tool| tool.definition.as_str().to_owned()).collect();
+        object = object.list("tools", &tools);
+    }
+    let settings = frame.settings.iter().filter(|(name, _)| !matches!(*name, "model" | "system" | "tools"));
+    settings.fold(object, |object, (name, value)| object.json(name, value.as_str())).end()
+}
+
 /// A text or a list of text blocks.
 fn read_system(json: &RawValue) -> Option<Vec<Block>> {
     if json.get().starts_with('"') {

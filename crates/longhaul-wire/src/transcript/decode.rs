@@ -54,7 +54,7 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     let model = fields.take_text("model")?;
     let time = take_time(&mut fields);
 
-    let mut message = Message::new(role, blocks).with_extra(fields.rest());
+    let mut message = Message::new(role, blocks).with_extra(rest(fields));
     if let Some(usage) = usage {
         message = message.with_usage(usage);
     }
@@ -66,6 +66,20 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     }
     let raw = Raw::new(super::FORMAT, line, &parts, message.blocks());
     Ok(message.with_raw(raw))
+}
+
+/// What nobody took, by its own names.
+fn rest(fields: Fields<'_>) -> Extra {
+    let extra = fields.rest();
+    let escaped = |name: &str| name.starts_with('+') && super::is_escaped(name);
+    if !extra.iter().any(|(name, _)| escaped(name)) {
+        return extra;
+    }
+    let own = |(name, value): (&str, &Json)| {
+        let name = if escaped(name) { &name[1..] } else { name };
+        (name.into(), value.clone())
+    };
+    extra.iter().map(own).collect()
 }
 
 /// Results inside results are read this deep; what is deeper is kept as it is.
@@ -114,7 +128,7 @@ fn read_block<'a>(
         |e: FieldError| FieldError(format!("in a {} block, {}", kind.as_deref().unwrap_or("?"), e.0));
     Ok(match kind.as_deref() {
         Some("text") => {
-            Block::Text(Text { text: fields.need_text("text").map_err(in_block)?, extra: fields.rest() })
+            Block::Text(Text { text: fields.need_text("text").map_err(in_block)?, extra: rest(fields) })
         }
         Some("thinking") => Block::Thinking(read_thinking(fields).map_err(in_block)?),
         Some("tool_call") => Block::ToolCall(read_call(fields).map_err(in_block)?),
@@ -123,7 +137,7 @@ fn read_block<'a>(
         }
         Some("image") => Block::Image(read_image(fields)),
         Some("opaque") => match fields.take("value") {
-            Some(value) => opaque(value, fields.rest()),
+            Some(value) => opaque(value, rest(fields)),
             None => opaque(block, Extra::NONE),
         },
         _ => opaque(block, Extra::NONE),
@@ -141,7 +155,7 @@ fn read_thinking(mut fields: Fields<'_>) -> Result<Thinking, FieldError> {
     } else {
         Seal::Open
     };
-    Ok(Thinking { text, seal, extra: fields.rest() })
+    Ok(Thinking { text, seal, extra: rest(fields) })
 }
 
 fn read_call(mut fields: Fields<'_>) -> Result<ToolCall, FieldError> {
@@ -150,7 +164,7 @@ fn read_call(mut fields: Fields<'_>) -> Result<ToolCall, FieldError> {
         name: fields.need_text("name")?,
         arguments: fields.take("arguments").map_or_else(Json::empty_object, Json::from),
         server: fields.take_flag("server"),
-        extra: fields.rest(),
+        extra: rest(fields),
     })
 }
 
@@ -165,7 +179,7 @@ fn read_result(mut fields: Fields<'_>, depth: usize) -> Result<ToolResult, Field
         Some(text) => text,
         None => text_of(content.as_deref().unwrap_or_default()),
     };
-    Ok(ToolResult { id, name, text, content, is_error: read_is_error(&mut fields), extra: fields.rest() })
+    Ok(ToolResult { id, name, text, content, is_error: read_is_error(&mut fields), extra: rest(fields) })
 }
 
 /// `false` is the same as nothing; anything but a flag stays what it is.
@@ -202,7 +216,7 @@ fn read_image(mut fields: Fields<'_>) -> Image {
     }
     let source = fields.take("source").map_or_else(Json::empty_object, Json::from);
     size = size.or_else(|| sniffed_size(&source));
-    Image { source, size, extra: fields.rest() }
+    Image { source, size, extra: rest(fields) }
 }
 
 /// The size of a picture whose data is in the transcript, from its header.
@@ -233,7 +247,7 @@ fn read_usage(usage: &RawValue) -> Result<Usage, FieldError> {
         |name| fields.take_as::<u64>(name, "a whole number of tokens").map(Option::unwrap_or_default);
     let (input, output) = (number("input")?, number("output")?);
     let (cache_read, cache_write) = (number("cache_read")?, number("cache_write")?);
-    Ok(Usage { input, output, cache_read, cache_write, extra: fields.rest() })
+    Ok(Usage { input, output, cache_read, cache_write, extra: rest(fields) })
 }
 
 /// A time without a zone is taken as UTC. What is no time stays an unknown field.

@@ -136,5 +136,10 @@ impl Serialize for OneBlock<'_> {
 }
 
 fn extra<M: SerializeMap>(map: &mut M, extra: &Extra) -> Result<(), M::Error> {
-    extra.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+    extra.iter().try_for_each(|(name, value)| {
+        if super::is_escaped(name) {
+            return map.serialize_entry(&format!("+{name}"), value);
+        }
+        map.serialize_entry(name, value)
+    })
 }
