@@ -109,7 +109,7 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     let paid = paid.map_or("never paid back".to_owned(), |calls| format!("paid back after {calls} calls"));
     writeln!(
         out,
-        "Price: {} tokens billed again, {} fewer in each later request: {paid}.",
+        "Price: {} tokens billed again, {} fewer per later call:\n{paid}.",
         show::grouped(again),
         show::grouped(saves)
     )

@@ -281,7 +281,7 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
     writeln!(out)?;
     writeln!(
         out,
-        "{} calls in a window of {}: {} tokens sent, cost {} (whole log {}).",
+        "{} calls at a window of {}: {} sent, cost {} (whole log {}).",
         show::grouped(total.calls),
         show::grouped(args.window),
         show::short(total.tokens_sent),
@@ -297,7 +297,7 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
     if let (low, windows @ 1..) = total.growth_too_low() {
         writeln!(
             out,
-            "Growth over ten calls: off by {} (median), {} (p90); too low in {} of {}.",
+            "Growth over 10 calls: off by {} (median), {} (p90); too low in {} of {}.",
             show::percent(total.growth_error(50)),
             show::percent(total.growth_error(90)),
             show::grouped(low as u64),

@@ -74,7 +74,7 @@ pub static FORMATS: [Format; 9] = [
     Format {
         name: "pi",
         says: "pi, ~/.pi/agent/sessions/**/*.jsonl",
-        shape: Shape::Lines(|| Box::new(pi::Assembler)),
+        shape: Shape::Lines(|| Box::new(pi::Assembler::default())),
         fits: pi::fits,
     },
     Format {

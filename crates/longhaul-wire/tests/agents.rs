@@ -26,7 +26,7 @@ fn read(file: &str) -> (&'static str, String) {
 fn golden(file: &str, format: &str) {
     let (found, lines) = read(file);
     assert_eq!(found, format);
-    let path = folder().join(format!("{format}.expected"));
+    let path = folder().join(file).with_extension("expected");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &lines).unwrap();
     }
@@ -46,6 +46,11 @@ fn codex() {
 #[test]
 fn pi() {
     golden("pi.jsonl", "pi");
+}
+
+#[test]
+fn branches_of_pi_are_conversations_of_their_own() {
+    golden("pi-branches.jsonl", "pi");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use longhaul::{Block, Message, Role, Seal, Usage};
+use longhaul::{Block, Extra, Message, Role, Seal, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use super::build::{
@@ -147,7 +147,27 @@ fn block(value: &Value) -> Block {
         "tool_use" => {
             call(text(value, "id"), text(value, "name"), value.get("input").unwrap_or(&Value::Null))
         }
+        "server_tool_use" => {
+            let called =
+                call(text(value, "id"), text(value, "name"), value.get("input").unwrap_or(&Value::Null));
+            match called {
+                Block::ToolCall(call) => Block::ToolCall(ToolCall { server: true, ..call }),
+                other => other,
+            }
+        }
         "image" => image(value.get("source").unwrap_or(value)),
+        // What a tool said that Anthropic ran itself.
+        kind if kind.ends_with("_tool_result") && value.get("tool_use_id").is_some() => {
+            let said = value.get("content").unwrap_or(&Value::Null);
+            Block::ToolResult(ToolResult {
+                id: text(value, "tool_use_id").into(),
+                name: None,
+                text: "".into(),
+                content: Some([opaque(said)].into()),
+                is_error: false,
+                extra: Extra::NONE,
+            })
+        }
         _ => opaque(value),
     }
 }

@@ -1,10 +1,10 @@
 //! OpenHands `output.jsonl`: a line per conversation, with a `history` of actions and
 //! observations. An action of a tool names the model's response that it came from.
 
-use longhaul::{Block, Message, Role, Usage};
+use longhaul::{Block, Message, Role, Time, Usage};
 use serde_json::Value;
 
-use super::build::{call, content, number, opaque, result, text, time, timed};
+use super::build::{Step, call, compaction, content, flag, number, opaque, result, text, time, timed};
 use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
@@ -21,8 +21,12 @@ impl Assemble for Assembler {
         let number = self.next;
         self.next += 1;
         let history = line.get("history").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let messages = history.iter().filter_map(read);
-        messages.map(|message| (number, message)).collect()
+        let (mut step, mut messages) = (Step::default(), Vec::new());
+        for event in history {
+            messages.extend(read(event, &mut step));
+        }
+        messages.extend(step.take());
+        messages.into_iter().map(|message| (number, message)).collect()
     }
 
     fn end(&mut self) -> Vec<Numbered> {
@@ -30,44 +34,64 @@ impl Assemble for Assembler {
     }
 }
 
-fn read(event: &Value) -> Option<Message> {
+/// Takes in an event; gives the messages that are complete.
+fn read(event: &Value, step: &mut Step) -> Vec<Message> {
     let at = time(event, "timestamp");
     let metadata = event.get("tool_call_metadata");
-    let message = if event.get("observation").is_some() {
+    let argument = |name: &str| event.pointer(&format!("/args/{name}")).and_then(Value::as_str);
+    let alone = |step: &mut Step, message: Message| {
+        let mut messages = step.take();
+        messages.push(timed(message, at));
+        messages
+    };
+    if event.get("observation").is_some() {
         let content = vec![Block::text(text(event, "content"))];
-        match metadata {
+        return match metadata {
             Some(metadata) => {
                 let is_error = text(event, "observation") == "error";
-                result(
-                    text(metadata, "tool_call_id"),
-                    Some(text(metadata, "function_name")),
-                    content,
-                    is_error,
-                )
+                let (id, name) = (text(metadata, "tool_call_id"), text(metadata, "function_name"));
+                step.results.push_back(timed(result(id, Some(name), content, is_error), at));
+                Vec::new()
             }
-            None if text(event, "content").is_empty() => return None,
-            None => super::build::flag(Message::new(Role::User, content), "attachment"),
+            None if text(event, "content").is_empty() => Vec::new(),
+            None => step.aside(timed(flag(Message::new(Role::User, content), "attachment"), at)),
+        };
+    }
+    match (text(event, "action"), text(event, "source")) {
+        ("system", _) => alone(step, Message::system(argument("content").unwrap_or_default())),
+        ("message", "user") => {
+            alone(step, Message::user(argument("content").unwrap_or(text(event, "message"))))
         }
-    } else {
-        match (text(event, "action"), text(event, "source")) {
-            ("system", _) => {
-                Message::system(event.pointer("/args/content").and_then(Value::as_str).unwrap_or_default())
-            }
-            ("message", "user") => Message::user(
-                event.pointer("/args/content").and_then(Value::as_str).unwrap_or(text(event, "message")),
-            ),
-            (_, "agent") => answer(event, metadata),
-            _ => return None,
+        // It made its history shorter: events by their ids, or a summary in their place.
+        ("condensation", _) => {
+            let mut messages = step.take();
+            messages.extend(compaction(argument("summary").unwrap_or_default(), at));
+            messages
         }
-    };
-    Some(timed(message, at))
+        (_, "agent") => answer(event, metadata, at, step),
+        _ => Vec::new(),
+    }
 }
 
-fn answer(event: &Value, metadata: Option<&Value>) -> Message {
+/// Calls of one response come as events of their own, each with the whole response.
+fn answer(event: &Value, metadata: Option<&Value>, at: Option<Time>, step: &mut Step) -> Vec<Message> {
     let response = metadata.and_then(|metadata| metadata.get("model_response"));
     let said = response.and_then(|response| response.pointer("/choices/0/message"));
-    let mut blocks = content(said.and_then(|said| said.get("content")), opaque);
-    blocks.retain(|block| !matches!(block, Block::Text(text) if text.text.is_empty()));
+    let id = response.map(|response| text(response, "id")).unwrap_or_default();
+    let goes_on = !id.is_empty() && step.id == id;
+    let done = if goes_on { Vec::new() } else { step.take() };
+    if !goes_on {
+        step.id = id.to_owned();
+        step.blocks = content(said.and_then(|said| said.get("content")), opaque);
+        step.blocks.retain(|block| !matches!(block, Block::Text(text) if text.text.is_empty()));
+        step.time = at;
+        step.model = response.map(|response| text(response, "model").to_owned());
+        step.usage = response.and_then(|response| response.get("usage")).map(|usage| Usage {
+            input: number(usage, "prompt_tokens"),
+            output: number(usage, "completion_tokens"),
+            ..Usage::default()
+        });
+    }
     match metadata {
         Some(metadata) => {
             let id = text(metadata, "tool_call_id");
@@ -75,26 +99,12 @@ fn answer(event: &Value, metadata: Option<&Value>) -> Message {
             let made = calls.into_iter().flatten().find(|made| text(made, "id") == id);
             let arguments =
                 made.and_then(|made| made.pointer("/function/arguments")).or_else(|| event.get("args"));
-            blocks.push(call(id, text(metadata, "function_name"), arguments.unwrap_or(&Value::Null)));
+            step.blocks.push(call(id, text(metadata, "function_name"), arguments.unwrap_or(&Value::Null)));
         }
         None => {
-            let words = event
-                .pointer("/args/final_thought")
-                .and_then(Value::as_str)
-                .unwrap_or(text(event, "message"));
-            blocks.push(Block::text(words));
+            let words = event.pointer("/args/final_thought").and_then(Value::as_str);
+            step.blocks.push(Block::text(words.unwrap_or(text(event, "message"))));
         }
     }
-    let mut answer = Message::new(Role::Assistant, blocks);
-    if let Some(usage) = response.and_then(|response| response.get("usage")) {
-        answer = answer.with_usage(Usage {
-            input: number(usage, "prompt_tokens"),
-            output: number(usage, "completion_tokens"),
-            ..Usage::default()
-        });
-    }
-    match response.map(|response| text(response, "model")).unwrap_or_default() {
-        "" => answer,
-        model => answer.with_model(model),
-    }
+    done
 }

@@ -1,27 +1,62 @@
-//! pi: a line per message, results included; `compaction` lines hold its summaries.
+//! pi: a line per message, results included; `compaction` lines hold its summaries. Lines form a
+//! tree: where the person went back and on from there, a branch begins. A branch is a
+//! conversation of its own, of which the lines before it are in another one.
+
+use std::collections::HashMap;
 
 use longhaul::{Block, Message, Role, Seal, Usage};
 use serde_json::Value;
 
-use super::build::{call, compaction, content, image, number, opaque, result, text, thinking, time, timed};
-use super::{Assemble, Numbered};
+use super::build::{
+    call, compaction, content, flag, image, number, opaque, result, text, thinking, time, timed,
+};
+use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
     text(first, "type") == "session" && first.get("cwd").is_some()
 }
 
-pub(super) struct Assembler;
+#[derive(Default)]
+pub(super) struct Assembler {
+    /// The conversation of each line.
+    lines: HashMap<String, Number>,
+    /// The last line of each conversation.
+    last: Vec<String>,
+    current: Number,
+}
+
+impl Assembler {
+    /// The conversation that a line belongs to; the text it is said to begin with, if it is new.
+    fn number(&mut self, line: &Value) -> Option<String> {
+        let (id, parent) = (text(line, "id"), text(line, "parentId"));
+        let mut begins = None;
+        if let Some(&number) = self.lines.get(parent) {
+            self.current = number;
+            if self.last[number] != parent {
+                begins = Some(format!("[This branch goes on from line {parent} of conversation {number}.]"));
+                self.current = self.last.len();
+            }
+        }
+        if !id.is_empty() {
+            self.last.resize(self.last.len().max(self.current + 1), String::new());
+            self.last[self.current] = id.to_owned();
+            self.lines.insert(id.to_owned(), self.current);
+        }
+        begins
+    }
+}
 
 impl Assemble for Assembler {
     fn line(&mut self, line: Value) -> Vec<Numbered> {
         let at = time(&line, "timestamp");
-        let messages = match text(&line, "type") {
+        let begins = self.number(&line).map(|note| timed(flag(Message::user(note), "attachment"), at));
+        let messages: Vec<Message> = match text(&line, "type") {
             "compaction" => compaction(text(&line, "summary"), at),
             "message" => line.get("message").map(|message| timed(read(message), at)).into_iter().collect(),
             // Changes of model and thinking level show in the messages.
             _ => Vec::new(),
         };
-        messages.into_iter().map(|message| (0, message)).collect()
+        begins.into_iter().chain(messages).map(|message| (self.current, message)).collect()
     }
 
     fn end(&mut self) -> Vec<Numbered> {
