@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{Edit, Meter, Models, Prepared, Price, Profile, Role, Session, Tokens, pays_back};
+use longhaul::{Edit, EditPrice, Meter, Models, Prepared, Price, Profile, Role, Session, Tokens, pays_back};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
@@ -101,7 +101,7 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
             same[0].why.name()
         )?;
     }
-    let again = edits.iter().map(|edit| edit.price.rewrites.0).max().unwrap_or_default();
+    let again = EditPrice::of_batch(edits.iter().copied()).rewrites.0;
     let saves = before.0.saturating_sub(after.0);
     // The factors of replay and bench: a read costs 0.1, what is written 1.25.
     let price = Price { input: 100, cache_read: 10, cache_write: 125, cache_write_1h: None, output: 500 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use longhaul::{
-    Block, Edit, EditKind, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
+    Block, Edit, EditKind, EditPrice, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
 };
 use longhaul_wire::transcript::Reader;
 
@@ -122,7 +122,7 @@ impl Demo {
                 (kind, 1) => format!("a {}", kind.name()),
                 (kind, count) => format!("{count} × {}", kind.name()),
             };
-            let again = same.iter().map(|edit| edit.price.rewrites.0).max().unwrap_or_default();
+            let again = EditPrice::of_batch(same.iter().copied()).rewrites.0;
             let (before, after) = (show::short(sum(|edit| edit.before)), show::short(sum(|edit| edit.after)));
             let line = format!(
                 "{what}: {before} → {after}, {}; {} billed again",

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use longhaul::{
-    At, Block, Edit, EditKind, Message, Meter, Models, Part, Prepared, Profile, Role, Session,
-    Source as From, Tokens,
+    At, Block, Edit, EditKind, EditPrice, Measure, Message, Meter, Models, Part, Prepared, Profile, Role,
+    Session, Source as From, Tokens, Why,
 };
 use serde::Serialize;
 
@@ -71,6 +71,43 @@ struct Made {
     handles: Vec<String>,
 }
 
+/// The edits of one call, what they were expected to cost and save, and how it came out.
+#[derive(Serialize)]
+struct Batch {
+    call: u64,
+    edits: usize,
+    /// Tokens of the warm prefix that were expected to be billed again.
+    rewrites: u64,
+    /// Tokens that were so: sent before, and not read from the cache. Nothing, if the cache was
+    /// gone anyway.
+    rewritten: u64,
+    cold: bool,
+    /// Tokens that each later request is expected to be smaller by.
+    saves: u64,
+    /// What that has come to in the calls since, this one included.
+    saved: u64,
+}
+
+impl Batch {
+    /// The edits since `first` of the call that was just prepared. `new` is the size of what it
+    /// was sent for the first time.
+    fn new(call: u64, session: &Session, first: usize, new: Tokens) -> Option<Self> {
+        let edits = session.ledger().edits().skip(first).map(|(edit, _)| edit);
+        let warm: Vec<_> = edits.filter(|edit| edit.why != Why::Entry).collect();
+        let sent = session.sent()?;
+        let price = EditPrice::of_batch(warm.iter().map(|edit| &***edit));
+        (!warm.is_empty()).then(|| Self {
+            call,
+            edits: warm.len(),
+            rewrites: price.rewrites.0,
+            rewritten: if sent.cold { 0 } else { (sent.billed.written - new).0 },
+            cold: sent.cold,
+            saves: price.saves.0,
+            saved: 0,
+        })
+    }
+}
+
 #[derive(Serialize)]
 struct Explained {
     transcript: String,
@@ -85,6 +122,7 @@ struct Explained {
     /// System prompt and tools of the frame, which stand before the parts.
     frame_tokens: u64,
     parts: Vec<Row>,
+    batches: Vec<Batch>,
 }
 
 /// Runs the command.
@@ -94,31 +132,39 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let session = Session::new(Profile::longhaul(), model).with_window(Tokens(args.window));
     let mut session = session.with_meter(Meter::neutral());
     let (mut calls, mut now, mut empty) = (0, None, true);
+    let (mut batches, mut new) = (Vec::new(), Measure::default());
     for (_, message) in
         source.by_ref().filter(|(number, message)| *number == 0 && !message.is_recorded_compaction())
     {
         empty = false;
         if message.role() == Role::Assistant {
             calls += 1;
+            let first = session.ledger().next_id().0 as usize;
             let ready = match session.prepare(now) {
                 Ok(Prepared::Ready(_)) => Ok(()),
                 Ok(Prepared::NeedsSummary(_)) => Err("a summary is needed from a model".to_owned()),
                 Err(error) => Err(error.to_string()),
             };
+            batches.extend(Batch::new(calls, &session, first, session.meter().tokens(new).tokens));
+            new = Measure::default();
             if calls == args.call {
                 ready.map_err(|error| Failure::file(&args.file, format!("call {calls}: {error}")))?;
-                return print(args, &session);
+                for batch in &mut batches {
+                    batch.saved = batch.saves * (calls - batch.call + 1);
+                }
+                return print(args, &session, batches);
             }
         }
         now = now.max(message.time());
+        new += session.meter().message(&message);
         session.push(message);
     }
     source.finish(empty)?;
     Err(Failure::file(&args.file, format!("has {calls} calls; --call {} is past the last", args.call)))
 }
 
-fn print(args: &Args, session: &Session) -> Result<(), Failure> {
-    let explained = explain(args, session);
+fn print(args: &Args, session: &Session, batches: Vec<Batch>) -> Result<(), Failure> {
+    let explained = explain(args, session, batches);
     let mut out = anstream::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&explained).map_err(io::Error::from)?)?;
@@ -130,7 +176,7 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-fn explain(args: &Args, session: &Session) -> Explained {
+fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
     let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
     let tokens = |part: &Part| session.meter().tokens(part.measure).tokens.0;
     let mut warm =
@@ -153,6 +199,7 @@ fn explain(args: &Args, session: &Session) -> Explained {
         written: billed.written.0,
         frame_tokens: session.meter().tokens(session.view().fixed().measure).tokens.0,
         parts,
+        batches,
     }
 }
 
@@ -251,6 +298,31 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
                 edit.handles.join(" ")
             )?;
         }
+    }
+    prices(out, &explained.batches)
+}
+
+/// What each batch of edits was expected to cost and save, and how it came out.
+fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
+    if batches.is_empty() {
+        return Ok(());
+    }
+    let strong = show::STRONG;
+    writeln!(out, "\n{strong}Price{strong:#}{:16} billed again      smaller", "")?;
+    writeln!(
+        out,
+        "{:>6} {:>7} {:>9} {:>9} {:>9} {:>12}",
+        "call", "edits", "expected", "came out", "per call", "so far"
+    )?;
+    for batch in batches {
+        let expected = if batch.cold { "cold".to_owned() } else { show::short(batch.rewrites) };
+        let came_out = if batch.cold { "cold".to_owned() } else { show::short(batch.rewritten) };
+        let (saves, saved) = (show::short(batch.saves), show::short(batch.saved));
+        writeln!(
+            out,
+            "{:>6} {:>7} {expected:>9} {came_out:>9} {saves:>9} {saved:>12}",
+            batch.call, batch.edits
+        )?;
     }
     Ok(())
 }

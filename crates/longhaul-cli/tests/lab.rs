@@ -55,6 +55,14 @@ fn explain_names_each_part_and_its_edit() {
             .iter()
             .any(|part| part["edits"][0]["handles"][0].as_str().is_some_and(|handle| handle.len() == 12))
     );
+    // What each batch was expected to cost came out so.
+    let batches = json["batches"].as_array().unwrap();
+    assert!(batches.len() > 2 && text.contains("came out"), "{text}");
+    assert!(batches.iter().all(|batch| batch["rewrites"] == batch["rewritten"]), "{batches:?}");
+    assert_eq!(
+        batches[0]["saved"].as_u64().unwrap(),
+        batches[0]["saves"].as_u64().unwrap() * (41 - batches[0]["call"].as_u64().unwrap())
+    );
     let diff = stdout(&[&args[..], &["--diff"]].concat());
     assert!(diff.contains("-    2 tool") && diff.lines().any(|line| line.starts_with('+')), "{diff}");
     // Every message of the log is there once, gone or not.

@@ -188,8 +188,23 @@ pub enum Limit {
 /// price per token is the model's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditPrice {
-    /// Tokens after it that the provider had in its cache and bills again.
+    /// Tokens from it on that the provider bills again, if it is the only edit.
     pub rewrites: Tokens,
     /// Tokens that no later request carries.
     pub saves: Tokens,
+}
+
+impl EditPrice {
+    /// The price of edits that are made at once: what follows the first of them is billed
+    /// again once, without what the others take away.
+    pub fn of_batch<'a>(edits: impl IntoIterator<Item = &'a Edit>) -> Self {
+        let (mut warm, mut saves) = (Tokens::ZERO, Tokens::ZERO);
+        for Self { rewrites, saves: own } in edits.into_iter().map(|edit| edit.price) {
+            if rewrites > Tokens::ZERO {
+                warm = warm.max(rewrites + own);
+            }
+            saves = saves + own;
+        }
+        Self { rewrites: warm - saves, saves }
+    }
 }

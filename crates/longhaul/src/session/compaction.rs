@@ -310,8 +310,8 @@ impl Session {
         } else {
             self.cache.warm_after(self.part_of(first), &self.meter)
         };
-        let rewrites = warm;
-        let price = EditPrice { rewrites, saves: before - after };
+        let saves = before - after;
+        let price = EditPrice { rewrites: warm - saves, saves };
         self.ledger.record(Event::Apply(Edit {
             id,
             kind,
