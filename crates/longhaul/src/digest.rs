@@ -1,10 +1,20 @@
 //! Digests: the short form of a text, which says what is missing, how much, and its handle.
 //! Never larger than the original, and never to be mistaken for it: what is left out is
-//! marked with brackets that no tool prints. (By position and size alone as yet; by tool and
-//! content kind comes with its own files.)
+//! marked with brackets that no tool prints. By position and size here; by what was printed in
+//! `content` (which kind), `rank` (which lines) and `select` (how many).
+
+mod content;
+mod rank;
+mod select;
+mod tool;
 
 use crate::archive::Handle;
 use crate::json::{Extra, Json};
+
+pub use content::ContentKind;
+pub(crate) use rank::is_failure;
+pub(crate) use select::{Room, select, without_noise};
+pub use tool::ToolKind;
 
 /// Lines of a digest: so many from the start and the end.
 const LINES: (usize, usize) = (3, 2);

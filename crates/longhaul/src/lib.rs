@@ -62,6 +62,7 @@ mod log;
 mod message;
 mod meter;
 mod models;
+mod names;
 mod profile;
 mod repair;
 mod session;

@@ -5,6 +5,7 @@ mod common_end;
 mod fold;
 mod old_results;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use crate::budget::Budget;
 use crate::edit::EditKind;
 use crate::ledger::Ledger;
 use crate::log::{At, Log, Span};
-use crate::message::Message;
+use crate::message::{Block, Message, Role};
 use crate::meter::{Measure, Meter};
+use crate::names::names;
 use crate::profile::Profile;
 use crate::step::UnitKind;
 use crate::tokens::Tokens;
@@ -138,6 +140,21 @@ impl Context<'_> {
 
     pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {
         self.log.get(at)
+    }
+
+    /// Names that the model wrote itself, in its words and its calls, as far as they are shown.
+    pub(crate) fn used_names(&self) -> HashSet<&str> {
+        let shown = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) => self.log.get(at),
+            _ => None,
+        });
+        let own = shown.filter(|message| message.role() == Role::Assistant);
+        let texts = own.flat_map(|message| message.blocks()).filter_map(|block| match block {
+            Block::Text(text) => Some(&*text.text),
+            Block::ToolCall(call) => Some(call.arguments.as_str()),
+            _ => None,
+        });
+        texts.flat_map(names).collect()
     }
 
     /// The text that an edit shows in the place of this block.

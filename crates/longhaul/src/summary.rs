@@ -1,24 +1,24 @@
-//! Summaries without a model: a plain extract of what a run of messages said and did. It
-//! never invents: every line is a line of the log, or says how much was left out. User words
-//! and calls come first; of a result, lines that hold names the assistant used,
-//! definitions, and errors.
+//! Summaries without a model: an extract of what a run of messages said and did. It never
+//! invents: every line is a line of the log, or says how much was left out.
+//!
+//! Which lines? The work needs names again (paths, identifiers, numbers), and of each name the
+//! line that mentioned it last. So a line is worth the names that no later line mentions, and
+//! more if the model itself has used them. What people said, and what was done, comes first.
 
-use std::collections::HashSet;
-use std::fmt::Write;
-use std::sync::{Arc, OnceLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use regex::Regex;
-
+use crate::digest::is_failure;
 use crate::json::{Extra, Json};
-use crate::message::{Block, Message, Role, ToolResult};
+use crate::message::{Block, Message, Role};
+use crate::names::names;
 
-/// How much of each thing is kept at most, in bytes.
+/// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
-const ANSWER: usize = 800;
-const ARGUMENTS: usize = 600;
-const RESULT: usize = 1_200;
-/// A line longer than this is cut.
-const LINE: usize = 300;
+/// What is said of a call in one line.
+const CALL: usize = 300;
+/// A longer line is not kept: it is data, or it is prose that the next ones tell shorter.
+const LINE: usize = 400;
 
 /// Something to be told: a message, or the summary of messages that were folded before.
 #[derive(Debug, Clone)]
@@ -27,202 +27,253 @@ pub(crate) enum Told {
     Message(Arc<Message>),
 }
 
-/// A piece of an extract.
-struct Entry {
-    text: String,
-    /// What a person said, or an earlier summary: the last to go.
-    dear: bool,
+/// A part of an extract: a heading, and lines under it.
+struct Entry<'a> {
+    heading: String,
+    /// Worth of the heading alone, and whether it is in.
+    worth: f32,
+    kept: bool,
+    lines: Vec<Line<'a>>,
 }
 
-/// What was said and done, in its order, in at most about `limit` bytes.
-pub(crate) fn extract(told: &[&Told], limit: usize) -> String {
-    let messages: Vec<&Message> = told
-        .iter()
-        .filter_map(|told| match told {
-            Told::Message(message) => Some(&**message),
-            Told::Summary(_) => None,
-        })
-        .collect();
-    let names = used_names(&messages);
-    let summaries = told.len() - messages.len();
-    let mut entries: Vec<Entry> = told
-        .iter()
-        .map(|told| match told {
-            Told::Message(message) => {
-                Entry { text: entry(message, &names), dear: message.role() == Role::User }
-            }
-            // What is older may take up to half of the room.
-            Told::Summary(text) => {
-                Entry { text: newest_lines(text, limit / 2 / summaries.max(1)), dear: true }
-            }
-        })
-        .collect();
-    entries.retain(|entry| !entry.text.is_empty());
-    thin(&mut entries, limit);
-    entries.into_iter().map(|entry| entry.text).collect()
+struct Line<'a> {
+    text: &'a str,
+    /// Worth before its names are counted.
+    worth: f32,
+    kept: bool,
 }
 
-/// Shortens entries, oldest first, until they fit; then drops the oldest, what people said
-/// last of all.
-fn thin(entries: &mut Vec<Entry>, room: usize) {
-    let mut size: usize = entries.iter().map(|entry| entry.text.len()).sum();
-    for most in [400, 120] {
-        for entry in entries.iter_mut().filter(|entry| !entry.dear) {
-            if size <= room {
-                return;
-            }
-            if entry.text.len() > most {
-                let short = first_lines(&entry.text, most);
-                size -= entry.text.len() - short.len().min(entry.text.len());
-                entry.text = short;
+/// What was said and done, in its order, in at most about `limit` bytes. `later` are names that
+/// what follows mentions anyway.
+pub(crate) fn extract(told: &[&Told], limit: usize, later: &HashSet<&str>) -> String {
+    let texts = Texts::of(told);
+    let mut entries = texts.entries();
+    let worth = worth_of_lines(&entries, &texts.used, later);
+    let mut left = limit.saturating_sub(60);
+    keep_people(&mut entries, &mut left);
+    keep_best(&mut entries, worth, left);
+    render(&entries)
+}
+
+/// The texts of messages that are not as they stand in them: arguments, unquoted.
+struct Texts<'a> {
+    parts: Vec<Part<'a>>,
+    /// How often the model wrote a name.
+    used: HashMap<&'a str, u32>,
+}
+
+enum Part<'a> {
+    Summary(&'a str),
+    User(&'a str),
+    Note(&'a str),
+    Answer(&'a str),
+    Call { id: &'a str, name: &'a str, arguments: Vec<String> },
+    Result { id: &'a str, text: &'a str },
+    Picture,
+}
+
+impl<'a> Texts<'a> {
+    fn of(told: &[&'a Told]) -> Self {
+        let mut parts = Vec::new();
+        let mut used = HashMap::new();
+        let mut use_names = |text: &'a str| names(text).for_each(|name| *used.entry(name).or_insert(0) += 1);
+        for told in told {
+            let message = match told {
+                Told::Summary(text) => {
+                    parts.push(Part::Summary(text));
+                    continue;
+                }
+                Told::Message(message) => message,
+            };
+            for block in message.blocks() {
+                parts.push(match (block, message.role()) {
+                    (Block::Text(text), Role::User | Role::Tool) => Part::User(&text.text),
+                    (Block::Text(text), Role::Assistant) => {
+                        use_names(&text.text);
+                        Part::Answer(&text.text)
+                    }
+                    (Block::Text(text), Role::System | Role::Summary) => Part::Note(&text.text),
+                    (Block::ToolCall(call), _) => {
+                        use_names(call.arguments.as_str());
+                        Part::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
+                    }
+                    (Block::ToolResult(result), _) => Part::Result { id: &result.id, text: &result.text },
+                    (Block::Image(_), _) => Part::Picture,
+                    (Block::Thinking(_) | Block::Opaque(_), _) => continue,
+                });
             }
         }
+        Self { parts, used }
     }
-    let mut gone = 0;
-    for dear in [false, true] {
-        entries.retain(|entry| {
-            let goes = size > room && entry.dear == dear;
-            if goes {
-                size -= entry.text.len();
-                gone += 1;
-            }
-            !goes
-        });
-    }
-    if gone > 0 {
-        entries.insert(0, Entry { text: format!("({gone} older entries left out)\n"), dear: true });
-    }
-}
 
-/// Whole lines from the start, up to a size.
-fn first_lines(text: &str, most: usize) -> String {
-    let mut end = 0;
-    for line in text.split_inclusive('\n') {
-        if end + line.len() > most {
-            break;
-        }
-        end += line.len();
-    }
-    if end == 0 {
-        end = text.floor_char_boundary(most);
-        return format!("{}…\n", text[..end].trim_end());
-    }
-    text[..end].to_owned()
-}
-
-/// Whole lines from the end, up to a size.
-fn newest_lines(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
-    }
-    let start = text.ceil_char_boundary(text.len() - most);
-    let start = text[start..].find('\n').map_or(text.len(), |at| start + at + 1);
-    format!("(older entries left out)\n{}", &text[start..])
-}
-
-fn entry(message: &Message, names: &HashSet<&str>) -> String {
-    let mut out = String::new();
-    for block in message.blocks() {
-        match block {
-            Block::Text(text) => {
-                let (who, most) = match message.role() {
-                    Role::User | Role::Tool => ("User", USER),
-                    Role::Assistant => ("Assistant", ANSWER),
-                    Role::System | Role::Summary => ("Note", ANSWER),
-                };
-                let said = shorten(text.text.trim(), most);
-                if !said.is_empty() {
-                    _ = writeln!(out, "{who}: {said}");
+    fn entries(&'a self) -> Vec<Entry<'a>> {
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        let mut calls: HashMap<&str, usize> = HashMap::new();
+        let lines = |text: &'a str| text.lines().map(str::trim).filter(|line| line.len() > 3);
+        let line = |text: &'a str, worth: f32| Line { text, worth, kept: false };
+        for part in &self.parts {
+            let mut entry = Entry { heading: String::new(), worth: 0.0, kept: false, lines: Vec::new() };
+            match part {
+                Part::Summary(text) => entry.lines.extend(text.lines().map(|text| line(text, 0.5))),
+                Part::User(text) => {
+                    let said = shorten(text.trim(), USER);
+                    if said.is_empty() {
+                        continue;
+                    }
+                    entry.heading = format!("User: {said}");
+                    entry.worth = f32::INFINITY;
+                }
+                Part::Note(text) => {
+                    entry.heading = format!("Note: {}", shorten(text.trim(), CALL));
+                    entry.worth = 0.5;
+                }
+                Part::Answer(text) => {
+                    let mut said = lines(text);
+                    let Some(first) = said.next() else { continue };
+                    entry.heading = format!("Assistant: {}", shorten(first, CALL));
+                    entry.worth = 2.0;
+                    entry.lines.extend(said.map(|text| line(text, 0.5)));
+                }
+                Part::Call { id, name, arguments } => {
+                    // Short values say what was done; of long ones lines may be worth keeping.
+                    let is_short = |value: &&String| value.len() <= 120 && !value.contains('\n');
+                    let short: Vec<&str> = arguments.iter().filter(is_short).map(String::as_str).collect();
+                    entry.heading = format!("Call {name}: {}", shorten(&short.join(" · "), CALL));
+                    entry.worth = 2.0;
+                    let long = arguments.iter().filter(|value| !is_short(value));
+                    entry.lines.extend(long.flat_map(|value| lines(value)).map(|text| line(text, 0.0)));
+                    calls.insert(id, entries.len());
+                }
+                Part::Result { id, text } => {
+                    let found = lines(text).map(|text| line(text, if is_failure(text) { 2.0 } else { 0.0 }));
+                    match calls.get(id).and_then(|at| entries.get_mut(*at)) {
+                        Some(call) => {
+                            call.lines.extend(found);
+                            continue;
+                        }
+                        None => entry.lines.extend(found),
+                    }
+                }
+                Part::Picture => {
+                    entry.heading = "(picture)".to_owned();
+                    entry.worth = 0.5;
                 }
             }
-            Block::ToolCall(call) => {
-                _ = writeln!(
-                    out,
-                    "Call {}: {}",
-                    call.name,
-                    shorten(&argument_text(&call.arguments), ARGUMENTS)
-                );
-            }
-            Block::ToolResult(result) => result_lines(result, names, &mut out),
-            Block::Image(_) => out.push_str("(picture)\n"),
-            Block::Thinking(_) | Block::Opaque(_) => {}
+            entries.push(entry);
         }
+        entries
     }
-    out
 }
 
-fn argument_text(arguments: &Json) -> String {
+/// The values of arguments, strings as their text.
+fn values(arguments: &Json) -> Vec<String> {
     let text = |json: &Json| {
         serde_json::from_str::<String>(json.as_str()).unwrap_or_else(|_| json.as_str().to_owned())
     };
     match serde_json::from_str::<Extra>(arguments.as_str()) {
-        Ok(fields) => {
-            fields.iter().map(|(_, value)| shorten(&text(value), LINE)).collect::<Vec<_>>().join(" · ")
-        }
-        Err(_) => arguments.as_str().to_owned(),
+        Ok(fields) => fields.iter().map(|(_, value)| text(value)).collect(),
+        Err(_) => vec![text(arguments)],
     }
 }
 
-/// The lines of a result that the work may need again.
-fn result_lines(result: &ToolResult, names: &HashSet<&str>, out: &mut String) {
-    let start = out.len();
-    if result.is_error {
-        out.push_str("  failed:\n");
-    }
-    let mut left_out = 0;
-    for line in result.text.lines() {
-        let trimmed = line.trim();
-        if trimmed.len() < 4 {
-            continue;
-        }
-        let full = out.len() - start > RESULT;
-        let wanted =
-            |line| result.is_error || is_telling(line) || names_in(line).any(|name| names.contains(name));
-        if full || !wanted(trimmed) {
-            left_out += 1;
-            continue;
-        }
-        out.push_str("  ");
-        out.push_str(&shorten(trimmed, LINE));
-        out.push('\n');
-    }
-    if left_out > 0 && out.len() > start {
-        _ = writeln!(out, "  ({left_out} more lines)");
-    }
-}
+/// A line to choose: entry, line (0 is the heading), worth.
+type Choice = (usize, usize, f32);
 
-/// An error, a failure or a definition.
-fn is_telling(line: &str) -> bool {
-    static SIGNS: OnceLock<Option<Regex>> = OnceLock::new();
-    const PATTERN: &str =
-        "error|Error|ERROR|FAIL|failed|panicked|fn |def |class |struct |interface |function |enum |impl ";
-    // One pass for all signs; a constant pattern is always read.
-    SIGNS.get_or_init(|| Regex::new(PATTERN).ok()).as_ref().is_some_and(|signs| signs.is_match(line))
-}
-
-/// Names that the assistant wrote itself: in its words and its calls.
-fn used_names<'a>(messages: &[&'a Message]) -> HashSet<&'a str> {
-    let own = messages.iter().filter(|message| message.role() == Role::Assistant);
-    let texts = own.flat_map(|message| message.blocks()).filter_map(|block| match block {
-        Block::Text(text) => Some(&*text.text),
-        Block::ToolCall(call) => Some(call.arguments.as_str()),
-        _ => None,
-    });
-    texts.flat_map(names_in).collect()
-}
-
-/// Words that nobody could guess: at least six characters, with an underscore, a digit or a
-/// change of case inside, or sixteen characters long.
-fn names_in(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| {
-        let bytes = word.as_bytes();
-        let odd = |pair: &[u8]| {
-            pair[1] == b'_'
-                || pair[1].is_ascii_digit()
-                || (pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+/// The worth of each line: its own, and that of the names it mentions last.
+fn worth_of_lines(entries: &[Entry<'_>], used: &HashMap<&str, u32>, later: &HashSet<&str>) -> Vec<Choice> {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut choices = Vec::new();
+    for (at, entry) in entries.iter().enumerate().rev() {
+        // What is newer is a little more likely to be needed.
+        let age = 0.7 + 0.3 * (at as f32 / entries.len() as f32);
+        let mut worth_of = |text, own: f32| {
+            names(text).filter(|name| !later.contains(name)).fold(own, |worth, name| {
+                if !seen.insert(name) {
+                    return worth;
+                }
+                worth + used.get(name).map_or(0.3, |uses| 1.0 + (*uses as f32).min(4.0))
+            }) * age
         };
-        bytes.len() >= 6 && (bytes.len() >= 16 || bytes.windows(2).any(odd))
-    })
+        for (number, line) in entry.lines.iter().enumerate().rev() {
+            let worth = worth_of(line.text, line.worth);
+            if worth > 0.0 && line.text.len() <= LINE {
+                choices.push((at, number + 1, worth));
+            }
+        }
+        choices.push((at, 0, worth_of(&entry.heading, entry.worth)));
+    }
+    choices
+}
+
+/// What people said is kept first, the newest first, in up to half of the room.
+fn keep_people(entries: &mut [Entry<'_>], left: &mut usize) {
+    let mut room = *left / 2;
+    for entry in entries.iter_mut().rev().filter(|entry| entry.worth.is_infinite()) {
+        let size = entry.heading.len() + 1;
+        if size <= room {
+            room -= size;
+            *left -= size;
+            entry.kept = true;
+        }
+    }
+}
+
+/// The lines that are worth most for their length, until the room is full.
+fn keep_best(entries: &mut [Entry<'_>], choices: Vec<Choice>, mut left: usize) {
+    let size = |(at, number, _): &Choice, entries: &[Entry<'_>]| {
+        let entry = &entries[*at];
+        if *number == 0 { entry.heading.len() + 1 } else { entry.lines[*number - 1].text.len() + 3 }
+    };
+    let mut order: Vec<(f32, Choice)> = choices
+        .into_iter()
+        .filter(|(_, _, worth)| *worth > 0.0 && worth.is_finite())
+        .map(|choice| (choice.2 / (size(&choice, entries) as f32 + 16.0), choice))
+        .collect();
+    // The order is the same wherever it is made: by worth, then by place.
+    order.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| (x.0, x.1).cmp(&(y.0, y.1))));
+    for (_, choice) in order {
+        let (at, number, _) = choice;
+        let mut cost = size(&choice, entries);
+        // A line stands under its heading.
+        if number > 0 && !entries[at].kept && !entries[at].heading.is_empty() {
+            cost += entries[at].heading.len() + 1;
+        }
+        if number == 0 && entries[at].kept || cost > left {
+            continue;
+        }
+        left -= cost;
+        entries[at].kept = true;
+        if number > 0 {
+            entries[at].lines[number - 1].kept = true;
+        }
+    }
+}
+
+fn render(entries: &[Entry<'_>]) -> String {
+    let mut out = String::new();
+    let (mut gone, mut all) = (0, 0);
+    for entry in entries {
+        let kept = entry.lines.iter().filter(|line| line.kept).count();
+        let heading = usize::from(!entry.heading.is_empty());
+        all += entry.lines.len() + heading;
+        gone += entry.lines.len() - kept + if entry.kept { 0 } else { heading };
+        if !entry.kept {
+            continue;
+        }
+        if !entry.heading.is_empty() {
+            out.push_str(&entry.heading);
+            out.push('\n');
+        }
+        for line in entry.lines.iter().filter(|line| line.kept) {
+            // Lines of an earlier summary stand as they stood.
+            if !entry.heading.is_empty() {
+                out.push_str("  ");
+            }
+            out.push_str(line.text);
+            out.push('\n');
+        }
+    }
+    if gone == 0 { out } else { format!("({gone} of {all} lines left out)\n{out}") }
 }
 
 fn shorten(text: &str, most: usize) -> String {
@@ -242,13 +293,16 @@ mod tests {
         Told::Message(Arc::new(message))
     }
 
+    fn extracted(all: &[Told], limit: usize) -> String {
+        extract(&all.iter().collect::<Vec<_>>(), limit, &HashSet::new())
+    }
+
     #[test]
     fn what_people_said_goes_last() {
         let mut all = vec![told(Message::user("The port is 8473."))];
-        all.extend((0..50).map(|n| told(Message::assistant(format!("word {n} ").repeat(30)))));
-        let all: Vec<&Told> = all.iter().collect();
-        let text = extract(&all, 1_000);
-        assert!(text.contains("The port is 8473.") && text.contains("word 49"), "{text}");
+        all.extend((0..50).map(|n| told(Message::assistant(format!("word_{n} ").repeat(30)))));
+        let text = extracted(&all, 1_000);
+        assert!(text.contains("The port is 8473.") && text.contains("word_49"), "{text}");
     }
 
     #[test]
@@ -256,25 +310,41 @@ mod tests {
         let call = Block::call("c", "Read", Json::new(r#"{"path":"src/parse.rs","from":10}"#).unwrap());
         let asked = Message::user("Fix parse_line, please.");
         let ask = Message::new(Role::Assistant, vec![Block::thinking("hm"), Block::text("I look."), call]);
-        let answer = Message::result(
-            "c",
-            "// nothing here\npub fn parse_line(s: &str) {\n    call_parse_line();\n}\n",
-        );
+        let answer = Message::result("c", "// nothing here\npub fn parse_line(s: &str) {\n    call();\n}\n");
         assert_eq!(
-            extract(&[&told(asked), &told(ask), &told(answer)], 10_000),
-            "User: Fix parse_line, please.\nAssistant: I look.\nCall Read: src/parse.rs · 10\n  pub fn parse_line(s: &str) {\n  (2 more lines)\n"
+            extracted(&[told(asked), told(ask), told(answer)], 10_000),
+            "(2 of 6 lines left out)\nUser: Fix parse_line, please.\nAssistant: I look.\nCall Read: src/parse.rs · 10\n  pub fn parse_line(s: &str) {\n"
         );
+    }
+
+    #[test]
+    fn of_a_name_the_last_line_is_kept() {
+        let call = |id: &str| Block::call(id, "Read", Json::new(r#"{"path":"src/parse.rs"}"#).unwrap());
+        let ask = |id: &str| told(Message::new(Role::Assistant, vec![call(id)]));
+        let all = [
+            ask("a"),
+            told(Message::result("a", "fn parse_line(old: u8) {}\nfn other_name() {}\n")),
+            ask("b"),
+            told(Message::result("b", "fn parse_line(new: u16) {}\n")),
+        ];
+        let text = extracted(&all, 10_000);
+        assert!(
+            text.contains("new: u16") && !text.contains("old: u8") && text.contains("other_name"),
+            "{text}"
+        );
+        // What follows mentions it anyway.
+        let text = extract(&all.iter().collect::<Vec<_>>(), 10_000, &HashSet::from(["parse_line"]));
+        assert!(!text.contains("new: u16") && text.contains("other_name"), "{text}");
     }
 
     #[test]
     fn it_fits_whatever_comes() {
         let long: Vec<Message> =
             (0..300).map(|n| Message::user(format!("message {n} {}", "字".repeat(n)))).collect();
-        let mut all = vec![Told::Summary("earlier line\n".repeat(500).into())];
+        let mut all = vec![Told::Summary("earlier_line 1234\n".repeat(500).into())];
         all.extend(long.into_iter().map(told));
-        let all: Vec<&Told> = all.iter().collect();
         for limit in [0, 100, 1_000, 20_000] {
-            let text = extract(&all, limit);
+            let text = extracted(&all, limit);
             assert!(text.len() <= limit + 100, "{limit}: {}", text.len());
         }
     }

@@ -43,6 +43,23 @@ fn what_was_edited_is_written_from_its_blocks() {
     }
 }
 
+/// Through the engine: a conversation that fits is sent as it came.
+#[test]
+fn a_view_of_an_untouched_conversation_is_the_request() {
+    for (api, body) in FIXTURES {
+        let request = Request::decode(api, body).unwrap();
+        let model = longhaul::Models::builtin().find(request.frame().model.as_deref().unwrap()).clone();
+        let mut session = longhaul::Session::new(longhaul::Profile::longhaul(), model);
+        session.set_frame(request.frame().clone());
+        for message in request.messages() {
+            session.push(message.clone());
+        }
+        let Ok(longhaul::Prepared::Ready(view)) = session.prepare(None) else { panic!("it fits") };
+        let messages = view.parts().iter().map(|part| part.message.clone()).collect();
+        assert_eq!(request.with_messages(messages).encode(api, &[]).body, body, "{api:?}");
+    }
+}
+
 /// Every fixture in every other API, as golden files. UPDATE_GOLDEN=1 writes them anew.
 #[test]
 fn a_conversation_can_go_to_another_api() {

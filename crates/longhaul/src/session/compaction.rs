@@ -2,6 +2,7 @@
 //! the target is met, and its common end when the hard limit is passed. Every edit goes
 //! through the guard and into the ledger.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{PrepareError, Prepared, Session, TooLarge};
@@ -14,6 +15,7 @@ use crate::ledger::Event;
 use crate::log::{At, Span};
 use crate::message::{Block, Message, Role, Time};
 use crate::meter::Measure;
+use crate::names::names;
 use crate::profile::Summariser;
 use crate::step::UnitKind;
 use crate::strategy::{COMMON_END, Context, Proposal, Strategy};
@@ -251,13 +253,27 @@ impl Session {
             let told: Vec<&Told> = told.collect();
             // The neutral measure of a token; what is over is refused or folded again.
             let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
-            summary::extract(&told, bytes)
+            summary::extract(&told, bytes, &self.names_after(&spans))
         });
         let text = fold_text(&body, &keep, handle, covered.count);
         let mut depends = covered.folds;
         depends.extend(self.hiders_of(&kept, &spans));
         let kind = EditKind::Fold { spans, placement: Placement::InPlace, kept, text: text.as_str().into() };
         self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)
+    }
+
+    /// Names that are mentioned behind these runs, as far as it is shown.
+    fn names_after(&self, spans: &[Span]) -> HashSet<&str> {
+        let end = spans.last().map_or(At(0), |span| span.end);
+        let after =
+            self.view.parts().iter().filter(|part| matches!(part.source, Source::Message(at) if at >= end));
+        let texts = after.flat_map(|part| part.message.blocks()).filter_map(|block| match block {
+            Block::Text(b) => Some(&*b.text),
+            Block::ToolCall(b) => Some(b.arguments.as_str()),
+            Block::ToolResult(b) => Some(&*b.text),
+            _ => None,
+        });
+        texts.flat_map(names).collect()
     }
 
     fn hide(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {

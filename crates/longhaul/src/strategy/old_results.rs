@@ -1,18 +1,20 @@
 //! Old tool results become digests, oldest first, until enough is gone.
 
+use std::collections::HashSet;
+
 use super::{Context, Proposal, Strategy};
 use crate::archive::{Handle, Original};
-use crate::digest;
+use crate::digest::{self, ContentKind, Room, ToolKind};
 use crate::edit::EditKind;
 use crate::log::At;
-use crate::message::Block;
+use crate::message::{Block, ToolResult};
 use crate::step::UnitKind;
 use crate::tokens::Tokens;
 
 /// Old tool results become digests.
 pub static OLD_RESULTS: Strategy = Strategy {
     name: "old-results",
-    says: "results of older steps are cut to their first and last lines",
+    says: "results of older steps are cut to their best lines: failures, definitions, names in use",
     propose: |context| {
         let visible = context.visible();
         let old = visible.len() - context.recent(&visible);
@@ -24,6 +26,7 @@ pub static OLD_RESULTS: Strategy = Strategy {
 
 /// Digests of the results in these messages, until enough is gone.
 pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -> Vec<Proposal> {
+    let names = context.used_names();
     let mut proposals = Vec::new();
     let mut saved = Tokens::ZERO;
     for at in ats.map(|at| At(at as u32)) {
@@ -42,16 +45,30 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
                 return proposals;
             }
             let original = Original::Block(message.clone(), block);
-            let Some(text) =
-                digest::result(&result.text, handle_of(&original, result.content.is_none(), &result.text))
-            else {
-                continue;
-            };
+            let handle = handle_of(&original, result.content.is_none(), &result.text);
+            let Some(text) = by_content(context, at, result, &names, handle) else { continue };
             saved += context.text_tokens(&result.text) - context.text_tokens(&text);
             proposals.push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
         }
     }
     proposals
+}
+
+/// The best lines of a result, by what it is.
+fn by_content(
+    context: &Context<'_>,
+    at: At,
+    result: &ToolResult,
+    names: &HashSet<&str>,
+    handle: Handle,
+) -> Option<String> {
+    let unit = context.log.unit_of(at)?;
+    let call = context.message(unit.span.start)?.calls().find(|call| call.id == result.id);
+    let tool = call.map_or(ToolKind::Other, |call| ToolKind::of(&call.name, &call.arguments));
+    let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
+    let kind = ContentKind::of(&result.text, tool, &subject);
+    let room = Room { bytes: (result.text.len() / 5).clamp(400, 2_000), head: 2, tail: 2 };
+    digest::select(&result.text, kind, room, names, handle).or_else(|| digest::result(&result.text, handle))
 }
 
 /// The handle of a result: of its text alone where that is all there is.

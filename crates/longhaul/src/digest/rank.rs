@@ -1,0 +1,384 @@
+//! How much each line of a text is worth to the next steps. Line by line, by kind, in one
+//! pass and without backtracking.
+
+use std::collections::HashSet;
+
+use super::content::ContentKind;
+use crate::names::names;
+
+/// Noise: dropped first, and the only lines that an entry digest drops.
+pub(super) const NOISE: u8 = 0;
+/// An ordinary line.
+pub(super) const PLAIN: u8 = 1;
+/// Says where something is, or what there is.
+pub(super) const GOOD: u8 = 2;
+/// Holds a name that the work has used, or defines one.
+pub(super) const BETTER: u8 = 3;
+/// A failure, an error, a verdict, a total.
+pub(super) const BEST: u8 = 4;
+
+/// The worth of each line.
+pub(super) fn ranks(kind: ContentKind, lines: &[&str], wanted: &HashSet<&str>) -> Vec<u8> {
+    let mut ranks = Vec::with_capacity(lines.len());
+    // A failure says more in the lines right after it.
+    let mut after = 0;
+    let mut before = "";
+    for line in lines {
+        let bare = without_number(line);
+        let trimmed = bare.trim();
+        let mut rank = one(kind, line, trimmed);
+        if trimmed.len() < 3 {
+            rank = rank.min(PLAIN);
+        }
+        // The same line again and again.
+        if !trimmed.is_empty()
+            && trimmed == before
+            && kind != ContentKind::Source
+            && kind != ContentKind::Diff
+        {
+            rank = NOISE;
+        }
+        before = trimmed;
+        if rank == BEST
+            && matches!(kind, ContentKind::Tests | ContentKind::Build | ContentKind::Log | ContentKind::Plain)
+        {
+            after = 3;
+        } else if after > 0 {
+            after -= 1;
+            rank = rank.max(GOOD);
+        }
+        if rank < BETTER
+            && rank > NOISE
+            && !wanted.is_empty()
+            && names(trimmed).any(|name| wanted.contains(name))
+        {
+            rank = BETTER;
+        }
+        ranks.push(rank);
+    }
+    ranks
+}
+
+fn one(kind: ContentKind, line: &str, trimmed: &str) -> u8 {
+    match kind {
+        ContentKind::Source => {
+            if is_definition(trimmed) {
+                BETTER
+            } else {
+                PLAIN
+            }
+        }
+        ContentKind::Hits => {
+            if is_hit(line) {
+                GOOD
+            } else {
+                PLAIN
+            }
+        }
+        ContentKind::Listing => PLAIN,
+        ContentKind::Tests => match () {
+            () if is_pass(trimmed) => NOISE,
+            () if is_failure(trimmed) || is_verdict(trimmed) => BEST,
+            () if is_location(trimmed) => GOOD,
+            () => PLAIN,
+        },
+        ContentKind::Build => match () {
+            () if is_package_noise(trimmed) => NOISE,
+            () if is_failure(trimmed) => BEST,
+            () if is_location(trimmed) => BETTER,
+            () if trimmed.contains("warning") => GOOD,
+            () => PLAIN,
+        },
+        ContentKind::Log | ContentKind::Plain | ContentKind::Table => {
+            if is_failure(trimmed) {
+                BEST
+            } else {
+                PLAIN
+            }
+        }
+        ContentKind::Trace => match () {
+            () if is_failure(trimmed) && !is_frame(trimmed) => BEST,
+            () if is_frame(trimmed) && !is_library(trimmed) => BETTER,
+            () => PLAIN,
+        },
+        ContentKind::Diff => match () {
+            () if line.starts_with("diff --git") || line.starts_with("@@ ") || line.starts_with("+++ ") => {
+                BETTER
+            }
+            () if is_change(line) => GOOD,
+            () => PLAIN,
+        },
+        ContentKind::Git => {
+            if trimmed.starts_with("modified:") || trimmed.starts_with("commit ") || is_failure(trimmed) {
+                BETTER
+            } else {
+                PLAIN
+            }
+        }
+        ContentKind::Json => {
+            if is_failure(trimmed) || trimmed.contains("\"name\"") || trimmed.contains("\"path\"") {
+                GOOD
+            } else {
+                PLAIN
+            }
+        }
+        ContentKind::Html | ContentKind::Markdown => match () {
+            () if trimmed.starts_with('#') || trimmed.starts_with("<h") || trimmed.starts_with("<title") => {
+                BETTER
+            }
+            () if trimmed.starts_with("```") || trimmed.starts_with("- ") || trimmed.starts_with("* ") => {
+                GOOD
+            }
+            () => PLAIN,
+        },
+        ContentKind::Packages => match () {
+            () if is_failure(trimmed) => BEST,
+            () if is_package_noise(trimmed) => NOISE,
+            () => GOOD,
+        },
+        ContentKind::Blob => NOISE,
+    }
+}
+
+/// A line without the number that a tool put before it: `  12→`, `12:`, `12\t`, `12|`.
+pub(super) fn without_number(line: &str) -> &str {
+    let rest = line.trim_start_matches([' ', '\t']);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 || digits > 7 {
+        return line;
+    }
+    let rest = &rest[digits..];
+    for sign in ["→", "\t", ": ", "| ", " | ", "|"] {
+        if let Some(rest) = rest.strip_prefix(sign) {
+            return rest;
+        }
+    }
+    line
+}
+
+/// `path:12:` or `path-12-`, as searches print.
+pub(super) fn is_hit(line: &str) -> bool {
+    let Some((path, rest)) = line.split_once(':') else { return false };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    is_path(path) && (digits > 0 && rest[digits..].starts_with(':') || digits == 0 && path.contains('.'))
+}
+
+/// A word with a slash or a file ending, and no spaces.
+pub(super) fn is_path(text: &str) -> bool {
+    let text = text.trim_end();
+    !text.is_empty()
+        && text.len() < 300
+        && !text.contains([' ', '(', '{', '"', '='])
+        && !text.contains("://")
+        && (text.contains('/')
+            || text
+                .rsplit_once('.')
+                .is_some_and(|(stem, end)| !stem.is_empty() && (1..6).contains(&end.len())))
+}
+
+/// A place in a file: `--> src/a.rs:1:2`, `src/a.rs:12:`, `File "a.py", line 3`.
+fn is_location(trimmed: &str) -> bool {
+    trimmed.starts_with("--> ")
+        || trimmed.starts_with("File \"")
+        || trimmed.starts_with("at ")
+        || is_hit(trimmed)
+}
+
+pub(super) fn is_change(line: &str) -> bool {
+    (line.starts_with('+') || line.starts_with('-')) && line.len() > 1
+}
+
+/// A frame of a stack.
+pub(super) fn is_frame(trimmed: &str) -> bool {
+    (trimmed.starts_with("at ") && (trimmed.contains('(') || trimmed.contains(':')))
+        || trimmed.starts_with("File \"") && trimmed.contains(", line ")
+        || trimmed.starts_with("goroutine ")
+        || trimmed.split_once(": 0x").is_some_and(|(number, _)| number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// A frame in code that is not the project's.
+fn is_library(trimmed: &str) -> bool {
+    ["node_modules", "site-packages", "/rustc/", "java.base", "node:internal", "/usr/lib", ".cargo/registry"]
+        .iter()
+        .any(|part| trimmed.contains(part))
+}
+
+pub(super) fn has_level(line: &str) -> bool {
+    let start = &line[..line.floor_char_boundary(80)];
+    ["INFO", "WARN", "ERROR", "DEBUG", "TRACE", "FATAL", "[info]", "[error]", "[warn]"]
+        .iter()
+        .any(|level| start.contains(level))
+}
+
+/// A test that passed.
+fn is_pass(trimmed: &str) -> bool {
+    trimmed.ends_with("... ok")
+        || trimmed.ends_with(" PASSED")
+        || trimmed.contains(" PASSED ")
+        || trimmed.starts_with("✓ ")
+        || trimmed.starts_with("✔ ")
+        || trimmed.starts_with("--- PASS")
+        || trimmed.starts_with("=== RUN")
+        || trimmed.starts_with("ok ") && trimmed.bytes().nth(3).is_some_and(|b| b.is_ascii_digit())
+}
+
+/// What a runner says of all tests.
+pub(super) fn is_verdict(trimmed: &str) -> bool {
+    trimmed.starts_with("test result:")
+        || trimmed.starts_with("Tests:")
+        || trimmed.starts_with("Test Suites:")
+        || trimmed.starts_with("Tests  ")
+        || trimmed.starts_with("--- FAIL")
+        || trimmed.starts_with("--- PASS")
+        || trimmed.starts_with("FAIL")
+        || trimmed.starts_with("not ok ")
+        || trimmed.starts_with("Ran ") && trimmed.contains(" test")
+        || trimmed.starts_with("test ") && trimmed.contains(" ... ")
+        || (trimmed.contains(" passed") || trimmed.contains(" failed"))
+            && trimmed.bytes().any(|b| b.is_ascii_digit())
+}
+
+pub(super) fn is_build(trimmed: &str) -> bool {
+    [
+        "Compiling ",
+        "Finished ",
+        "error[",
+        "error:",
+        "warning:",
+        "Building ",
+        "Checking ",
+        "make[",
+        "[INFO] ",
+        "> Task ",
+    ]
+    .iter()
+    .any(|start| trimmed.starts_with(start))
+        || trimmed.contains(": error")
+        || trimmed.contains(": warning")
+}
+
+/// A line that a package manager or a build prints for each thing it does.
+pub(super) fn is_package_noise(trimmed: &str) -> bool {
+    [
+        "Downloading ",
+        "Downloaded ",
+        "Collecting ",
+        "Requirement already satisfied",
+        "Using cached ",
+        "Compiling ",
+        "Installing collected",
+        "Preparing metadata",
+        "Building wheel",
+        "Created wheel",
+        "Stored in directory",
+        "Get:",
+        "Hit:",
+        "Ign:",
+        "Unpacking ",
+        "Setting up ",
+        "Selecting previously",
+        "Preparing to unpack",
+        "npm warn deprecated",
+        "npm WARN deprecated",
+        "Fetching ",
+        "Resolving ",
+        "Extracting ",
+        "Fresh ",
+        "Updating ",
+        "Locking ",
+        "Adding ",
+        "go: downloading ",
+        "added ",
+        "Checking ",
+        "Progress:",
+    ]
+    .iter()
+    .any(|start| trimmed.starts_with(start))
+        || trimmed.contains("━━━")
+        || trimmed.contains("███")
+        || trimmed.contains("#####")
+        || trimmed.ends_with("eta 0:00:00")
+}
+
+/// An error, a failure, an exception.
+pub(crate) fn is_failure(trimmed: &str) -> bool {
+    static SIGNS: std::sync::OnceLock<Option<regex::Regex>> = std::sync::OnceLock::new();
+    const PATTERN: &str = "error|Error|ERROR|FAIL|failed|Failed|panicked|Exception|exception|Traceback|fatal|FATAL|cannot |Cannot |undefined|not found|No such|denied|assert|✗|✘|❌|exit code|Exit code|exited with|timed out|Segmentation|unresolved|mismatch";
+    // One pass for all signs; a constant pattern is always read.
+    SIGNS
+        .get_or_init(|| regex::Regex::new(PATTERN).ok())
+        .as_ref()
+        .is_some_and(|signs| signs.is_match(trimmed))
+}
+
+/// A line that defines something, in most languages.
+pub(super) fn is_definition(trimmed: &str) -> bool {
+    let mut rest = trimmed;
+    // Words that stand before it.
+    loop {
+        let before = [
+            "pub ",
+            "pub(crate) ",
+            "pub(super) ",
+            "export ",
+            "default ",
+            "async ",
+            "static ",
+            "public ",
+            "private ",
+            "protected ",
+            "abstract ",
+            "final ",
+            "override ",
+            "unsafe ",
+            "inline ",
+            "extern ",
+            "declare ",
+            "internal ",
+            "open ",
+            "@objc ",
+            "mutating ",
+        ];
+        match before.iter().find_map(|word| rest.strip_prefix(word)) {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    const STARTS: [&str; 27] = [
+        "fn ",
+        "def ",
+        "class ",
+        "struct ",
+        "enum ",
+        "impl ",
+        "impl<",
+        "trait ",
+        "interface ",
+        "function ",
+        "func ",
+        "type ",
+        "const ",
+        "mod ",
+        "module ",
+        "namespace ",
+        "protocol ",
+        "extension ",
+        "record ",
+        "object ",
+        "macro_rules!",
+        "#define ",
+        "CREATE TABLE",
+        "message ",
+        "service ",
+        "package ",
+        "func (",
+    ];
+    STARTS.iter().any(|start| rest.starts_with(start))
+        || rest.len() < trimmed.len() && rest.contains('(')
+        || trimmed.starts_with("[[")
+        || trimmed.starts_with('[') && trimmed.ends_with(']') && trimmed.len() > 3
+}
+
+pub(super) fn is_base64(line: &str) -> bool {
+    line.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_'))
+}
