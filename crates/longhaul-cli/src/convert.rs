@@ -73,9 +73,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::file(&args.output, "is there already (--force replaces it)"));
     }
     if let (Ok(input), Ok(output)) = (args.input.canonicalize(), args.output.canonicalize())
-        && input == output
+        && input.starts_with(&output)
     {
-        return Err(Failure::file(&args.output, "is the transcript itself"));
+        let problem =
+            if input == output { "is the transcript itself" } else { "holds the transcript itself" };
+        return Err(Failure::file(&args.output, problem));
     }
     match api {
         None => to_files(source, args),
@@ -104,7 +106,12 @@ fn request(mut source: Source, args: &Args, api: Api) -> Result<String, Failure>
     source.finish(log.messages().is_empty())?;
     let mut frame = log.frame().cloned().unwrap_or_default();
     if frame.model.is_none() {
-        frame.model = log.messages().iter().rev().find_map(|message| message.model()).map(Into::into);
+        frame.model = log
+            .messages()
+            .iter()
+            .rev()
+            .find_map(|message| message.model().filter(|name| !name.starts_with('<')))
+            .map(Into::into);
     }
     log.close_step();
     let said = log.show(log.units()).map(|shown| match shown {
@@ -142,7 +149,7 @@ fn to_files(mut source: Source, args: &Args) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::file(output, error);
     let name = output.file_name().ok_or_else(|| Failure::file(output, "names no file"))?;
     let mut partial = name.to_owned();
-    partial.push(".partial");
+    partial.push(format!(".partial-{}", std::process::id()));
     let partial = output.with_file_name(partial);
     let packed = is_packed(output);
     fs::create_dir_all(&partial).map_err(failed)?;

@@ -10,6 +10,7 @@ mod responses;
 mod settings;
 mod write;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -65,7 +66,11 @@ pub(crate) fn guess(body: &Value) -> Option<Api> {
     }
     let messages = body.get("messages")?.as_array()?;
     let role = |message: &Value| message.get("role").and_then(Value::as_str).map(str::to_owned);
-    if !named || !messages.iter().all(|message| role(message).is_some() && message.get("content").is_some()) {
+    let version = body.get("anthropic_version").is_some();
+    let has_content =
+        |message: &Value| ["content", "tool_calls", "function_call"].iter().any(|f| message.get(f).is_some());
+    if !(named || version) || !messages.iter().all(|message| role(message).is_some() && has_content(message))
+    {
         return None;
     }
     let block = |block: &Value| {
@@ -74,9 +79,7 @@ pub(crate) fn guess(body: &Value) -> Option<Api> {
             || block.get("source").is_some()
     };
     let blocks = messages.iter().filter_map(|message| message.get("content")?.as_array()).flatten();
-    let anthropic = body.get("system").is_some()
-        || body.get("anthropic_version").is_some()
-        || blocks.map(block).any(|own| own);
+    let anthropic = body.get("system").is_some() || version || blocks.map(block).any(|own| own);
     Some(if anthropic { Api::Anthropic } else { Api::Chat })
 }
 
@@ -135,13 +138,19 @@ impl Request {
     /// Reads a body.
     pub fn decode(api: Api, body: &str) -> Result<Self, RequestError> {
         let mut fields = Fields::read(body, "the request")?;
-        let list = fields
-            .take(api.list())
-            .ok_or_else(|| FieldError(format!("the request has no `{}`", api.list())))?;
+        let list = fields.take(api.list());
         let frame = match api {
             Api::Chat => settings::read_frame(fields, ""),
             Api::Responses => settings::read_frame(fields, "instructions"),
             Api::Anthropic => settings::read_frame(fields, "system"),
+        };
+        let Some(list) = list else {
+            // What is asked may be kept by the provider.
+            if api == Api::Responses && frame.model.is_some() {
+                let envelope = Some(Envelope::without_list(api, body));
+                return Ok(Self { frame, messages: Vec::new(), envelope });
+            }
+            return Err(FieldError(format!("the request has no `{}`", api.list())).into());
         };
         let elements = envelope::elements(api, list)?;
         let mut messages = Vec::with_capacity(elements.len());
@@ -177,7 +186,7 @@ impl Request {
     /// With another frame. The body is then written from it.
     pub fn with_frame(self, frame: Frame) -> Self {
         let envelope = self.envelope.filter(|_| self.frame == frame);
-        Self { frame, envelope, ..self }
+        Self { frame, envelope, messages: self.messages }
     }
 
     /// The messages as a transcript holds them: the first one carries the frame.
@@ -193,6 +202,21 @@ impl Request {
         messages
     }
 
+    /// True if a part of the conversation is with the provider and not in the request: then it
+    /// is not for us to shorten it, and it is passed on as it came.
+    pub fn is_stateful(&self) -> bool {
+        let settings = ["previous_response_id", "conversation"];
+        let reference = |block: &Block| matches!(block, Block::Opaque(item) if item.value.as_str().contains("\"item_reference\""));
+        settings.iter().any(|name| self.frame.settings.is_set(name))
+            || self.messages.iter().flat_map(|message| message.blocks()).any(reference)
+    }
+
+    /// The API that the frame was written for: that of the messages.
+    fn source(&self) -> Option<Api> {
+        let known = self.envelope.as_ref().map(|envelope| envelope.api);
+        known.or_else(|| Api::ALL.into_iter().find(|api| self.messages.iter().any(|m| is_own(m, *api))))
+    }
+
     /// Model, system prompt, tools and settings.
     pub fn frame(&self) -> &Frame {
         &self.frame
@@ -203,49 +227,80 @@ impl Request {
         &self.messages
     }
 
-    /// Writes the body for an API. `marks` are positions of messages whose ends the prompt
-    /// cache should remember; Anthropic is told by up to four marks, the client's own included,
-    /// the others find out by themselves.
-    pub fn encode(&self, api: Api, marks: &[usize]) -> Encoded {
+    /// Writes the body for an API. The prompt cache should remember it up to each of `ends`, in
+    /// messages, as [`longhaul::View::stable_ends`] gives them; Anthropic is told by up to four
+    /// marks, the client's own included, the others find out by themselves.
+    pub fn encode(&self, api: Api, ends: &[usize]) -> Encoded {
         let mut left_out = LeftOut::default();
         let body = match &self.envelope {
-            Some(envelope) if envelope.api == api => {
-                let units = self.units(api, marks, &mut left_out);
+            Some(envelope) if envelope.api == api && !(envelope.absent && !self.messages.is_empty()) => {
+                let units = self.units(api, ends, &mut left_out);
                 envelope.wrap(&units)
             }
-            _ => settings::write_body(self, api, marks, &mut left_out),
+            _ => settings::write_body(self, api, ends, &mut left_out),
         };
         Encoded { body, left_out: left_out.0 }
     }
 
     /// The conversation as texts of JSON that stand between commas.
-    fn units(&self, api: Api, marks: &[usize], left_out: &mut LeftOut) -> Vec<String> {
+    fn units(&self, api: Api, ends: &[usize], left_out: &mut LeftOut) -> Vec<String> {
         match api {
             Api::Chat => chat::write(&self.messages, left_out),
-            Api::Responses => responses::write(&self.messages, left_out),
+            Api::Responses => responses::write(&self.messages, self.envelope.is_some(), left_out),
             Api::Anthropic => {
                 // What the client began in its own way is not made better.
                 let as_it_was = self.envelope.as_ref().is_some_and(|envelope| envelope.odd_start);
-                anthropic::write(&self.messages, &self.marks(marks), as_it_was, left_out)
+                anthropic::write(&self.messages, &self.marks(ends), as_it_was, left_out)
             }
         }
     }
 
-    /// Positions of messages that get a mark: the client has set some already, in the system
-    /// prompt, the tools or the messages, and more than four are refused.
-    fn marks(&self, wanted: &[usize]) -> Vec<usize> {
+    /// The marks to be set: the client has set some already, in the system prompt, the tools or
+    /// the messages, and more than four are refused.
+    fn marks(&self, ends: &[usize]) -> Vec<Mark> {
         const MOST: usize = 4;
-        let marked = |extra: &Extra| usize::from(extra.is_set("cache_control"));
-        let blocks = self.frame.system.iter().chain(self.messages.iter().flat_map(|m| m.blocks()));
-        let tools = self.frame.tools.iter().filter(|tool| tool.definition.as_str().contains("cache_control"));
-        let set = blocks.map(|block| marked(block.extra())).sum::<usize>() + tools.count();
-        let is_new = |&&at: &&usize| self.messages.get(at).is_some_and(|m| !anthropic::ends_marked(m));
+        let tools = self.frame.tools.iter().filter(|tool| tool.definition.as_str().contains(MARK));
+        let whole = usize::from(self.frame.settings.is_set("cache_control"));
+        let in_blocks = |blocks: &[Block]| blocks.iter().map(marks_in).sum::<usize>();
+        let messages = self.messages.iter().map(|message| in_blocks(message.blocks()));
+        let set = whole + tools.count() + in_blocks(&self.frame.system) + messages.sum::<usize>();
+        // A mark for an hour must not stand behind one for less.
+        let for_an_hour = |message: &Arc<Message>| {
+            let marks = message.blocks().iter().filter_map(|block| block.extra().get("cache_control"));
+            marks.into_iter().any(|mark| mark.as_str().contains("1h"))
+        };
+        let last_hour = self.messages.iter().rposition(for_an_hour);
         // The last ends are worth most: they hold the most.
-        let mut new: Vec<usize> = wanted.iter().rev().filter(is_new).copied().collect();
+        let ats = ends.iter().rev().filter_map(|end| end.checked_sub(1));
+        let is_new = |at: &usize| self.messages.get(*at).is_some_and(|m| !anthropic::ends_marked(m));
+        let mut new: Vec<Mark> = ats
+            .filter(is_new)
+            .map(|at| Mark { at, hour: last_hour.is_some_and(|last| last >= at) })
+            .collect();
         new.dedup();
         new.truncate(MOST.saturating_sub(set));
         new
     }
+}
+
+/// A mark of the prompt cache, at the end of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    at: usize,
+    hour: bool,
+}
+
+/// How a mark of the cache is written.
+const MARK: &str = "\"cache_control\"";
+
+/// Marks of the cache that a block holds.
+fn marks_in(block: &Block) -> usize {
+    let inside = match block {
+        Block::ToolResult(result) => result.content.as_deref().unwrap_or_default().iter().map(marks_in).sum(),
+        Block::Opaque(opaque) => usize::from(opaque.value.as_str().contains(MARK)),
+        _ => 0,
+    };
+    inside + usize::from(block.extra().is_set("cache_control"))
 }
 
 /// Marks a message as read from a request of an API.
@@ -299,6 +354,20 @@ fn extra_mut(block: &mut Block) -> &mut Extra {
         Block::Image(b) => &mut b.extra,
         Block::Opaque(b) => &mut b.extra,
     }
+}
+
+/// An id that an API takes: of at most `most` characters, of letters, digits, `_` and `-`.
+/// Another one gets a number made from it, so that two that differ do not become one.
+fn fit_id(id: &str, most: usize) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !id.is_empty() && id.len() <= most && id.chars().all(fits) {
+        return Cow::Borrowed(id);
+    }
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let kept: String = id.chars().map(|c| if fits(c) { c } else { '_' }).take(most - 17).collect();
+    Cow::Owned(format!("{kept}_{hash:016x}"))
 }
 
 /// What could not be written, each thing once.

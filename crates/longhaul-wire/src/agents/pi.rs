@@ -100,7 +100,7 @@ fn block(value: &Value) -> Block {
         "text" => Block::text(text(value, "text")),
         "thinking" => match text(value, "thinkingSignature") {
             "" => thinking(text(value, "thinking"), Seal::Open),
-            signature => thinking(text(value, "thinking"), Seal::Signed(signature.into())),
+            signature => thinking(text(value, "thinking"), seal(signature)),
         },
         "toolCall" => {
             call(text(value, "id"), text(value, "name"), value.get("arguments").unwrap_or(&Value::Null))
@@ -108,4 +108,17 @@ fn block(value: &Value) -> Block {
         "image" => image(value),
         _ => opaque(value),
     }
+}
+
+/// A signature of Anthropic's, an item of OpenAI's, or the name of the field that open reasoning
+/// came in.
+fn seal(signature: &str) -> Seal {
+    if signature.starts_with('{') {
+        let item: Value = serde_json::from_str(signature).unwrap_or_default();
+        return match text(&item, "encrypted_content") {
+            "" => Seal::Redacted(None),
+            encrypted => Seal::Encrypted(encrypted.into()),
+        };
+    }
+    if signature.starts_with("reasoning") { Seal::Open } else { Seal::Signed(signature.into()) }
 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
-use super::{Api, LeftOut};
+use super::{Api, LeftOut, Mark};
 use crate::fields::{FieldError, Fields, excerpt};
 use crate::transcript::{sniffed_size, text_of};
 
@@ -150,10 +150,13 @@ fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Read<'a>
         "thinking" => {
             let part = part(fields, "thinking", BlockPart::Text);
             let text = fields.need_text("thinking")?;
+            let empty =
+                fields.peek("signature").filter(|signature| matches!(signature.get(), "\"\"" | "null"));
             let seal = match fields.take_text("signature")? {
                 Some(signature) if !signature.is_empty() => Seal::Signed(signature),
                 _ => Seal::Open,
             };
+            empty.into_iter().for_each(|signature| fields.put_back("signature", signature));
             (Block::Thinking(Thinking { text, seal, extra: Extra::NONE }), part)
         }
         "redacted_thinking" => {
@@ -231,7 +234,8 @@ fn read_result(fields: &mut Fields<'_>) -> Result<ToolResult, FieldError> {
                 blocks.into_iter().map(|block| read_block(block).map(|read| read.0)).collect();
             let blocks = read?;
             let plain = |block: &Block| matches!(block, Block::Text(text) if text.extra.is_empty());
-            (text_of(&blocks), (!blocks.iter().all(plain)).then(|| blocks.into()))
+            let only = blocks.len() < 2 && blocks.iter().all(plain);
+            (text_of(&blocks), (!only).then(|| blocks.into()))
         }
     };
     Ok(ToolResult {
@@ -249,80 +253,111 @@ pub(super) fn ends_marked(message: &Message) -> bool {
     message.blocks().last().is_some_and(|block| block.extra().is_set("cache_control"))
 }
 
-/// The messages, as texts of JSON. Those at `marks` end with a mark of the cache.
+/// The messages, as texts of JSON, with these marks of the cache.
 pub(super) fn write(
     messages: &[Arc<Message>],
-    marks: &[usize],
+    marks: &[Mark],
     as_it_was: bool,
     left_out: &mut LeftOut,
 ) -> Vec<String> {
     let mut units: Vec<String> = Vec::new();
     let mut at = 0;
     while at < messages.len() {
-        let (unit, count) = match whole(&messages[at..])
-            .filter(|(_, count)| !marks.iter().any(|mark| (at..at + count).contains(mark)))
-        {
-            Some(raw) => raw,
-            None => from_blocks(messages, at, marks, left_out),
-        };
+        let unit = whole(&messages[at..]).unwrap_or_else(|| from_blocks(&messages[at..], left_out));
+        let mut json = unit.json;
+        for mark in marks {
+            // The number of blocks up to the end of the message that the mark stands at.
+            let end = mark.at.checked_sub(at).and_then(|offset| unit.ends.get(offset));
+            json = end.and_then(|end| set_mark(&json, *end, mark.hour)).unwrap_or(json);
+        }
         // A conversation begins with the user.
-        if !as_it_was && units.is_empty() && !unit.is_empty() && messages[at].role() == Role::Assistant {
+        if !as_it_was && units.is_empty() && !json.is_empty() && messages[at].role() == Role::Assistant {
             units.push(user(&[text("[The conversation begins here.]")]));
         }
-        units.extend((!unit.is_empty()).then_some(unit));
-        at += count;
+        units.extend((!json.is_empty()).then_some(json));
+        at += unit.ends.len();
     }
     units
 }
 
-/// The untouched text of the next message, or of the parts that were one, and how many.
-fn whole(messages: &[Arc<Message>]) -> Option<(String, usize)> {
+/// A message as it is sent, of one message of the log or of several.
+struct Unit {
+    json: String,
+    /// For each of them, how many blocks there are up to its end.
+    ends: Vec<usize>,
+}
+
+/// The untouched text of the next message, or of the parts that were one.
+fn whole(messages: &[Arc<Message>]) -> Option<Unit> {
     if let Some(raw) = messages[0].raw(WHOLE) {
-        return Some((raw.into_owned(), 1));
+        return Some(Unit { json: raw.into_owned(), ends: vec![messages[0].blocks().len()] });
     }
-    let mut unit = messages[0].raw(FIRST)?.into_owned();
-    for (at, message) in messages.iter().enumerate().skip(1) {
+    let mut unit =
+        Unit { json: messages[0].raw(FIRST)?.into_owned(), ends: vec![messages[0].blocks().len()] };
+    for message in &messages[1..] {
+        unit.ends.push(unit.ends.last().unwrap_or(&0) + message.blocks().len());
         if let Some(raw) = message.raw(NEXT) {
-            unit.push_str(&raw);
+            unit.json.push_str(&raw);
         } else {
-            unit.push_str(&message.raw(LAST)?);
-            return Some((unit, at + 1));
+            unit.json.push_str(&message.raw(LAST)?);
+            return Some(unit);
         }
     }
     None
 }
 
-/// The next message from its blocks, and how many it takes: results of one step go together.
-fn from_blocks(
-    messages: &[Arc<Message>],
-    at: usize,
-    marks: &[usize],
-    left_out: &mut LeftOut,
-) -> (String, usize) {
-    let first = &messages[at];
+/// The next message from its blocks: results of one step go together.
+fn from_blocks(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Unit {
+    let first = &messages[0];
     let together = if first.role() == Role::Tool {
-        let others =
-            messages[at + 1..].iter().take_while(|m| m.role() == Role::Tool && m.raw(WHOLE).is_none());
+        let others = messages[1..].iter().take_while(|m| m.role() == Role::Tool && m.raw(WHOLE).is_none());
         1 + others.count()
     } else {
         1
     };
-    let mut blocks = Vec::new();
-    for (offset, message) in messages[at..at + together].iter().enumerate() {
-        let mark = marks.contains(&(at + offset));
-        blocks.extend(write_blocks(message, mark, left_out));
+    let (mut blocks, mut ends) = (Vec::new(), Vec::new());
+    for message in &messages[..together] {
+        blocks.extend(write_blocks(message, left_out));
+        ends.push(blocks.len());
     }
     if blocks.is_empty() {
-        return (String::new(), together);
+        return Unit { json: String::new(), ends };
     }
+    let own = super::is_own(first, Api::Anthropic);
     let role = match first.role() {
         Role::Assistant => "assistant",
         // A client that sends such messages has asked for them to be taken.
-        Role::System if super::is_own(first, Api::Anthropic) => "system",
+        Role::System if own => "system",
         Role::User | Role::Tool | Role::System | Role::Summary => "user",
     };
     let object = Object::new().text("role", role).list("content", &blocks);
-    (object.extra(first.extra(), &[]).end(), together)
+    let json = if own { object.extra(first.extra(), &[]).end() } else { object.end() };
+    Unit { json, ends }
+}
+
+/// The message with a mark of the cache on its block before `end`; `None` if there is no block
+/// that can have one.
+fn set_mark(json: &str, end: usize, hour: bool) -> Option<String> {
+    let value = if hour { r#"{"type":"ephemeral","ttl":"1h"}"# } else { r#"{"type":"ephemeral"}"# };
+    let at = |part: &str| (part.as_ptr() as usize).wrapping_sub(json.as_ptr() as usize);
+    let content = Fields::read(json, "it").ok()?.take("content")?;
+    let start = at(content.get());
+    if content.get().starts_with('"') {
+        let block =
+            Object::new().text("type", "text").json("text", content.get()).json("cache_control", value);
+        return Some([&json[..start], "[", &block.end(), "]", &json[start + content.get().len()..]].concat());
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    let markable = blocks.get(..end)?.iter().rev().find(|block| {
+        let kind =
+            Fields::read(block.get(), "it").ok().and_then(|mut fields| fields.take_text("type").ok()?);
+        kind.is_some_and(|kind| !kind.contains("thinking"))
+    })?;
+    if markable.get().contains(super::MARK) {
+        return None;
+    }
+    let close = at(markable.get()) + markable.get().len() - 1;
+    Some([&json[..close], ",", super::MARK, ":", value, &json[close..]].concat())
 }
 
 fn user(blocks: &[String]) -> String {
@@ -333,7 +368,7 @@ fn text(text: &str) -> String {
     Object::new().text("type", "text").text("text", text).end()
 }
 
-fn write_blocks(message: &Message, mark: bool, left_out: &mut LeftOut) -> Vec<String> {
+fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Anthropic);
     // What is not the person's word stands in the person's place, and says so.
     let tag = match message.role() {
@@ -342,9 +377,7 @@ fn write_blocks(message: &Message, mark: bool, left_out: &mut LeftOut) -> Vec<St
         _ => None,
     };
     let place = Place { own, in_answer: message.role() == Role::Assistant, tag };
-    let last = message.blocks().iter().rposition(|block| !matches!(block, Block::Thinking(_)));
-    let blocks = message.blocks().iter().enumerate();
-    blocks.filter_map(|(at, block)| write_block(block, place, mark && Some(at) == last, left_out)).collect()
+    message.blocks().iter().filter_map(|block| write_block(block, place, left_out)).collect()
 }
 
 /// Where a block stands.
@@ -358,16 +391,10 @@ struct Place<'a> {
 }
 
 /// A block as JSON; `None` if Anthropic has no place for it.
-fn write_block(block: &Block, place: Place<'_>, mark: bool, left_out: &mut LeftOut) -> Option<String> {
+fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Option<String> {
     let Place { own, in_answer, tag } = place;
-    let end = |object: Object, extra: &Extra| {
-        let extra = if own { extra } else { &Extra::NONE };
-        let object = object.extra(extra, &["kind"]);
-        let marked = mark && !extra.is_set("cache_control");
-        if marked { object.json("cache_control", r#"{"type":"ephemeral"}"#).end() } else { object.end() }
-    };
-    let unmarked =
-        |object: Object, extra: &Extra| if own { object.extra(extra, &[]).end() } else { object.end() };
+    let end =
+        |object: Object, extra: &Extra| if own { object.extra(extra, &["kind"]).end() } else { object.end() };
     Some(match block {
         Block::Text(b) if b.text.trim().is_empty() => return None,
         Block::Text(b) => {
@@ -382,10 +409,14 @@ fn write_block(block: &Block, place: Place<'_>, mark: bool, left_out: &mut LeftO
         Block::Thinking(b) => match &b.seal {
             Seal::Signed(signature) => {
                 let object = Object::new().text("type", "thinking").text("thinking", &b.text);
-                unmarked(object.text("signature", signature), &b.extra)
+                end(object.text("signature", signature), &b.extra)
             }
             Seal::Redacted(Some(data)) => {
-                unmarked(Object::new().text("type", "redacted_thinking").text("data", data), &b.extra)
+                end(Object::new().text("type", "redacted_thinking").text("data", data), &b.extra)
+            }
+            // Servers that speak like Anthropic may not sign, and want it back all the same.
+            Seal::Open if own => {
+                end(Object::new().text("type", "thinking").text("thinking", &b.text), &b.extra)
             }
             Seal::Open | Seal::Redacted(None) | Seal::Encrypted(_) => {
                 left_out.add("reasoning that Anthropic did not sign");
@@ -398,6 +429,8 @@ fn write_block(block: &Block, place: Place<'_>, mark: bool, left_out: &mut LeftO
             let kind = super::kind_of(&b.extra).filter(|_| own && b.server).unwrap_or(usual.to_owned());
             let input = if b.arguments.is_object() {
                 Cow::Borrowed(b.arguments.as_str())
+            } else if matches!(b.arguments.as_str(), "\"\"" | "null") {
+                Cow::Borrowed("{}")
             } else {
                 Cow::Owned(format!(r#"{{"input":{}}}"#, b.arguments.as_str()))
             };
@@ -416,9 +449,9 @@ fn write_block(block: &Block, place: Place<'_>, mark: bool, left_out: &mut LeftO
                     _ => object,
                 },
                 (Some(content), None) => {
-                    let blocks = content.iter().filter_map(|block| {
-                        write_block(block, Place { tag: None, ..place }, false, left_out)
-                    });
+                    let blocks = content
+                        .iter()
+                        .filter_map(|block| write_block(block, Place { tag: None, ..place }, left_out));
                     object.json("content", &list(&blocks.collect::<Vec<_>>()))
                 }
                 (None, _) => object.json("content", &quoted(&b.text)),
@@ -454,16 +487,7 @@ fn write_block(block: &Block, place: Place<'_>, mark: bool, left_out: &mut LeftO
     })
 }
 
-/// Anthropic takes ids of letters, digits, `_` and `-` only. Another id gets a number made from
-/// it, so that two that differ do not become one.
+/// Anthropic takes ids of letters, digits, `_` and `-` only.
 fn id(id: &str) -> Cow<'_, str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !id.is_empty() && id.chars().all(fits) {
-        return Cow::Borrowed(id);
-    }
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let kept: String = id.chars().map(|c| if fits(c) { c } else { '_' }).take(40).collect();
-    Cow::Owned(format!("{kept}_{hash:016x}"))
+    super::fit_id(id, 64)
 }

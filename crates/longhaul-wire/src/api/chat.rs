@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul::{
-    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Thinking, ToolCall, ToolResult,
+    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Text, Thinking, ToolCall,
+    ToolResult,
 };
 use serde_json::value::RawValue;
 
@@ -54,7 +55,8 @@ fn read_message(json: &str) -> Result<Message, FieldError> {
             if &*name == "tool" { fields.need_text("tool_call_id")? } else { fields.need_text("name")? };
         let mut content = Vec::new();
         read_content(&mut fields, &mut content, &mut parts)?;
-        let more = !content.iter().all(|block| matches!(block, Block::Text(text) if text.extra.is_empty()));
+        let plain = |block: &Block| matches!(block, Block::Text(text) if text.extra.is_empty());
+        let more = content.len() > 1 || !content.iter().all(plain);
         blocks.push(Block::ToolResult(ToolResult {
             id,
             name: fields.take_text("name")?,
@@ -70,6 +72,7 @@ fn read_message(json: &str) -> Result<Message, FieldError> {
         read_content(&mut fields, &mut blocks, &mut parts)?;
         if role == Role::Assistant {
             read_calls(&mut fields, &mut blocks, &mut parts)?;
+            read_rest(&mut fields, &mut blocks);
         }
     }
     let mut extra = fields.rest();
@@ -167,7 +170,9 @@ fn read_calls<'a>(
         let in_call = |e: FieldError| FieldError(format!("in a tool call, {}", e.0));
         let kind = call.take_text("type").map_err(in_call)?.unwrap_or_else(|| "function".into());
         let id = call.take_text("id").map_err(in_call)?.unwrap_or_default();
-        let inner = call.take(&kind).ok_or_else(|| in_call(FieldError(format!("`{kind}` is missing"))))?;
+        // Some servers have kinds of their own, or none, and the same content.
+        let inner = call.take(&kind).or_else(|| call.take("function"));
+        let inner = inner.ok_or_else(|| in_call(FieldError(format!("`{kind}` is missing"))))?;
         let mut inner = Fields::read(inner.get(), "its content")?;
         let name = inner.need_text("name").map_err(in_call)?;
         let input = if &*kind == "custom" { "input" } else { "arguments" };
@@ -195,6 +200,37 @@ fn read_calls<'a>(
     Ok(())
 }
 
+/// Other things that an answer may be: each is a field beside the content.
+fn read_rest(fields: &mut Fields<'_>, blocks: &mut Vec<Block>) {
+    for name in ["refusal", "audio", "function_call"] {
+        let Some(value) = fields.peek(name).filter(|value| value.get() != "null") else { continue };
+        let mut extra = Extra::NONE;
+        extra.push("field", Json::string(name));
+        let call = || {
+            let mut call = Fields::read(value.get(), "it").ok()?;
+            let name = call.need_text("name").ok()?;
+            let arguments = call.take_text("arguments").ok()?.unwrap_or_default();
+            Some((name, arguments_from(&arguments)))
+        };
+        let block = match name {
+            "refusal" => match serde_json::from_str::<Box<str>>(value.get()) {
+                Ok(text) => Block::Text(Text { text, extra }),
+                Err(_) => continue,
+            },
+            // Of the days before ids: its result names the tool.
+            "function_call" => match call() {
+                Some((name, arguments)) => {
+                    Block::ToolCall(ToolCall { id: name.clone(), name, arguments, server: false, extra })
+                }
+                None => continue,
+            },
+            _ => Block::Opaque(Opaque { value: value.into(), extra }),
+        };
+        fields.take(name);
+        blocks.push(block);
+    }
+}
+
 /// Arguments as the model wrote them: JSON, or a text that is none.
 pub(super) fn arguments_from(text: &str) -> Json {
     Json::new(text).unwrap_or_else(|_| Json::string(text))
@@ -216,7 +252,7 @@ pub(super) fn write(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Vec<St
             Some(raw) => units.push(raw.into_owned()),
             None if message.role() == Role::Tool => {
                 // Pictures cannot stand in a result: they follow when all results are there.
-                units.extend(message.results().map(|result| write_result(result, message)));
+                units.extend(message.results().map(|result| write_result(result, message, left_out)));
             }
             None => units.extend(write_message(message, left_out)),
         }
@@ -229,30 +265,46 @@ pub(super) fn write(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Vec<St
     units
 }
 
-fn write_result(result: &ToolResult, message: &Message) -> String {
+fn write_result(result: &ToolResult, message: &Message, left_out: &mut LeftOut) -> String {
+    let is_own = super::is_own(message, Api::Chat);
     let function = message.extra().get("developer").is_some_and(|kind| kind.as_str() == "\"function\"");
     let object = if function {
         Object::new().text("role", "function").text("name", &result.id)
     } else {
-        Object::new().text("role", "tool").text("tool_call_id", &result.id)
+        Object::new().text("role", "tool").text("tool_call_id", &id(&result.id, is_own))
     };
     let object = match &result.name {
-        Some(name) if super::is_own(message, Api::Chat) => object.text("name", name),
+        Some(name) if is_own => object.text("name", name),
         _ => object,
     };
-    let own = if super::is_own(message, Api::Chat) { message.extra() } else { &Extra::NONE };
+    let own = if is_own { message.extra() } else { &Extra::NONE };
     // An error has no mark of its own here.
-    let text = if result.is_error {
-        format!("[The tool failed.]\n{}", result.text)
-    } else {
-        result.text.to_string()
+    let failed = if result.is_error { "[The tool failed.]\n" } else { "" };
+    let content = match result.content.as_deref() {
+        Some(blocks) if is_own => {
+            let parts = blocks.iter().map(|block| match block {
+                Block::Text(b) => write_text(&b.text, true, &b.extra),
+                Block::Image(b) => write_image(b, true).unwrap_or_else(|| text("[A picture was here.]")),
+                Block::Opaque(b) => b.value.as_str().to_owned(),
+                _ => text(""),
+            });
+            list(&parts.collect::<Vec<_>>())
+        }
+        Some(blocks) => {
+            let notes = blocks.iter().filter_map(|block| match block {
+                Block::Opaque(b) => Some(format!("\n{}", super::foreign(b, left_out))),
+                _ => None,
+            });
+            quoted(&format!("{failed}{}{}", result.text, notes.collect::<String>()))
+        }
+        None => quoted(&format!("{failed}{}", result.text)),
     };
-    object.text("content", &text).extra(own, &[]).end()
+    object.json("content", &content).extra(own, &[]).end()
 }
 
 /// The pictures of these results, as a message of the user.
 fn write_pictures(results: &[Arc<Message>]) -> Option<String> {
-    let touched = results.iter().filter(|message| message.raw(FORMAT).is_none());
+    let touched = results.iter().filter(|message| !super::is_own(message, Api::Chat));
     let pictures: Vec<String> = touched
         .flat_map(|message| message.results())
         .flat_map(|result| result.content.as_deref().unwrap_or_default())
@@ -273,7 +325,7 @@ fn text(text: &str) -> String {
 fn write_image(image: &Image, own: bool) -> Option<String> {
     let extra = if own { &image.extra } else { &Extra::NONE };
     let value = image.source.value();
-    let source = if value.get("url").is_some() && value.get("type").is_none() {
+    let source = if value.is_string() && own || value.get("url").is_some() && value.get("type").is_none() {
         image.source.as_str().to_owned()
     } else {
         format!(r#"{{"url":{}}}"#, quoted(&Picture::from_source(&image.source)?.url()?))
@@ -290,16 +342,18 @@ fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",
     };
-    let (mut parts, mut calls, mut reasoning) = (Vec::new(), Vec::new(), None);
+    let (mut parts, mut calls, mut fields) = (Vec::new(), Vec::new(), Vec::new());
     for block in message.blocks() {
+        if let Some(field) = block.extra().get("field").filter(|_| own) {
+            fields.push((field.as_str().trim_matches('"'), field_json(block)));
+            continue;
+        }
         match block {
-            Block::Text(b) => parts.push((Some(&*b.text), write_text(&b.text, own, &b.extra))),
-            Block::Thinking(b) => match (&b.seal, b.extra.get("field")) {
-                (Seal::Open, Some(field)) if own => {
-                    reasoning = Some((field.as_str().trim_matches('"'), &b.text))
-                }
-                _ => left_out.add("reasoning"),
-            },
+            Block::Text(b) => {
+                let bare = (!own || b.extra.is_empty()).then_some(&*b.text);
+                parts.push((bare, write_text(&b.text, own, &b.extra)));
+            }
+            Block::Thinking(_) => left_out.add("reasoning"),
             Block::ToolCall(b) if b.server => {
                 parts.push((None, text(&super::foreign_call(b, left_out))));
             }
@@ -317,26 +371,41 @@ fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
             Block::Opaque(b) => parts.push((None, text(&super::foreign(b, left_out)))),
         }
     }
-    if parts.is_empty() && calls.is_empty() && reasoning.is_none() {
+    if parts.is_empty() && calls.is_empty() && fields.is_empty() {
         return None;
     }
     let mut object = Object::new().text("role", role);
     object = match parts.as_slice() {
-        [] if calls.is_empty() => object.text("content", ""),
+        [] if calls.is_empty() && fields.iter().all(|(name, _)| REASONING.contains(name)) => {
+            object.text("content", "")
+        }
         [] => object.json("content", "null"),
         [(Some(only), _)] => object.text("content", only),
         several => {
             object.json("content", &list(&several.iter().map(|(_, json)| json.clone()).collect::<Vec<_>>()))
         }
     };
-    if let Some((field, text)) = reasoning {
-        object = object.text(field, text);
+    for (field, json) in fields {
+        object = object.json(field, &json);
     }
     if !calls.is_empty() {
         object = object.list("tool_calls", &calls);
     }
     let extra = if own { message.extra() } else { &Extra::NONE };
     Some(object.extra(extra, &[]).end())
+}
+
+/// The JSON of a block that is a field of its message.
+fn field_json(block: &Block) -> String {
+    match block {
+        Block::Text(b) => quoted(&b.text),
+        Block::Thinking(b) => quoted(&b.text),
+        Block::ToolCall(b) => {
+            Object::new().text("name", &b.name).text("arguments", &arguments_text(&b.arguments)).end()
+        }
+        Block::Opaque(b) => b.value.as_str().to_owned(),
+        Block::ToolResult(_) | Block::Image(_) => "null".to_owned(),
+    }
 }
 
 fn write_text(text: &str, own: bool, extra: &Extra) -> String {
@@ -349,7 +418,7 @@ fn write_call(call: &ToolCall, own: bool) -> String {
     let input = if kind == "custom" { "input" } else { "arguments" };
     let mut inner = Object::new().text("name", &call.name).text(input, &arguments_for(call, own));
     let extra = if own { &call.extra } else { &Extra::NONE };
-    let mut object = Object::new().text("id", &call.id).text("type", &kind);
+    let mut object = Object::new().text("id", &id(&call.id, own)).text("type", &kind);
     for (name, value) in extra.iter().filter(|(name, _)| *name != "kind") {
         match name.strip_prefix("function.") {
             Some(name) => inner = inner.json(name, value.as_str()),
@@ -357,6 +426,11 @@ fn write_call(call: &ToolCall, own: bool) -> String {
         }
     }
     object.json(&kind, &inner.end()).end()
+}
+
+/// OpenAI takes ids of up to 40 characters.
+fn id(id: &str, own: bool) -> Cow<'_, str> {
+    if own { Cow::Borrowed(id) } else { super::fit_id(id, 40) }
 }
 
 /// What a call has as arguments where they are a text. The free text of another API's tool

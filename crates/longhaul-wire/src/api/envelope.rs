@@ -14,6 +14,8 @@ pub(super) struct Envelope {
     pub api: Api,
     /// The conversation began with an answer.
     pub odd_start: bool,
+    /// There was no list.
+    pub absent: bool,
     head: Box<str>,
     open: Box<str>,
     close: Box<str>,
@@ -53,6 +55,7 @@ impl Envelope {
         Self {
             api,
             odd_start,
+            absent: false,
             head: cut(0, start).into(),
             open: cut(start, first).into(),
             close: cut(last, end).into(),
@@ -62,8 +65,16 @@ impl Envelope {
         }
     }
 
+    /// A body without a list.
+    pub fn without_list(api: Api, body: &str) -> Self {
+        Self { absent: true, head: body.into(), ..Self::new(api, "", "", &[], false) }
+    }
+
     /// The body with these texts as its messages.
     pub fn wrap(&self, units: &[String]) -> String {
+        if self.absent {
+            return self.head.to_string();
+        }
         // A bare text has no brackets of its own.
         let bare = self.open.is_empty() && !(units.len() == 1 && units[0].starts_with('"'));
         let (open, close) = if bare { ("[", "]") } else { (&*self.open, &*self.close) };

@@ -20,7 +20,10 @@ pub(super) enum Picture {
 impl Picture {
     /// From a source as any of the APIs, or an agent's transcript, wrote it.
     pub fn from_source(source: &Json) -> Option<Self> {
-        let value = source.value();
+        let value = match source.value() {
+            Value::String(url) => serde_json::json!({ "url": url }),
+            other => other,
+        };
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(data) = text("data") {
             let media = text("media_type").or_else(|| text("mimeType")).or_else(|| text("mime_type"));

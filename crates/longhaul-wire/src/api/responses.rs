@@ -9,7 +9,7 @@ use longhaul::{
 };
 use serde_json::value::RawValue;
 
-use super::chat::{arguments_for, arguments_from};
+use super::chat::{arguments_for, arguments_from, arguments_text};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
 use super::{Api, LeftOut};
@@ -17,6 +17,10 @@ use crate::fields::{FieldError, Fields, excerpt};
 use crate::transcript::{sniffed_size, text_of};
 
 const FORMAT: &str = "openai-responses";
+/// Marks an output that is neither a text nor a list.
+const WHOLE: &str = "whole";
+/// Where calls of tools that OpenAI defines say what is to be done.
+const TODO: [&str; 3] = ["action", "operation", "arguments"];
 /// Beside a block: the fields of the item that it is a part of.
 const ITEM: &str = "item";
 
@@ -102,21 +106,35 @@ fn read_item<'a>(json: &'a str) -> Result<Open<'a>, FieldError> {
         value.map(|value| Block::Opaque(Opaque { value, extra: Extra::NONE }))
     };
     let mut fields = Fields::read(json, "it")?;
-    let kind = fields.take_text("type")?.unwrap_or_else(|| "message".into());
+    let kind = fields.take_text("type")?;
+    // A reference to an item may have nothing but its id.
+    let usual = if fields.peek("role").is_some() { "message" } else { "item_reference" };
+    let kind = kind.unwrap_or_else(|| usual.into());
+    let has_id = fields.peek("call_id").is_some_and(|id| id.get().starts_with('"'));
     let in_item = |e: FieldError| FieldError(format!("in a {kind} item, {}", e.0));
     Ok(match &*kind {
         "message" => read_message(json, fields).map_err(in_item)?,
         "reasoning" => item(Role::Assistant, read_reasoning(fields).map_err(in_item)?, None),
         // A call that waits for an output of the host names it. One without was run by OpenAI.
-        _ if kind.ends_with("_call") && fields.peek("call_id").is_some() => {
+        _ if kind.ends_with("_call") && has_id => {
             let (call, part) = read_call(&kind, fields).map_err(in_item)?;
             item(Role::Assistant, Block::ToolCall(call), part)
         }
-        _ if kind.ends_with("_output") && fields.peek("call_id").is_some() => {
+        _ if kind.ends_with("_output") && has_id => {
             let part = fields.peek("output").map(|output| (output.get(), BlockPart::Text));
             item(Role::Tool, Block::ToolResult(read_output(&kind, fields).map_err(in_item)?), part)
         }
-        _ => item(Role::Assistant, opaque(json)?, None),
+        _ => {
+            let by_host = matches!(&*kind, "additional_tools" | "compaction" | "compaction_trigger");
+            let role = match fields.peek("role").map(RawValue::get) {
+                Some("\"developer\"" | "\"system\"") => Role::System,
+                Some("\"user\"") => Role::User,
+                _ if by_host => Role::System,
+                _ if kind.ends_with("_response") => Role::User,
+                _ => Role::Assistant,
+            };
+            item(role, opaque(json)?, None)
+        }
     })
 }
 
@@ -195,7 +213,7 @@ fn read_reasoning(mut fields: Fields<'_>) -> Result<Block, FieldError> {
 fn read_call<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolCall, Option<Part<'a>>), FieldError> {
     let id = fields.need_text("call_id")?;
     let name = fields.take_text("name")?.unwrap_or_else(|| kind.trim_end_matches("_call").into());
-    let mut part = None;
+    let (mut part, mut todo) = (None, None);
     let arguments = match kind {
         "function_call" => {
             part = fields.peek("arguments").map(|json| (json.get(), BlockPart::ArgumentsText));
@@ -207,14 +225,14 @@ fn read_call<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolCall, Option
         }
         // Shell, patch, computer: what is to be done, as an object.
         _ => {
-            let todo =
-                ["action", "operation", "arguments"].into_iter().find(|name| fields.peek(name).is_some());
-            todo.and_then(|name| fields.peek(name)).map_or_else(Json::empty_object, Json::from)
+            todo = TODO.into_iter().find(|name| fields.peek(name).is_some());
+            todo.and_then(|name| fields.take(name)).map_or_else(Json::empty_object, Json::from)
         }
     };
     let mut extra = fields.rest();
     if kind != "function_call" {
         extra.push("kind", Json::string(kind));
+        todo.into_iter().for_each(|name| extra.push("field", Json::string(name)));
     }
     Ok((ToolCall { id, name, arguments, server: false, extra }, part))
 }
@@ -236,24 +254,33 @@ fn read_output(kind: &str, mut fields: Fields<'_>) -> Result<ToolResult, FieldEr
                 parts.into_iter().map(|part| read_part(part).map(|(block, _)| block)).collect();
             let blocks = read?;
             let plain = |block: &Block| matches!(block, Block::Text(text) if text.extra.is_empty());
-            (text_of(&blocks), (!blocks.iter().all(plain)).then(|| blocks.into()))
+            let only = blocks.len() < 2 && blocks.iter().all(plain);
+            (text_of(&blocks), (!only).then(|| blocks.into()))
         }
         Some(json) => {
             let value = Json::new(json).map_err(|_| FieldError("`output` is not JSON".to_owned()))?;
-            (json.into(), Some([Block::Opaque(Opaque { value, extra: Extra::NONE })].into()))
+            let mut extra = Extra::NONE;
+            extra.push(WHOLE, Json::from(&serde_json::Value::Bool(true)));
+            // A picture of a screen is no text.
+            let text = if json.len() <= 2_000 { json } else { "" };
+            (text.into(), Some([Block::Opaque(Opaque { value, extra })].into()))
         }
     };
     let mut extra = fields.rest();
     if kind != "function_call_output" {
         extra.push("kind", Json::string(kind));
+        if output.is_none() {
+            extra.push("no_output", Json::from(&serde_json::Value::Bool(true)));
+        }
     }
     Ok(ToolResult { id, name: None, text, content, is_error: false, extra })
 }
 
 /// The messages, as texts of JSON, each of one item or of several.
-pub(super) fn write(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Vec<String> {
+pub(super) fn write(messages: &[Arc<Message>], at_home: bool, left_out: &mut LeftOut) -> Vec<String> {
     let mut units = Vec::with_capacity(messages.len());
-    let bare = |raw: &str| raw.starts_with('"') && messages.len() > 1;
+    // A bare text is no item: it stands alone, in the body that it came in.
+    let bare = |raw: &str| raw.starts_with('"') && !(at_home && messages.len() == 1);
     for message in messages {
         match message.raw(FORMAT).filter(|raw| !bare(raw)) {
             Some(raw) => units.push(raw.into_owned()),
@@ -274,16 +301,24 @@ fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",
     };
+    // Items name their reasoning by their ids: without it the ids go too.
+    let reasons = message.blocks().iter().any(|block| matches!(block, Block::Thinking(_)));
+    let without_id: &[&str] = if reasons { &[] } else { &["id"] };
     let (mut items, mut words, mut head) = (Vec::new(), Vec::new(), Extra::NONE);
     let say = |words: &mut Vec<String>, head: &mut Extra, items: &mut Vec<String>| {
         if !words.is_empty() {
             let object = Object::new().text("type", "message").text("role", role).list("content", words);
-            items.push(object.extra(head, &["type", "role"]).end());
+            items.push(object.extra(head, &[&["type", "role"], without_id].concat()).end());
             words.clear();
             *head = Extra::NONE;
         }
     };
-    for block in message.blocks() {
+    let last = message.blocks().iter().rposition(|block| !matches!(block, Block::Thinking(_)));
+    for (at, block) in message.blocks().iter().enumerate() {
+        // Reasoning that nothing follows is refused.
+        if matches!(block, Block::Thinking(_)) && last.is_none_or(|last| at > last) {
+            continue;
+        }
         // A part that begins an item ends the words before it.
         if let Some(item) = block.extra().get(ITEM).filter(|_| own) {
             say(&mut words, &mut head, &mut items);
@@ -294,7 +329,7 @@ fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
             continue;
         }
         say(&mut words, &mut head, &mut items);
-        items.extend(write_item(block, own, role, left_out));
+        items.extend(write_item(block, own, role, reasons, left_out));
     }
     say(&mut words, &mut head, &mut items);
     items
@@ -345,7 +380,7 @@ fn write_image(image: &Image) -> Option<String> {
     Some(Object::new().text("type", "input_image").text("image_url", &url).end())
 }
 
-fn write_item(block: &Block, own: bool, role: &str, left_out: &mut LeftOut) -> Option<String> {
+fn write_item(block: &Block, own: bool, role: &str, reasons: bool, left_out: &mut LeftOut) -> Option<String> {
     let none = Extra::NONE;
     let extra = if own { block.extra() } else { &none };
     Some(match block {
@@ -361,46 +396,51 @@ fn write_item(block: &Block, own: bool, role: &str, left_out: &mut LeftOut) -> O
                 }
             }
         }
-        Block::ToolCall(b) => write_call(b, own, extra),
+        Block::ToolCall(b) => write_call(b, own, extra, reasons),
         Block::ToolResult(b) if role == "user" => write_output(b, own, extra, left_out),
         Block::Opaque(b) => b.value.as_str().to_owned(),
         Block::Text(_) | Block::Image(_) | Block::ToolResult(_) => return None,
     })
 }
 
-fn write_call(call: &ToolCall, own: bool, extra: &Extra) -> String {
+fn write_call(call: &ToolCall, own: bool, extra: &Extra, reasons: bool) -> String {
     let kind = super::kind_of(extra).unwrap_or_else(|| "function_call".to_owned());
-    let object = Object::new().text("type", &kind).text("call_id", &call.id);
+    let object = Object::new().text("type", &kind).text("call_id", &call_id(&call.id, own));
     let object = match &*kind {
         "function_call" => object.text("name", &call.name).text("arguments", &arguments_for(call, own)),
-        "custom_tool_call" => object.text("name", &call.name).json("input", call.arguments.as_str()),
-        // What is to be done is among its fields.
-        _ => object,
+        "custom_tool_call" => object.text("name", &call.name).text("input", &arguments_text(&call.arguments)),
+        _ => match extra.get("field").map(|field| field.as_str().trim_matches('"')) {
+            Some(field) => object.json(field, call.arguments.as_str()),
+            None => object,
+        },
     };
-    object.extra(extra, &["kind"]).end()
+    let without: &[&str] = if reasons { &["kind", "field"] } else { &["kind", "field", "id"] };
+    object.extra(extra, without).end()
 }
 
 fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut LeftOut) -> String {
     let kind = super::kind_of(extra).unwrap_or_else(|| "function_call_output".to_owned());
     let output = match result.content.as_deref() {
-        // An object in the place of a list: its text is itself.
-        Some([Block::Opaque(only)]) if own && *result.text == *only.value.as_str() => {
-            Cow::Borrowed(only.value.as_str())
-        }
+        Some([Block::Opaque(only)]) if own && only.extra.is_set(WHOLE) => Cow::Borrowed(only.value.as_str()),
         Some(blocks) => {
             let parts = blocks.iter().filter_map(|block| match block {
                 Block::Opaque(part) if own => Some(part.value.as_str().to_owned()),
                 _ => write_part(block, own, "user", left_out),
             });
-            Cow::Owned(list(&parts.collect::<Vec<_>>()))
+            let failed = result.is_error.then(|| text("[The tool failed.]", "user", &Extra::NONE));
+            Cow::Owned(list(&failed.into_iter().chain(parts).collect::<Vec<_>>()))
         }
         None if result.is_error => Cow::Owned(quoted(&format!("[The tool failed.]\n{}", result.text))),
         None => Cow::Owned(quoted(&result.text)),
     };
-    Object::new()
-        .text("type", &kind)
-        .text("call_id", &result.id)
-        .json("output", &output)
-        .extra(extra, &["kind"])
-        .end()
+    let object = Object::new().text("type", &kind).text("call_id", &call_id(&result.id, own));
+    // Some outputs are in other fields.
+    let absent = extra.is_set("no_output") && result.text.is_empty();
+    let object = if absent { object } else { object.json("output", &output) };
+    object.extra(extra, &["kind", "no_output"]).end()
+}
+
+/// OpenAI takes ids of up to 64 characters.
+fn call_id(id: &str, own: bool) -> Cow<'_, str> {
+    if own { Cow::Borrowed(id) } else { super::fit_id(id, 64) }
 }

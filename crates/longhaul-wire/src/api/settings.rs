@@ -67,11 +67,37 @@ pub(super) fn frame_json(frame: &Frame) -> String {
         object = object.list("system", &frame.system.iter().filter_map(text).collect::<Vec<_>>());
     }
     if !frame.tools.is_empty() {
-        let tools: Vec<String> = frame.tools.iter().map(|tool| tool.definition.as_str().to_owned()).collect();
+        let tools: Vec<String> = frame.tools.iter().map(|tool| without_secrets(&tool.definition)).collect();
         object = object.list("tools", &tools);
     }
     let settings = frame.settings.iter().filter(|(name, _)| !matches!(*name, "model" | "system" | "tools"));
-    settings.fold(object, |object, (name, value)| object.json(name, value.as_str())).end()
+    settings.fold(object, |object, (name, value)| object.json(name, &without_secrets(value))).end()
+}
+
+/// A value as a file may hold it: without the keys for servers of tools.
+fn without_secrets(json: &Json) -> String {
+    const NAMES: [&str; 4] = ["authorization_token", "authorization", "headers", "api_key"];
+    fn redact(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields.iter_mut() {
+                    if NAMES.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
+                        *value = Value::from("[redacted]");
+                    } else {
+                        redact(value);
+                    }
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(redact),
+            _ => {}
+        }
+    }
+    if !NAMES.iter().any(|name| json.as_str().contains(name)) {
+        return json.as_str().to_owned();
+    }
+    let mut value = json.value();
+    redact(&mut value);
+    value.to_string()
 }
 
 /// A text or a list of text blocks.
@@ -91,7 +117,7 @@ fn read_system(json: &RawValue) -> Option<Vec<Block>> {
 }
 
 /// A body from a frame and messages alone.
-pub(super) fn write_body(request: &Request, api: Api, marks: &[usize], left_out: &mut LeftOut) -> String {
+pub(super) fn write_body(request: &Request, api: Api, ends: &[usize], left_out: &mut LeftOut) -> String {
     let frame = &request.frame;
     let mut object = Object::new();
     if let Some(model) = &frame.model {
@@ -100,7 +126,7 @@ pub(super) fn write_body(request: &Request, api: Api, marks: &[usize], left_out:
     // System messages at the start belong to the system prompt where that stands apart.
     let first = request.messages.iter().take_while(|m| m.role() == Role::System).count();
     let first = if api == Api::Chat { 0 } else { first };
-    let shift: Vec<usize> = marks.iter().filter_map(|mark| mark.checked_sub(first)).collect();
+    let shift: Vec<usize> = ends.iter().filter_map(|end| end.checked_sub(first)).collect();
     let rest = Request { messages: request.messages[first..].to_vec(), frame: frame.clone(), envelope: None };
     let mut units = rest.units(api, &shift, left_out);
     let leading = request.messages[..first].iter().flat_map(|message| message.blocks());
@@ -122,11 +148,20 @@ pub(super) fn write_body(request: &Request, api: Api, marks: &[usize], left_out:
         }
     }
     object = object.list(api.list(), &units);
+    // A frame that was written for this API goes back as it came.
+    if request.source() == Some(api) {
+        if !frame.tools.is_empty() {
+            let tools: Vec<String> =
+                frame.tools.iter().map(|tool| tool.definition.as_str().to_owned()).collect();
+            object = object.list("tools", &tools);
+        }
+        return object.extra(&frame.settings, &[BETAS]).end();
+    }
     let tools: Vec<String> = frame.tools.iter().filter_map(|tool| write_tool(tool, api, left_out)).collect();
     if !tools.is_empty() {
         object = object.list("tools", &tools);
     }
-    write_settings(object, &frame.settings, api, left_out).end()
+    write_settings(object, &frame.settings, api, !tools.is_empty(), left_out).end()
 }
 
 fn text_of(block: &Block) -> Option<&str> {
@@ -140,7 +175,7 @@ fn text_of(block: &Block) -> Option<&str> {
 fn write_tool(tool: &Tool, api: Api, left_out: &mut LeftOut) -> Option<String> {
     let value = tool.definition.value();
     let kind = value.get("type").and_then(Value::as_str);
-    let inner = value.get("function").unwrap_or(&value);
+    let inner = value.get("function").or_else(|| value.get("custom")).unwrap_or(&value);
     let schema = inner.get("parameters").or_else(|| inner.get("input_schema"));
     let is_function = matches!(kind, None | Some("function" | "custom")) && !tool.name.is_empty();
     let at_home = match api {
@@ -156,8 +191,13 @@ fn write_tool(tool: &Tool, api: Api, left_out: &mut LeftOut) -> Option<String> {
         return None;
     }
     // A tool of free text takes an object with that text here.
-    let free = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
-    let schema = schema.map_or(Cow::Borrowed(free), |schema| Cow::Owned(schema.to_string()));
+    const FREE: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+    const NOTHING: &str = r#"{"type":"object","properties":{}}"#;
+    let schema = match schema.filter(|schema| schema.get("type").is_some()) {
+        Some(schema) => Cow::Owned(schema.to_string()),
+        None if kind == Some("custom") => Cow::Borrowed(FREE),
+        None => Cow::Borrowed(NOTHING),
+    };
     let about = inner.get("description").map(Value::to_string);
     let named = |object: Object, schema_name: &str| {
         let object = object.text("name", &tool.name).maybe_json("description", about.as_deref());
@@ -165,7 +205,8 @@ fn write_tool(tool: &Tool, api: Api, left_out: &mut LeftOut) -> Option<String> {
     };
     Some(match api {
         Api::Anthropic => named(Object::new(), "input_schema"),
-        Api::Responses => named(Object::new().text("type", "function"), "parameters"),
+        // OpenAI is strict here unless told otherwise.
+        Api::Responses => named(Object::new().text("type", "function").json("strict", "false"), "parameters"),
         Api::Chat => {
             let function = named(Object::new(), "parameters");
             Object::new().text("type", "function").json("function", &function).end()
@@ -173,11 +214,20 @@ fn write_tool(tool: &Tool, api: Api, left_out: &mut LeftOut) -> Option<String> {
     })
 }
 
-fn write_settings(mut object: Object, settings: &Extra, api: Api, left_out: &mut LeftOut) -> Object {
+fn write_settings(
+    mut object: Object,
+    settings: &Extra,
+    api: Api,
+    has_tools: bool,
+    left_out: &mut LeftOut,
+) -> Object {
     let column = api as usize;
     let mut written: Vec<&str> = Vec::new();
-    for (name, value) in settings.iter().filter(|(name, _)| *name != BETAS) {
+    let given = settings.iter().filter(|(name, value)| *name != BETAS && value.as_str() != "null");
+    for (name, value) in given {
         let (name, value) = match name {
+            // There is nothing to choose from.
+            "tool_choice" if !has_tools => continue,
             "tool_choice" => match tool_choice(value, api) {
                 Some(choice) => ("tool_choice", Cow::Owned(choice)),
                 None => {
@@ -190,6 +240,10 @@ fn write_settings(mut object: Object, settings: &Extra, api: Api, left_out: &mut
                 match row.map(|row| row[column]).filter(|name| !name.is_empty()) {
                     Some("stop_sequences") if value.as_str().starts_with('"') => {
                         ("stop_sequences", Cow::Owned(format!("[{}]", value.as_str())))
+                    }
+                    // Anthropic's scale ends where OpenAI's is half way.
+                    Some("temperature") if api == Api::Anthropic && value.value().as_f64() > Some(1.0) => {
+                        ("temperature", Cow::Borrowed("1"))
                     }
                     Some(name) => (name, Cow::Borrowed(value.as_str())),
                     None => {

@@ -145,15 +145,175 @@ fn marks_of_the_cache_are_four_at_most() {
     let marks = |body: &str| body.matches("cache_control").count();
     // The client has set three.
     let request = Request::decode(Api::Anthropic, FIXTURES[2].1).unwrap();
-    let sent = request.encode(Api::Anthropic, &[0, 1, 5]).body;
+    let sent = request.encode(Api::Anthropic, &[1, 2, 6]).body;
     assert_eq!(marks(&sent), 4);
     let value: Value = serde_json::from_str(&sent).unwrap();
     assert!(value["messages"][4]["content"][4]["cache_control"].is_object(), "the last of them");
     // One that is marked already is not marked twice.
-    assert_eq!(request.encode(Api::Anthropic, &[6]).body, FIXTURES[2].1);
+    assert_eq!(request.encode(Api::Anthropic, &[7]).body, FIXTURES[2].1);
     // Others need no marks.
     let chat = Request::decode(Api::Chat, FIXTURES[0].1).unwrap();
     assert_eq!(chat.encode(Api::Chat, &[1]).body, FIXTURES[0].1);
+}
+
+/// A body of one API that holds these messages or items.
+fn body_of(api: Api, messages: Value, more: Value) -> String {
+    let mut body = json!({ "model": "m" });
+    body[api.list()] = messages;
+    more.as_object().into_iter().flatten().for_each(|(name, value)| body[name] = value.clone());
+    body.to_string()
+}
+
+/// Read, and written from its blocks.
+fn rewritten(api: Api, messages: Value) -> Value {
+    let request = Request::decode(api, &body_of(api, messages, json!({}))).unwrap();
+    serde_json::from_str::<Value>(&without_raw(&request).encode(api, &[]).body).unwrap()[api.list()].take()
+}
+
+#[test]
+fn marks_stand_where_a_view_is_stable() {
+    let body = body_of(
+        Api::Anthropic,
+        json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]},
+        {"type": "text", "text": "three"}]}]),
+        json!({}),
+    );
+    let request = Request::decode(Api::Anthropic, &body).unwrap();
+    let sent = request.encode(Api::Anthropic, &[1, 3, 4]).body;
+    let value: Value = serde_json::from_str(&sent).unwrap();
+    let marked = |path: &str| value.pointer(path).unwrap()["cache_control"]["type"] == "ephemeral";
+    assert!(
+        marked("/messages/0/content/0") && marked("/messages/2/content/0") && marked("/messages/2/content/1"),
+        "{sent}"
+    );
+    // A mark changes nothing but itself.
+    let bare = sent.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+    assert_eq!(bare.replace(r#"[{"type":"text","text":"one"}]"#, "\"one\""), body);
+    // One for an hour is not behind one for less.
+    let hour = body
+        .replace(r#""text":"three""#, r#""text":"three","cache_control":{"type":"ephemeral","ttl":"1h"}"#);
+    let sent = Request::decode(Api::Anthropic, &hour).unwrap().encode(Api::Anthropic, &[1]).body;
+    assert_eq!(sent.matches(r#""ttl":"1h""#).count(), 2, "{sent}");
+}
+
+#[test]
+fn unknown_fields_go_to_their_own_api_alone() {
+    let body = body_of(
+        Api::Chat,
+        json!([{"role": "user", "content": "hi", "name": "kim"}, {"role": "assistant", "content": "a", "annotations": []}]),
+        json!({}),
+    );
+    let request = Request::decode(Api::Chat, &body).unwrap();
+    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic, &[]).body).unwrap();
+    for message in value["messages"].as_array().unwrap() {
+        let names: Vec<&String> = message.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["role", "content"]);
+    }
+}
+
+#[test]
+fn what_providers_take_is_taken() {
+    let same =
+        |api: Api, body: &str| assert_eq!(Request::decode(api, body).unwrap().encode(api, &[]).body, body);
+    same(Api::Responses, r#"{"model":"m","previous_response_id":"r"}"#);
+    same(
+        Api::Responses,
+        r#"{"model":"m","input":[{"id":"msg_1"},{"type":"tool_search_call","call_id":null,"execution":"server"}]}"#,
+    );
+    same(
+        Api::Chat,
+        r#"{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"","function":{"name":"f","arguments":""}}]}]}"#,
+    );
+    let referred =
+        Request::decode(Api::Responses, r#"{"model":"m","input":[{"type":"item_reference","id":"x"}]}"#)
+            .unwrap();
+    assert!(referred.is_stateful());
+    assert!(
+        !Request::decode(Api::Responses, FIXTURES[0].1.replacen("messages", "input", 1).as_str())
+            .is_ok_and(|r| r.is_stateful())
+    );
+    // What the host says is no answer of the model.
+    let tools = body_of(
+        Api::Responses,
+        json!([{"type": "additional_tools", "role": "developer", "tools": []}, {"type": "compaction", "encrypted_content": "x"}]),
+        json!({}),
+    );
+    let request = Request::decode(Api::Responses, &tools).unwrap();
+    assert!(request.messages().iter().all(|message| message.role() == Role::System));
+}
+
+#[test]
+fn an_answer_may_be_more_than_its_content() {
+    for answer in [
+        json!({"role": "assistant", "content": null, "refusal": "no"}),
+        json!({"role": "assistant", "content": null, "audio": {"id": "a"}}),
+        json!({"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}}),
+        json!({"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]}),
+        json!({"role": "user", "content": [{"type": "image_url", "image_url": "https://example.org/a.png"}]}),
+        json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "a"}, {"type": "file", "file": {}}]}),
+    ] {
+        assert_eq!(rewritten(Api::Chat, json!([answer])), json!([answer]));
+    }
+}
+
+#[test]
+fn edited_calls_of_responses_are_valid() {
+    let edit = |item: Value, arguments: &str| -> Value {
+        let request =
+            Request::decode(Api::Responses, &body_of(Api::Responses, json!([item]), json!({}))).unwrap();
+        let messages = request.messages().iter().map(|message| {
+            let blocks = message.blocks().iter().cloned().map(|block| match block {
+                Block::ToolCall(call) => {
+                    Block::ToolCall(ToolCall { arguments: Json::new(arguments).unwrap(), ..call })
+                }
+                other => other,
+            });
+            Arc::new((**message).clone().with_blocks(blocks.collect()))
+        });
+        let request = request.clone().with_messages(messages.collect());
+        serde_json::from_str::<Value>(&request.encode(Api::Responses, &[]).body).unwrap()["input"][0].take()
+    };
+    let custom = json!({"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "long"});
+    assert_eq!(edit(custom, r#"{"left_out":"x"}"#)["input"], r#"{"left_out":"x"}"#);
+    let shell =
+        json!({"type": "local_shell_call", "id": "ls_1", "call_id": "c", "action": {"command": ["ls"]}});
+    assert_eq!(
+        edit(shell, r#"{"left_out":"x"}"#),
+        json!({"type": "local_shell_call", "call_id": "c", "action": {"left_out": "x"}})
+    );
+    // Reasoning that nothing follows is not sent.
+    let alone = json!([{"role": "user", "content": "a"}, {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"}]);
+    assert_eq!(rewritten(Api::Responses, alone).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_changed_frame_keeps_the_settings_of_its_api() {
+    let body = body_of(
+        Api::Anthropic,
+        json!([{"role": "user", "content": "a"}]),
+        json!({"top_k": 5, "max_tokens": null, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
+    );
+    let request = Request::decode(Api::Anthropic, &body).unwrap();
+    let frame = Frame { model: Some("other".into()), ..request.frame().clone() };
+    let value: Value =
+        serde_json::from_str(&request.with_frame(frame).encode(Api::Anthropic, &[]).body).unwrap();
+    assert_eq!(
+        (&value["model"], &value["top_k"], &value["tools"][0]["name"]),
+        (&json!("other"), &json!(5), &json!("web_search"))
+    );
+}
+
+#[test]
+fn keys_for_servers_stay_out_of_files() {
+    let body = body_of(
+        Api::Anthropic,
+        json!([{"role": "user", "content": "a"}]),
+        json!({"mcp_servers": [{"url": "u", "authorization_token": "secret-1"}]}),
+    );
+    let messages = Request::decode(Api::Anthropic, &body).unwrap().into_transcript();
+    let line = crate::transcript::encode(&messages[0]).into_owned();
+    assert!(line.contains("[redacted]") && !line.contains("secret-1"), "{line}");
 }
 
 #[test]
@@ -167,6 +327,10 @@ fn a_bare_text_is_a_request_too() {
     let value: Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(value["input"][0]["content"][0]["text"], "Hello A");
     assert_eq!(value["input"][1]["content"][0]["text"], "Hi");
+    let alone = Request::decode(Api::Responses, body).unwrap();
+    let other = alone.clone().with_frame(Frame { model: Some("n".into()), ..alone.frame().clone() });
+    let value: Value = serde_json::from_str(&other.encode(Api::Responses, &[]).body).unwrap();
+    assert_eq!(value["input"][0]["role"], "user");
 }
 
 #[test]
