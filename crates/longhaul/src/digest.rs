@@ -12,8 +12,8 @@ use crate::archive::Handle;
 use crate::json::{Extra, Json};
 
 pub use content::ContentKind;
-pub(crate) use rank::is_failure;
-pub(crate) use select::{Room, select, without_noise};
+pub(crate) use rank::Failures;
+pub(crate) use select::{Room, select};
 pub use tool::ToolKind;
 
 /// Lines of a digest: so many from the start and the end.

@@ -134,6 +134,11 @@ impl Meter {
         blocks + Measure { counted: PER_MESSAGE, answers, rough: false }
     }
 
+    /// What the only block of a message counts, by what the message does.
+    pub(crate) fn only_block(&self, message: Measure) -> Measure {
+        message - Measure { counted: PER_MESSAGE, answers: message.answers, rough: false }
+    }
+
     /// Counts a block.
     pub fn block(&self, block: &Block) -> Measure {
         match &self.scale {

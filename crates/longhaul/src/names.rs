@@ -2,44 +2,140 @@
 //! are long, or have an underscore, a digit or a change of case inside. What later steps need
 //! again is found by them.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
 /// The names in a text, in their order.
-pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
-    // Runs of the characters that paths have; what has no slash falls apart into words.
-    runs(text, |b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'@' | b'~' | b'-' | b'/'))
-        .flat_map(|run| {
-            let path = run.trim_end_matches(['/', '.']);
-            let is_path = path.len() > 3 && path.as_bytes()[1..].contains(&b'/');
-            let words = if is_path { "" } else { run };
-            is_path.then_some(path).into_iter().chain(
-                runs(words, |b| b.is_ascii_alphanumeric() || b == b'_')
-                    .filter(|word| is_name(word.as_bytes())),
-            )
-        })
+pub(crate) fn names(text: &str) -> Names<'_> {
+    Names { text, at: 0, run_end: 0 }
 }
 
-/// Unbroken runs of bytes that fit. All of them are ASCII, so that cuts are between characters.
-fn runs(text: &str, fits: fn(u8) -> bool) -> impl Iterator<Item = &str> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        at += bytes[at..].iter().position(|b| fits(*b))?;
-        let len = bytes[at..].iter().position(|b| !fits(*b)).unwrap_or(bytes.len() - at);
-        let run = &text[at..at + len];
-        at += len;
-        Some(run)
-    })
+/// A set of names.
+pub(crate) type NameSet<'a> = HashSet<&'a str, BuildHasherDefault<NameHasher>>;
+/// Something for each name.
+pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
+
+/// Goes through runs of the characters that paths have; a run without a slash falls apart into
+/// words. All these characters are ASCII, so that cuts are between characters.
+pub(crate) struct Names<'a> {
+    text: &'a str,
+    at: usize,
+    /// Up to here words are looked for.
+    run_end: usize,
 }
 
-fn is_name(word: &[u8]) -> bool {
-    if word[0].is_ascii_digit() {
-        return word.len() >= 4 && word.iter().all(u8::is_ascii_digit);
+/// Kinds of bytes. What a word is shows where one follows another.
+const NONE: u8 = 0;
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DIGIT: u8 = 3;
+const UNDERSCORE: u8 = 4;
+const PATH: u8 = 5;
+
+const KIND: [u8; 256] = {
+    let mut kind = [NONE; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kind[byte] = match byte as u8 {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            b'_' => UNDERSCORE,
+            b'.' | b'@' | b'~' | b'-' | b'/' => PATH,
+            _ => NONE,
+        };
+        byte += 1;
     }
-    let odd = |pair: &[u8]| {
-        pair[1] == b'_' && pair[0] != b'_'
-            || pair[1].is_ascii_digit() && pair[0].is_ascii_alphabetic()
-            || pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
-    };
-    word.len() >= 6 && (word.len() >= 16 || word.windows(2).any(odd))
+    kind
+};
+
+/// An underscore inside, a digit behind a letter, a change of case.
+fn is_odd(before: u8, kind: u8) -> bool {
+    match kind {
+        UNDERSCORE => matches!(before, LOWER | UPPER | DIGIT),
+        DIGIT => matches!(before, LOWER | UPPER),
+        UPPER => before == LOWER,
+        _ => false,
+    }
+}
+
+impl<'a> Iterator for Names<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let bytes = self.text.as_bytes();
+        loop {
+            // Words of a run that is no path.
+            let in_run = self.at < self.run_end;
+            let end = if in_run { self.run_end } else { bytes.len() };
+            let most = if in_run { PATH } else { PATH + 1 };
+            let fits = |b: &u8| {
+                let kind = KIND[*b as usize];
+                kind != NONE && kind < most
+            };
+            let Some(skipped) = bytes[self.at..end].iter().position(fits) else {
+                self.at = end;
+                if in_run {
+                    continue;
+                }
+                return None;
+            };
+            let start = self.at + skipped;
+            let (mut before, mut odd, mut path, mut digits, mut len) = (NONE, false, false, true, 0);
+            for b in &bytes[start..end] {
+                let kind = KIND[*b as usize];
+                if kind == NONE || kind >= most {
+                    break;
+                }
+                odd |= is_odd(before, kind);
+                path |= kind == PATH;
+                digits &= kind == DIGIT;
+                before = kind;
+                len += 1;
+            }
+            let run = &self.text[start..start + len];
+            self.at = start + len;
+            if path {
+                let trimmed = run.trim_end_matches(['/', '.']);
+                if trimmed.len() > 3 && trimmed.as_bytes()[1..].contains(&b'/') {
+                    return Some(trimmed);
+                }
+                (self.at, self.run_end) = (start, start + len);
+                continue;
+            }
+            let first = bytes[start];
+            let is_name =
+                if first.is_ascii_digit() { digits && len >= 4 } else { len >= 6 && (odd || len >= 16) };
+            if is_name {
+                return Some(run);
+            }
+        }
+    }
+}
+
+/// Names are many and short: a hash for them that is fast, with all bits of the input in all
+/// bits of the result.
+#[derive(Default)]
+pub(crate) struct NameHasher(u64);
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut eight = [0; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            let mixed = u128::from(self.0 ^ u64::from_le_bytes(eight))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            self.0 = (mixed as u64) ^ (mixed >> 64) as u64;
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 #[cfg(test)]

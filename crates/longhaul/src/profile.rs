@@ -36,15 +36,17 @@ pub enum Summariser {
 }
 
 impl Profile {
-    /// The default: digest old results, then fold what is finished.
+    /// The default: fold what is finished, then digest old results. An extract of a run keeps the
+    /// best lines of all of it, where digests keep some of each result; folding first costs less
+    /// and keeps more (docs/measuring.md).
     pub fn longhaul() -> Self {
         Self {
             name: "longhaul".into(),
             shares: Shares { warn: 70, trigger: 75, target: 50 },
             entry_bytes: 50_000,
-            ladder: vec![&strategy::OLD_RESULTS, &strategy::FOLD_TURNS, &strategy::FOLD_STEPS],
-            keep_recent: 20,
-            summary: 20,
+            ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
+            keep_recent: 15,
+            summary: 30,
             summariser: Summariser::Extractor,
             when_cold: true,
         }

@@ -5,7 +5,6 @@ mod common_end;
 mod fold;
 mod old_results;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::log::{At, Log, Span};
 use crate::message::{Block, Message, Role};
 use crate::meter::{Measure, Meter};
-use crate::names::names;
+use crate::names::{NameSet, names};
 use crate::profile::Profile;
 use crate::step::UnitKind;
 use crate::tokens::Tokens;
@@ -66,6 +65,8 @@ pub(crate) struct Context<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) view: &'a View,
     pub(crate) meter: &'a Meter,
+    /// What each message of the log counts.
+    pub(crate) sizes: &'a [Measure],
     pub(crate) budget: &'a Budget,
     pub(crate) profile: &'a Profile,
     /// How much must go.
@@ -143,7 +144,7 @@ impl Context<'_> {
     }
 
     /// Names that the model wrote itself, in its words and its calls, as far as they are shown.
-    pub(crate) fn used_names(&self) -> HashSet<&str> {
+    pub(crate) fn used_names(&self) -> NameSet<'_> {
         let shown = self.view.parts().iter().filter_map(|part| match part.source {
             Source::Message(at) => self.log.get(at),
             _ => None,
@@ -164,6 +165,15 @@ impl Context<'_> {
 
     pub(crate) fn text_tokens(&self, text: &str) -> Tokens {
         self.meter.tokens(self.meter.text(text)).tokens
+    }
+
+    /// What shortening a message's text to so many bytes of it would save, about.
+    pub(crate) fn saving(&self, at: At, before: usize, after: usize) -> Tokens {
+        let size = self.sizes.get(at.index()).copied().unwrap_or_default();
+        let bytes = self.message(at).map_or(1, |message| message.bytes()).max(1) as u128;
+        let gone =
+            u128::from(self.meter.tokens(size).tokens.0) * before.saturating_sub(after) as u128 / bytes;
+        Tokens(u64::try_from(gone).unwrap_or(u64::MAX))
     }
 }
 

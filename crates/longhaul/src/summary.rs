@@ -5,13 +5,13 @@
 //! line that mentioned it last. So a line is worth the names that no later line mentions, and
 //! more if the model itself has used them. What people said, and what was done, comes first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::digest::is_failure;
+use crate::digest::Failures;
 use crate::json::{Extra, Json};
 use crate::message::{Block, Message, Role};
-use crate::names::names;
+use crate::names::{NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
@@ -30,8 +30,9 @@ pub(crate) enum Told {
 /// A part of an extract: a heading, and lines under it.
 struct Entry<'a> {
     heading: String,
-    /// Worth of the heading alone, and whether it is in.
+    /// Worth of the heading alone, whether the model wrote it, and whether it is in.
     worth: f32,
+    own: bool,
     kept: bool,
     lines: Vec<Line<'a>>,
 }
@@ -40,26 +41,26 @@ struct Line<'a> {
     text: &'a str,
     /// Worth before its names are counted.
     worth: f32,
+    /// The model wrote it.
+    own: bool,
     kept: bool,
 }
 
 /// What was said and done, in its order, in at most about `limit` bytes. `later` are names that
 /// what follows mentions anyway.
-pub(crate) fn extract(told: &[&Told], limit: usize, later: &HashSet<&str>) -> String {
+pub(crate) fn extract<'a>(told: &[&Told], limit: usize, later: impl Iterator<Item = &'a str>) -> String {
     let texts = Texts::of(told);
     let mut entries = texts.entries();
-    let worth = worth_of_lines(&entries, &texts.used, later);
+    let choices = worth_of_lines(&entries, later);
     let mut left = limit.saturating_sub(60);
     keep_people(&mut entries, &mut left);
-    keep_best(&mut entries, worth, left);
+    keep_best(&mut entries, choices, left);
     render(&entries)
 }
 
 /// The texts of messages that are not as they stand in them: arguments, unquoted.
 struct Texts<'a> {
     parts: Vec<Part<'a>>,
-    /// How often the model wrote a name.
-    used: HashMap<&'a str, u32>,
 }
 
 enum Part<'a> {
@@ -75,8 +76,6 @@ enum Part<'a> {
 impl<'a> Texts<'a> {
     fn of(told: &[&'a Told]) -> Self {
         let mut parts = Vec::new();
-        let mut used = HashMap::new();
-        let mut use_names = |text: &'a str| names(text).for_each(|name| *used.entry(name).or_insert(0) += 1);
         for told in told {
             let message = match told {
                 Told::Summary(text) => {
@@ -88,13 +87,9 @@ impl<'a> Texts<'a> {
             for block in message.blocks() {
                 parts.push(match (block, message.role()) {
                     (Block::Text(text), Role::User | Role::Tool) => Part::User(&text.text),
-                    (Block::Text(text), Role::Assistant) => {
-                        use_names(&text.text);
-                        Part::Answer(&text.text)
-                    }
+                    (Block::Text(text), Role::Assistant) => Part::Answer(&text.text),
                     (Block::Text(text), Role::System | Role::Summary) => Part::Note(&text.text),
                     (Block::ToolCall(call), _) => {
-                        use_names(call.arguments.as_str());
                         Part::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
                     }
                     (Block::ToolResult(result), _) => Part::Result { id: &result.id, text: &result.text },
@@ -103,18 +98,19 @@ impl<'a> Texts<'a> {
                 });
             }
         }
-        Self { parts, used }
+        Self { parts }
     }
 
     fn entries(&'a self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
         let mut calls: HashMap<&str, usize> = HashMap::new();
         let lines = |text: &'a str| text.lines().map(str::trim).filter(|line| line.len() > 3);
-        let line = |text: &'a str, worth: f32| Line { text, worth, kept: false };
+        let line = |text: &'a str, worth: f32, own: bool| Line { text, worth, own, kept: false };
         for part in &self.parts {
-            let mut entry = Entry { heading: String::new(), worth: 0.0, kept: false, lines: Vec::new() };
+            let mut entry =
+                Entry { heading: String::new(), worth: 0.0, own: false, kept: false, lines: Vec::new() };
             match part {
-                Part::Summary(text) => entry.lines.extend(text.lines().map(|text| line(text, 0.5))),
+                Part::Summary(text) => entry.lines.extend(text.lines().map(|text| line(text, 0.5, false))),
                 Part::User(text) => {
                     let said = shorten(text.trim(), USER);
                     if said.is_empty() {
@@ -131,21 +127,25 @@ impl<'a> Texts<'a> {
                     let mut said = lines(text);
                     let Some(first) = said.next() else { continue };
                     entry.heading = format!("Assistant: {}", shorten(first, CALL));
-                    entry.worth = 2.0;
-                    entry.lines.extend(said.map(|text| line(text, 0.5)));
+                    (entry.worth, entry.own) = (2.0, true);
+                    entry.lines.extend(said.map(|text| line(text, 0.5, true)));
                 }
                 Part::Call { id, name, arguments } => {
                     // Short values say what was done; of long ones lines may be worth keeping.
                     let is_short = |value: &&String| value.len() <= 120 && !value.contains('\n');
                     let short: Vec<&str> = arguments.iter().filter(is_short).map(String::as_str).collect();
                     entry.heading = format!("Call {name}: {}", shorten(&short.join(" · "), CALL));
-                    entry.worth = 2.0;
+                    (entry.worth, entry.own) = (2.0, true);
                     let long = arguments.iter().filter(|value| !is_short(value));
-                    entry.lines.extend(long.flat_map(|value| lines(value)).map(|text| line(text, 0.0)));
+                    entry.lines.extend(long.flat_map(|value| lines(value)).map(|text| line(text, 0.0, true)));
                     calls.insert(id, entries.len());
                 }
                 Part::Result { id, text } => {
-                    let found = lines(text).map(|text| line(text, if is_failure(text) { 2.0 } else { 0.0 }));
+                    let mut failures = Failures::of(text);
+                    let found = text.split_inclusive('\n').filter_map(|whole| {
+                        let worth = if failures.next_line(whole.len()) { 2.0 } else { 0.0 };
+                        Some(line(whole.trim(), worth, false)).filter(|line| line.text.len() > 3)
+                    });
                     match calls.get(id).and_then(|at| entries.get_mut(*at)) {
                         Some(call) => {
                             call.lines.extend(found);
@@ -179,28 +179,63 @@ fn values(arguments: &Json) -> Vec<String> {
 /// A line to choose: entry, line (0 is the heading), worth.
 type Choice = (usize, usize, f32);
 
+/// What is known of a name.
+#[derive(Default, Clone, Copy)]
+struct Known {
+    /// How often the model wrote it.
+    uses: u8,
+    /// A later line mentions it.
+    later: bool,
+}
+
 /// The worth of each line: its own, and that of the names it mentions last.
-fn worth_of_lines(entries: &[Entry<'_>], used: &HashMap<&str, u32>, later: &HashSet<&str>) -> Vec<Choice> {
-    let mut seen: HashSet<&str> = HashSet::new();
-    let mut choices = Vec::new();
-    for (at, entry) in entries.iter().enumerate().rev() {
-        // What is newer is a little more likely to be needed.
-        let age = 0.7 + 0.3 * (at as f32 / entries.len() as f32);
-        let mut worth_of = |text, own: f32| {
-            names(text).filter(|name| !later.contains(name)).fold(own, |worth, name| {
-                if !seen.insert(name) {
-                    return worth;
+fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str>) -> Vec<Choice> {
+    // Names get numbers: each is looked up once where it stands, and never again.
+    let mut numbers: NameMap<'_, u32> = NameMap::default();
+    let mut known: Vec<Known> = Vec::new();
+    let mut found: Vec<u32> = Vec::new();
+    // Per line, in order: where it is, and where its names end.
+    let mut lines: Vec<(usize, usize, usize)> = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let heading = (&*entry.heading, entry.own);
+        let all = std::iter::once(heading).chain(entry.lines.iter().map(|line| (line.text, line.own)));
+        for (number, (text, own)) in all.enumerate() {
+            for name in names(text) {
+                let next = known.len() as u32;
+                let number = *numbers.entry(name).or_insert(next);
+                if number == next {
+                    known.push(Known::default());
                 }
-                worth + used.get(name).map_or(0.3, |uses| 1.0 + (*uses as f32).min(4.0))
-            }) * age
+                let uses = &mut known[number as usize].uses;
+                *uses = uses.saturating_add(u8::from(own));
+                found.push(number);
+            }
+            lines.push((at, number, found.len()));
+        }
+    }
+    for name in later {
+        if let Some(number) = numbers.get(name) {
+            known[*number as usize].later = true;
+        }
+    }
+    let mut choices = Vec::new();
+    for (line, (at, number, end)) in lines.iter().enumerate().rev() {
+        let start = line.checked_sub(1).map_or(0, |before| lines[before].2);
+        let (mut worth, size) = match number.checked_sub(1).map(|number| &entries[*at].lines[number]) {
+            Some(line) => (line.worth, line.text.len()),
+            None => (entries[*at].worth, 0),
         };
-        for (number, line) in entry.lines.iter().enumerate().rev() {
-            let worth = worth_of(line.text, line.worth);
-            if worth > 0.0 && line.text.len() <= LINE {
-                choices.push((at, number + 1, worth));
+        for name in &found[start..*end] {
+            let name = &mut known[*name as usize];
+            if !std::mem::replace(&mut name.later, true) {
+                worth += if name.uses == 0 { 0.3 } else { 1.0 + f32::from(name.uses.min(4)) };
             }
         }
-        choices.push((at, 0, worth_of(&entry.heading, entry.worth)));
+        // What is newer is a little more likely to be needed.
+        worth *= 0.7 + 0.3 * (*at as f32 / entries.len() as f32);
+        if worth > 0.0 && size <= LINE {
+            choices.push((*at, *number, worth));
+        }
     }
     choices
 }
@@ -294,7 +329,7 @@ mod tests {
     }
 
     fn extracted(all: &[Told], limit: usize) -> String {
-        extract(&all.iter().collect::<Vec<_>>(), limit, &HashSet::new())
+        extract(&all.iter().collect::<Vec<_>>(), limit, std::iter::empty())
     }
 
     #[test]
@@ -333,7 +368,7 @@ mod tests {
             "{text}"
         );
         // What follows mentions it anyway.
-        let text = extract(&all.iter().collect::<Vec<_>>(), 10_000, &HashSet::from(["parse_line"]));
+        let text = extract(&all.iter().collect::<Vec<_>>(), 10_000, ["parse_line"].into_iter());
         assert!(!text.contains("new: u16") && text.contains("other_name"), "{text}");
     }
 

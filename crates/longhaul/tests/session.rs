@@ -19,6 +19,16 @@ fn session(window: u64) -> Session {
     Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
 }
 
+/// A ladder that begins with digests.
+fn digests_first(window: u64) -> Session {
+    let named = |name: &str| longhaul::STRATEGIES.into_iter().find(|strategy| strategy.name == name).unwrap();
+    let profile = Profile {
+        ladder: ["old-results", "fold-turns", "fold-steps"].map(named).to_vec(),
+        ..Profile::longhaul()
+    };
+    Session::new(profile, model("m", window)).with_meter(Meter::neutral())
+}
+
 /// A session whose meter is the model's own.
 fn counted(window: u64) -> Session {
     Session::new(Profile::longhaul(), model("m", window))
@@ -63,7 +73,7 @@ fn text(session: &Session) -> String {
 // covers: S-5, S-8
 #[test]
 fn a_long_turn_is_digested_then_folded_down_to_the_target() {
-    let mut session = session(20_000);
+    let mut session = digests_first(20_000);
     session.push(Message::user("Find the bug."));
     let mut kinds = Vec::new();
     for n in 0..200 {
@@ -160,7 +170,7 @@ fn ten_compactions_in_a_row_keep_goal_pins_rules_and_todos_once() {
     session.remember("owner", "The owner reads mail at noon.");
     session.set_todos(Some("1. parser\n2. store"));
     session.set_git_stat(Some(" 3 files changed"));
-    for n in 0..10 {
+    for n in 0..11 {
         for m in 0..6 {
             step(&mut session, n * 10 + m, 1_500);
         }
@@ -187,7 +197,7 @@ fn ten_compactions_in_a_row_keep_goal_pins_rules_and_todos_once() {
             .filter(|p| matches!(p.source, Source::Edit(_)))
             .map(|p| p.measure.counted as u64)
             .sum();
-        assert!(folded <= 4_200, "{folded}");
+        assert!(folded <= 6_200, "{folded}");
     }
     let asked = session.ledger().edits().filter(|(edit, _)| edit.why == Why::Asked).count();
     assert!(asked >= 10, "{asked}");
@@ -331,7 +341,7 @@ fn a_signature_of_the_running_turn_is_never_touched() {
 
 #[test]
 fn undo_gives_back_and_redo_takes_again_and_what_is_held_is_left_alone() {
-    let mut session = session(20_000);
+    let mut session = digests_first(20_000);
     session.push(Message::user("go"));
     for n in 0..12 {
         step(&mut session, n, 6_000);
@@ -396,8 +406,8 @@ fn every_edit_says_what_it_costs_and_saves() {
     }
     let (first, _) = session.ledger().edits().next().unwrap();
     assert_eq!(first.price.saves, first.before - first.after);
-    // It stands near the start of a warm prompt: nearly all of it is billed again.
-    assert!(first.price.rewrites > Tokens(10_000), "{first:?}");
+    // It stands near the start of a warm prompt: itself and all that it leaves is billed again.
+    assert!(first.price.rewrites > first.after && first.price.rewrites < Tokens(10_000), "{first:?}");
 }
 
 #[test]

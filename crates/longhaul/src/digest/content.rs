@@ -42,7 +42,8 @@ pub enum ContentKind {
 
 impl ContentKind {
     /// All kinds.
-    pub const ALL: [Self; 16] = [
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 16] = [
         Self::Source,
         Self::Hits,
         Self::Listing,
@@ -200,7 +201,7 @@ struct Sample {
 
 impl Sample {
     fn of(text: &str) -> Self {
-        const LINES: usize = 200;
+        const LINES: usize = 20;
         let mut sample = Self::default();
         for line in text.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
             sample.lines += 1;

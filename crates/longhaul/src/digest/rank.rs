@@ -1,10 +1,12 @@
 //! How much each line of a text is worth to the next steps. Line by line, by kind, in one
 //! pass and without backtracking.
 
-use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use regex::Regex;
 
 use super::content::ContentKind;
-use crate::names::names;
+use crate::names::{NameSet, names};
 
 /// Noise: dropped first, and the only lines that an entry digest drops.
 pub(super) const NOISE: u8 = 0;
@@ -18,15 +20,24 @@ pub(super) const BETTER: u8 = 3;
 pub(super) const BEST: u8 = 4;
 
 /// The worth of each line.
-pub(super) fn ranks(kind: ContentKind, lines: &[&str], wanted: &HashSet<&str>) -> Vec<u8> {
+pub(super) fn ranks(kind: ContentKind, text: &str, lines: &[&str], wanted: &NameSet<'_>) -> Vec<u8> {
     let mut ranks = Vec::with_capacity(lines.len());
+    let looks = !matches!(
+        kind,
+        ContentKind::Source
+            | ContentKind::Hits
+            | ContentKind::Listing
+            | ContentKind::Diff
+            | ContentKind::Blob
+    );
+    let mut failures = Failures::of(if looks { text } else { "" });
     // A failure says more in the lines right after it.
     let mut after = 0;
     let mut before = "";
     for line in lines {
         let bare = without_number(line);
         let trimmed = bare.trim();
-        let mut rank = one(kind, line, trimmed);
+        let mut rank = one(kind, line, trimmed, failures.next_line(line.len()));
         if trimmed.len() < 3 {
             rank = rank.min(PLAIN);
         }
@@ -59,7 +70,7 @@ pub(super) fn ranks(kind: ContentKind, lines: &[&str], wanted: &HashSet<&str>) -
     ranks
 }
 
-fn one(kind: ContentKind, line: &str, trimmed: &str) -> u8 {
+fn one(kind: ContentKind, line: &str, trimmed: &str, failure: bool) -> u8 {
     match kind {
         ContentKind::Source => {
             if is_definition(trimmed) {
@@ -78,26 +89,26 @@ fn one(kind: ContentKind, line: &str, trimmed: &str) -> u8 {
         ContentKind::Listing => PLAIN,
         ContentKind::Tests => match () {
             () if is_pass(trimmed) => NOISE,
-            () if is_failure(trimmed) || is_verdict(trimmed) => BEST,
+            () if failure || is_verdict(trimmed) => BEST,
             () if is_location(trimmed) => GOOD,
             () => PLAIN,
         },
         ContentKind::Build => match () {
             () if is_package_noise(trimmed) => NOISE,
-            () if is_failure(trimmed) => BEST,
+            () if failure => BEST,
             () if is_location(trimmed) => BETTER,
             () if trimmed.contains("warning") => GOOD,
             () => PLAIN,
         },
         ContentKind::Log | ContentKind::Plain | ContentKind::Table => {
-            if is_failure(trimmed) {
+            if failure {
                 BEST
             } else {
                 PLAIN
             }
         }
         ContentKind::Trace => match () {
-            () if is_failure(trimmed) && !is_frame(trimmed) => BEST,
+            () if failure && !is_frame(trimmed) => BEST,
             () if is_frame(trimmed) && !is_library(trimmed) => BETTER,
             () => PLAIN,
         },
@@ -109,14 +120,14 @@ fn one(kind: ContentKind, line: &str, trimmed: &str) -> u8 {
             () => PLAIN,
         },
         ContentKind::Git => {
-            if trimmed.starts_with("modified:") || trimmed.starts_with("commit ") || is_failure(trimmed) {
+            if trimmed.starts_with("modified:") || trimmed.starts_with("commit ") || failure {
                 BETTER
             } else {
                 PLAIN
             }
         }
         ContentKind::Json => {
-            if is_failure(trimmed) || trimmed.contains("\"name\"") || trimmed.contains("\"path\"") {
+            if failure || trimmed.contains("\"name\"") || trimmed.contains("\"path\"") {
                 GOOD
             } else {
                 PLAIN
@@ -132,7 +143,7 @@ fn one(kind: ContentKind, line: &str, trimmed: &str) -> u8 {
             () => PLAIN,
         },
         ContentKind::Packages => match () {
-            () if is_failure(trimmed) => BEST,
+            () if failure => BEST,
             () if is_package_noise(trimmed) => NOISE,
             () => GOOD,
         },
@@ -259,124 +270,97 @@ pub(super) fn is_build(trimmed: &str) -> bool {
 
 /// A line that a package manager or a build prints for each thing it does.
 pub(super) fn is_package_noise(trimmed: &str) -> bool {
-    [
-        "Downloading ",
-        "Downloaded ",
-        "Collecting ",
-        "Requirement already satisfied",
-        "Using cached ",
-        "Compiling ",
-        "Installing collected",
-        "Preparing metadata",
-        "Building wheel",
-        "Created wheel",
-        "Stored in directory",
-        "Get:",
-        "Hit:",
-        "Ign:",
-        "Unpacking ",
-        "Setting up ",
-        "Selecting previously",
-        "Preparing to unpack",
-        "npm warn deprecated",
-        "npm WARN deprecated",
-        "Fetching ",
-        "Resolving ",
-        "Extracting ",
-        "Fresh ",
-        "Updating ",
-        "Locking ",
-        "Adding ",
-        "go: downloading ",
-        "added ",
-        "Checking ",
-        "Progress:",
-    ]
-    .iter()
-    .any(|start| trimmed.starts_with(start))
-        || trimmed.contains("━━━")
-        || trimmed.contains("███")
-        || trimmed.contains("#####")
-        || trimmed.ends_with("eta 0:00:00")
+    let (first, rest) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
+    match first {
+        "Downloading" | "Downloaded" | "Collecting" | "Compiling" | "Unpacking" | "Fetching"
+        | "Resolving" | "Extracting" | "Fresh" | "Updating" | "Locking" | "Adding" | "added" | "Checking"
+        | "Progress:" => true,
+        "Requirement" => rest.starts_with("already satisfied"),
+        "Using" => rest.starts_with("cached "),
+        "Installing" => rest.starts_with("collected"),
+        "Preparing" => rest.starts_with("metadata") || rest.starts_with("to unpack"),
+        "Building" | "Created" => rest.starts_with("wheel"),
+        "Stored" => rest.starts_with("in directory"),
+        "Setting" => rest.starts_with("up "),
+        "Selecting" => rest.starts_with("previously"),
+        "go:" => rest.starts_with("downloading "),
+        "npm" => rest.starts_with("warn deprecated") || rest.starts_with("WARN deprecated"),
+        _ => {
+            first.starts_with("Get:")
+                || first.starts_with("Hit:")
+                || first.starts_with("Ign:")
+                || ["━━━", "███", "#####"].iter().any(|bar| trimmed.contains(bar))
+        }
+    }
 }
 
-/// An error, a failure, an exception.
-pub(crate) fn is_failure(trimmed: &str) -> bool {
-    static SIGNS: std::sync::OnceLock<Option<regex::Regex>> = std::sync::OnceLock::new();
-    const PATTERN: &str = "error|Error|ERROR|FAIL|failed|Failed|panicked|Exception|exception|Traceback|fatal|FATAL|cannot |Cannot |undefined|not found|No such|denied|assert|✗|✘|❌|exit code|Exit code|exited with|timed out|Segmentation|unresolved|mismatch";
-    // One pass for all signs; a constant pattern is always read.
-    SIGNS
-        .get_or_init(|| regex::Regex::new(PATTERN).ok())
-        .as_ref()
-        .is_some_and(|signs| signs.is_match(trimmed))
+/// Lines that speak of an error, a failure or an exception, found in one pass over a text.
+pub(crate) struct Failures<'a> {
+    found: Option<regex::Matches<'static, 'a>>,
+    next: Option<usize>,
+    /// Where the line begins that is asked for next.
+    at: usize,
+}
+
+impl<'a> Failures<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        static SIGNS: OnceLock<Option<Regex>> = OnceLock::new();
+        const PATTERN: &str = "error|Error|ERROR|FAIL|failed|Failed|panicked|Exception|exception|Traceback|fatal|\
+            FATAL|cannot |Cannot |undefined|not found|No such|denied|assert|✗|✘|❌|xit code|xited with|timed out|\
+            Segmentation|unresolved|mismatch";
+        // A constant pattern is always read.
+        let signs = SIGNS.get_or_init(|| Regex::new(PATTERN).ok());
+        let mut found = signs.as_ref().map(|signs| signs.find_iter(text));
+        let next = found.as_mut().and_then(Iterator::next).map(|sign| sign.start());
+        Self { found, next, at: 0 }
+    }
+
+    /// Whether the next line, which is so long, has a sign.
+    pub(crate) fn next_line(&mut self, len: usize) -> bool {
+        let end = self.at + len;
+        let mut has = false;
+        while let Some(at) = self.next.filter(|at| *at < end) {
+            has |= at >= self.at;
+            self.next = self.found.as_mut().and_then(Iterator::next).map(|sign| sign.start());
+        }
+        self.at = end;
+        has
+    }
 }
 
 /// A line that defines something, in most languages.
 pub(super) fn is_definition(trimmed: &str) -> bool {
     let mut rest = trimmed;
     // Words that stand before it.
+    let mut qualified = false;
     loop {
-        let before = [
-            "pub ",
-            "pub(crate) ",
-            "pub(super) ",
-            "export ",
-            "default ",
-            "async ",
-            "static ",
-            "public ",
-            "private ",
-            "protected ",
-            "abstract ",
-            "final ",
-            "override ",
-            "unsafe ",
-            "inline ",
-            "extern ",
-            "declare ",
-            "internal ",
-            "open ",
-            "@objc ",
-            "mutating ",
-        ];
-        match before.iter().find_map(|word| rest.strip_prefix(word)) {
-            Some(after) => rest = after,
-            None => break,
+        let end = rest
+            .bytes()
+            .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'#' | b'@')))
+            .unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        match word {
+            "pub" if after.starts_with('(') => match after.split_once(") ") {
+                Some((_, after)) => rest = after,
+                None => return false,
+            },
+            "pub" | "export" | "default" | "async" | "static" | "public" | "private" | "protected"
+            | "abstract" | "final" | "override" | "unsafe" | "inline" | "extern" | "declare" | "internal"
+            | "open" | "mutating"
+                if after.starts_with(' ') =>
+            {
+                rest = after.trim_start();
+            }
+            "fn" | "def" | "class" | "struct" | "enum" | "impl" | "trait" | "interface" | "function"
+            | "func" | "type" | "const" | "mod" | "module" | "namespace" | "protocol" | "extension"
+            | "record" | "object" | "macro_rules" | "#define" | "service" | "package" => {
+                return after.starts_with([' ', '<', '!']);
+            }
+            "" => return rest.starts_with('[') && rest.trim_end().ends_with(']') && rest.len() > 3,
+            _ => return qualified && rest.contains('('),
         }
+        qualified = true;
     }
-    const STARTS: [&str; 27] = [
-        "fn ",
-        "def ",
-        "class ",
-        "struct ",
-        "enum ",
-        "impl ",
-        "impl<",
-        "trait ",
-        "interface ",
-        "function ",
-        "func ",
-        "type ",
-        "const ",
-        "mod ",
-        "module ",
-        "namespace ",
-        "protocol ",
-        "extension ",
-        "record ",
-        "object ",
-        "macro_rules!",
-        "#define ",
-        "CREATE TABLE",
-        "message ",
-        "service ",
-        "package ",
-        "func (",
-    ];
-    STARTS.iter().any(|start| rest.starts_with(start))
-        || rest.len() < trimmed.len() && rest.contains('(')
-        || trimmed.starts_with("[[")
-        || trimmed.starts_with('[') && trimmed.ends_with(']') && trimmed.len() > 3
 }
 
 pub(super) fn is_base64(line: &str) -> bool {

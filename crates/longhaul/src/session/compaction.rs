@@ -2,7 +2,6 @@
 //! the target is met, and its common end when the hard limit is passed. Every edit goes
 //! through the guard and into the ledger.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{PrepareError, Prepared, Session, TooLarge};
@@ -124,6 +123,7 @@ impl Session {
             ledger: &self.ledger,
             view: &self.view,
             meter: &self.meter,
+            sizes: &self.sizes,
             budget: &self.budget,
             profile: &self.profile,
             excess: size - target,
@@ -253,7 +253,7 @@ impl Session {
             let told: Vec<&Told> = told.collect();
             // The neutral measure of a token; what is over is refused or folded again.
             let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
-            summary::extract(&told, bytes, &self.names_after(&spans))
+            summary::extract(&told, bytes, self.names_after(&spans))
         });
         let text = fold_text(&body, &keep, handle, covered.count);
         let mut depends = covered.folds;
@@ -263,17 +263,20 @@ impl Session {
     }
 
     /// Names that are mentioned behind these runs, as far as it is shown.
-    fn names_after(&self, spans: &[Span]) -> HashSet<&str> {
+    fn names_after(&self, spans: &[Span]) -> impl Iterator<Item = &str> {
         let end = spans.last().map_or(At(0), |span| span.end);
-        let after =
-            self.view.parts().iter().filter(|part| matches!(part.source, Source::Message(at) if at >= end));
+        let after = self
+            .view
+            .parts()
+            .iter()
+            .filter(move |part| matches!(part.source, Source::Message(at) if at >= end));
         let texts = after.flat_map(|part| part.message.blocks()).filter_map(|block| match block {
             Block::Text(b) => Some(&*b.text),
             Block::ToolCall(b) => Some(b.arguments.as_str()),
             Block::ToolResult(b) => Some(&*b.text),
             _ => None,
         });
-        texts.flat_map(names).collect()
+        texts.flat_map(names)
     }
 
     fn hide(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {
@@ -553,6 +556,12 @@ impl Session {
         // As an edit shows it, or as it came. Pictures beside a text stay.
         let before = |at: At, number: usize| match (self.ledger.shown(at, number), block(at, number)) {
             (Some(shown), _) => text(shown),
+            // Counted when it came, if it came alone.
+            (None, Some(Block::ToolResult(result)))
+                if result.content.is_none() && self.log.get(at).is_some_and(|m| m.blocks().len() == 1) =>
+            {
+                self.tokens(self.meter.only_block(self.sizes[at.index()]))
+            }
             (None, Some(Block::ToolResult(result))) => text(&result.text),
             (None, Some(block)) => self.tokens(self.meter.block(block)),
             (None, None) => Tokens::ZERO,

@@ -1,13 +1,12 @@
 //! Old tool results become digests, oldest first, until enough is gone.
 
-use std::collections::HashSet;
-
 use super::{Context, Proposal, Strategy};
 use crate::archive::{Handle, Original};
 use crate::digest::{self, ContentKind, Room, ToolKind};
 use crate::edit::EditKind;
 use crate::log::At;
 use crate::message::{Block, ToolResult};
+use crate::names::NameSet;
 use crate::step::UnitKind;
 use crate::tokens::Tokens;
 
@@ -47,7 +46,7 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
             let original = Original::Block(message.clone(), block);
             let handle = handle_of(&original, result.content.is_none(), &result.text);
             let Some(text) = by_content(context, at, result, &names, handle) else { continue };
-            saved += context.text_tokens(&result.text) - context.text_tokens(&text);
+            saved += context.saving(at, result.text.len(), text.len());
             proposals.push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
         }
     }
@@ -59,7 +58,7 @@ fn by_content(
     context: &Context<'_>,
     at: At,
     result: &ToolResult,
-    names: &HashSet<&str>,
+    names: &NameSet<'_>,
     handle: Handle,
 ) -> Option<String> {
     let unit = context.log.unit_of(at)?;
