@@ -78,8 +78,8 @@ pub(crate) fn guess(body: &Value) -> Option<Api> {
         matches!(kind, "tool_use" | "tool_result" | "thinking" | "redacted_thinking")
             || block.get("source").is_some()
     };
-    let blocks = messages.iter().filter_map(|message| message.get("content")?.as_array()).flatten();
-    let anthropic = body.get("system").is_some() || version || blocks.map(block).any(|own| own);
+    let mut blocks = messages.iter().filter_map(|message| message.get("content")?.as_array()).flatten();
+    let anthropic = body.get("system").is_some() || version || blocks.any(block);
     Some(if anthropic { Api::Anthropic } else { Api::Chat })
 }
 
@@ -233,7 +233,7 @@ impl Request {
     pub fn encode(&self, api: Api, ends: &[usize]) -> Encoded {
         let mut left_out = LeftOut::default();
         let body = match &self.envelope {
-            Some(envelope) if envelope.api == api && !(envelope.absent && !self.messages.is_empty()) => {
+            Some(envelope) if envelope.api == api && (!envelope.absent || self.messages.is_empty()) => {
                 let units = self.units(api, ends, &mut left_out);
                 envelope.wrap(&units)
             }

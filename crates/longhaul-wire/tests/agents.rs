@@ -61,7 +61,7 @@ fn openhands() {
 #[test]
 fn requests_of_apis() {
     for (file, format, first) in
-        [("chat", "openai", 9), ("responses", "openai-responses", 9), ("anthropic", "anthropic", 7)]
+        [("chat", "openai", 9), ("responses", "openai-responses", 10), ("anthropic", "anthropic", 7)]
     {
         let path = folder().join(format!("../api/{file}.json"));
         let mut reader = agents::open(&path).unwrap();

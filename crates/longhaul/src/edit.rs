@@ -203,7 +203,7 @@ impl EditPrice {
             if rewrites > Tokens::ZERO {
                 warm = warm.max(rewrites + own);
             }
-            saves = saves + own;
+            saves += own;
         }
         Self { rewrites: warm - saves, saves }
     }

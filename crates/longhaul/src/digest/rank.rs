@@ -230,7 +230,7 @@ fn is_pass(trimmed: &str) -> bool {
         || trimmed.starts_with("✔ ")
         || trimmed.starts_with("--- PASS")
         || trimmed.starts_with("=== RUN")
-        || trimmed.starts_with("ok ") && trimmed.bytes().nth(3).is_some_and(|b| b.is_ascii_digit())
+        || trimmed.starts_with("ok ") && trimmed.as_bytes().get(3).is_some_and(u8::is_ascii_digit)
 }
 
 /// What a runner says of all tests.
