@@ -13,6 +13,7 @@ use longhaul::{
 };
 use serde::Serialize;
 
+use crate::config::Config;
 use crate::error::Failure;
 use crate::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::policies::{POLICIES, Recording, Run, View};
@@ -128,8 +129,9 @@ impl<'a> Row<'a> {
 type Tallies = Vec<(String, Tally)>;
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = files(&args.paths)?;
+    let profiles = config.profiles()?;
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
@@ -140,7 +142,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = files.get(at) else { break };
                     progress(at + 1, files.len(), path);
-                    let tallies = bench(args, path);
+                    let tallies = bench(args, &profiles, path);
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, tallies);
                 }
             });
@@ -190,7 +192,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// All policies and profiles over one transcript.
-fn bench(args: &Args, path: &Path) -> Result<Tallies, Failure> {
+fn bench(args: &Args, profiles: &[Profile], path: &Path) -> Result<Tallies, Failure> {
     let mut source = Source::open(path)?;
     let mut sessions: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
     for (number, message) in source.by_ref() {
@@ -199,7 +201,7 @@ fn bench(args: &Args, path: &Path) -> Result<Tallies, Failure> {
     source.finish(sessions.is_empty())?;
     let mut sums: Tallies = Vec::new();
     for messages in sessions.into_values() {
-        let tallies = bench_session(args, messages);
+        let tallies = bench_session(args, profiles, messages);
         match sums.is_empty() {
             true => sums = tallies,
             false => sums.iter_mut().zip(&tallies).for_each(|((_, sum), (_, tally))| sum.add(tally)),
@@ -209,10 +211,10 @@ fn bench(args: &Args, path: &Path) -> Result<Tallies, Failure> {
 }
 
 /// All policies and profiles over one conversation.
-fn bench_session(args: &Args, messages: Vec<Arc<Message>>) -> Tallies {
+fn bench_session(args: &Args, profiles: &[Profile], messages: Vec<Arc<Message>>) -> Tallies {
     let log: Vec<Arc<Message>> = messages.iter().filter(|m| !m.is_recorded_compaction()).cloned().collect();
     let (kept, whole): (Vec<_>, Vec<_>) = POLICIES.iter().partition(|policy| policy.recorded);
-    let mut tallies = lockstep(args, log, &whole, &Profile::all());
+    let mut tallies = lockstep(args, log, &whole, profiles);
     let recorded = lockstep(args, messages, &kept, &[]);
     let place = POLICIES.iter().position(|policy| policy.recorded).unwrap_or_default();
     tallies.splice(place..place, recorded);

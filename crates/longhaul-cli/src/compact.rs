@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{Edit, EditPrice, Meter, Models, Prepared, Price, Profile, Role, Session, Tokens, pays_back};
+use longhaul::{Edit, EditPrice, Meter, Models, Prepared, Price, Role, Session, Tokens, pays_back};
 use longhaul_wire::transcript;
 
+use crate::config::Config;
 use crate::error::Failure;
 use crate::show;
 use crate::source::Source;
@@ -36,11 +37,12 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut source = Source::open(&args.file)?;
     let model = Models::builtin().find("").clone();
     // The recorded session was sent whole: a window that nothing fills, until the end.
-    let session = Session::new(Profile::longhaul(), model.clone()).with_window(Tokens(1 << 40));
+    let session =
+        Session::new(config.profile(config.text("profile"))?, model.clone()).with_window(Tokens(1 << 40));
     let mut session = session.with_meter(Meter::neutral());
     let mut empty = true;
     for (_, message) in

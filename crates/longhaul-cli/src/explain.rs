@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use longhaul::{
-    At, Block, Edit, EditKind, EditPrice, Measure, Message, Meter, Models, Part, Prepared, Profile, Role,
-    Session, Source as From, Tokens, Why,
+    At, Block, Edit, EditKind, EditPrice, Measure, Message, Meter, Models, Part, Prepared, Role, Session,
+    Source as From, Tokens, Why,
 };
 use serde::Serialize;
 
+use crate::config::Config;
 use crate::error::Failure;
 use crate::needs::text_of;
 use crate::show;
@@ -126,10 +127,11 @@ struct Explained {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut source = Source::open(&args.file)?;
     let model = Models::builtin().find("").clone();
-    let session = Session::new(Profile::longhaul(), model).with_window(Tokens(args.window));
+    let session =
+        Session::new(config.profile(config.text("profile"))?, model).with_window(Tokens(args.window));
     let mut session = session.with_meter(Meter::neutral());
     let (mut calls, mut now, mut empty) = (0, None, true);
     let (mut batches, mut new) = (Vec::new(), Measure::default());

@@ -5,6 +5,7 @@
 
 mod bench;
 mod compact;
+mod config;
 mod convert;
 mod demo;
 mod error;
@@ -20,7 +21,7 @@ mod views;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
@@ -46,6 +47,7 @@ enum Command {
     Explain(explain::Args),
     Compact(compact::Args),
     Convert(convert::Args),
+    Config(config::Args),
     /// Print a script that completes commands in your shell
     #[command(after_help = "Example:\n  source <(longhaul completions bash)")]
     Completions {
@@ -55,7 +57,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    // A broken file of settings is an error of the commands that go by it.
+    let config = config::Config::load();
+    let parsed =
+        command(config.as_ref().ok()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         // Help and version are no errors; clap knows where each goes.
         Err(error) => {
@@ -65,11 +71,12 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
-        Command::Replay(args) => replay::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Compact(args) => compact::run(&args),
+        Command::Replay(args) => config.and_then(|config| replay::run(&args, &config)),
+        Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
+        Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
+        Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
+        Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
         Command::Completions { shell } => completions(shell),
     };
     match done {
@@ -81,6 +88,21 @@ fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+/// The command line, with the settings as defaults of its flags.
+fn command(config: Option<&config::Config>) -> clap::Command {
+    let Some(config) = config else { return Cli::command() };
+    let with = |command: clap::Command, flag: &'static str| {
+        let value = config.text(flag).to_owned();
+        command.mut_arg(flag, |arg| arg.default_value(value))
+    };
+    ["replay", "bench", "explain", "compact"].into_iter().fold(Cli::command(), |all, name| {
+        all.mut_subcommand(name, |command| {
+            let command = with(command, "window");
+            if name == "replay" { with(command, "profile") } else { command }
+        })
+    })
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<(), error::Failure> {

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use longhaul::{EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens};
 
 use crate::bench::{PieceCache, is_recallable};
+use crate::config::Config;
 use crate::error::Failure;
 use crate::figures::{Figures, Growth, Line};
 use crate::needs::{Holdings, Needs, text_of};
@@ -62,7 +63,7 @@ pub enum MeterKind {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // All files are looked at before the first is replayed: a typing error in the last
     // name should not cost the work on the others.
     for path in &args.files {
@@ -73,10 +74,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::file(path, "is a folder, not a transcript"));
         }
     }
-    let profile = Profile::find(&args.profile).ok_or_else(|| {
-        let known: Vec<_> = Profile::all().into_iter().map(|profile| profile.name).collect();
-        Failure::Input(format!("there is no profile {:?}; there is {}", args.profile, known.join(", ")))
-    })?;
+    let profile = config.profile(&args.profile)?;
     let mut views = args.views.as_deref().map(|out| Views::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();

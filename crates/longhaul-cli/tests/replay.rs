@@ -10,6 +10,8 @@ use serde_json::Value;
 
 fn longhaul(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("longhaul").unwrap();
+    // No settings but those that are built in.
+    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env_remove("LONGHAUL_CONFIG");
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")).args(args);
     command
 }

@@ -496,23 +496,31 @@ fn a_summariser_that_fails_three_times_is_asked_no_more() {
 }
 
 #[test]
-fn a_stale_answer_is_dropped() {
+fn an_answer_is_taken_as_long_as_its_question_stands() {
     let mut session = asking(8_000);
-    let open = job(&mut session);
-    // Meanwhile somebody takes back a digest inside, and the hard limit has its way.
-    for (n, active) in session.ledger().edits().map(|(edit, active)| (edit.id, active)).collect::<Vec<_>>() {
-        if active {
-            session.undo(n).unwrap();
+    let first = job(&mut session);
+    // More comes meanwhile: the question is about what was before.
+    step(&mut session, 900, 300);
+    assert_eq!(session.resolve(first.id, Outcome::Summary("first_summary".into())), Resolved::Folded);
+    assert!(text(&session).contains("first_summary"));
+    let no_job = || Resolved::Dropped("no such job is open".into());
+    assert_eq!(session.resolve(first.id, Outcome::Summary("again".into())), no_job());
+    // The next question is about that summary too, which is taken back meanwhile.
+    let mut steps = 901..;
+    let second = loop {
+        step(&mut session, steps.next().unwrap(), 1_500);
+        if let Prepared::NeedsSummary(job) = session.prepare(None).unwrap() {
+            break job;
         }
-    }
-    let other = session.fork(At(5));
-    assert!(other.log().messages().len() == 5);
-    let resolved = session.resolve(open.id, Outcome::Summary("late".into()));
-    assert!(matches!(resolved, Resolved::Folded | Resolved::Dropped(_)), "{resolved:?}");
+    };
+    assert!(second.earlier.as_deref().is_some_and(|earlier| earlier.contains("first_summary")));
+    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.id;
+    session.undo(fold).unwrap();
     assert_eq!(
-        session.resolve(open.id, Outcome::Summary("again".into())),
-        Resolved::Dropped("no such job is open".into())
+        session.resolve(second.id, Outcome::Summary("second_summary".into())),
+        Resolved::Dropped("what it covers has changed since".into())
     );
+    assert!(!text(&session).contains("second_summary"));
 }
 
 #[test]

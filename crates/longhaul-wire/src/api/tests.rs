@@ -201,7 +201,7 @@ fn marks_stand_where_a_view_is_stable() {
 fn unknown_fields_go_to_their_own_api_alone() {
     let body = body_of(
         Api::Chat,
-        json!([{"role": "user", "content": "hi", "name": "kim"}, {"role": "assistant", "content": "a", "annotations": []}]),
+        json!([{"role": "user", "content": "hi", "name": "tester"}, {"role": "assistant", "content": "a", "annotations": []}]),
         json!({}),
     );
     let request = Request::decode(Api::Chat, &body).unwrap();
