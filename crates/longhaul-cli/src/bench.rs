@@ -131,7 +131,8 @@ type Tallies = Vec<(String, Tally)>;
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = files(&args.paths)?;
-    let profiles = config.profiles()?;
+    let mut profiles = vec![Profile::entry_only()];
+    profiles.extend(config.profiles()?);
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
@@ -260,7 +261,9 @@ fn lockstep(
     }
     for profile in profiles {
         let model = Models::builtin().find("").clone();
-        let mut session = Session::new(profile.clone(), model).with_window(Tokens(args.window));
+        // What has no ladder is shown without a limit, as policies are that have none.
+        let window = if profile.ladder.is_empty() { 1 << 40 } else { args.window };
+        let mut session = Session::new(profile.clone(), model).with_window(Tokens(window));
         if args.meter == MeterKind::Neutral {
             session = session.with_meter(Meter::neutral());
         }

@@ -53,13 +53,14 @@ enum Kind {
 }
 
 /// The settings of each profile: name, kind, what it says.
-const OF_PROFILES: [(&str, Kind, &str); 7] = [
+const OF_PROFILES: [(&str, Kind, &str); 8] = [
     ("warn", Kind::Number(1, 99), "a person is warned, in percent of the window"),
     ("trigger", Kind::Number(1, 99), "compaction starts"),
     ("target", Kind::Number(1, 98), "what it works to"),
     ("keep_recent", Kind::Number(0, 90), "the newest part that is left alone, in percent of the window"),
     ("summary", Kind::Number(1, 50), "the longest summary, in percent of the window"),
     ("entry_bytes", Kind::Number(1_000, 1 << 30), "a result enters with at most so many bytes"),
+    ("entry_digests", Kind::Flag, "a result enters without its noise"),
     ("when_cold", Kind::Flag, "compact when the prompt cache has gone cold anyway"),
 ];
 
@@ -227,6 +228,7 @@ impl Config {
         profile.keep_recent = percent("keep_recent");
         profile.summary = percent("summary");
         profile.entry_bytes = usize::try_from(number("entry_bytes")).unwrap_or(usize::MAX);
+        profile.entry_digests = self.text(&format!("profiles.{name}.entry_digests")) == "true";
         profile.when_cold = self.text(&format!("profiles.{name}.when_cold")) == "true";
         Ok(profile)
     }
@@ -246,6 +248,7 @@ fn get(profile: &Profile, name: &str) -> String {
         "keep_recent" => profile.keep_recent.to_string(),
         "summary" => profile.summary.to_string(),
         "entry_bytes" => profile.entry_bytes.to_string(),
+        "entry_digests" => profile.entry_digests.to_string(),
         "when_cold" => profile.when_cold.to_string(),
         _ => String::new(),
     }

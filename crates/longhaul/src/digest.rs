@@ -1,9 +1,10 @@
 //! Digests: the short form of a text, which says what is missing, how much, and its handle.
 //! Never larger than the original, and never to be mistaken for it: what is left out is
 //! marked with brackets that no tool prints. By position and size here; by what was printed in
-//! `content` (which kind), `rank` (which lines) and `select` (how many).
+//! `content` (which kind), `rank` (which lines) and `select` (how many); on entry in `entry`.
 
 mod content;
+mod entry;
 mod rank;
 mod select;
 mod tool;
@@ -12,6 +13,7 @@ use crate::archive::Handle;
 use crate::json::{Extra, Json};
 
 pub use content::ContentKind;
+pub(crate) use entry::entry;
 pub(crate) use rank::Failures;
 pub(crate) use select::{Room, select};
 pub use tool::ToolKind;

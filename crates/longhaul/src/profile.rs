@@ -11,8 +11,10 @@ pub struct Profile {
     pub name: Box<str>,
     /// Where limits stand in the window.
     pub shares: Shares,
-    /// A result enters with at most so many bytes: head and tail with a handle.
+    /// A result enters with at most so many bytes, and a handle of the rest.
     pub entry_bytes: usize,
+    /// A result enters without its noise: tests that passed, packages that were fetched, data.
+    pub entry_digests: bool,
     /// What is tried, in this order, until the target is met.
     pub ladder: Vec<&'static Strategy>,
     /// The newest part of the history that no rung touches unless the hard limit demands it,
@@ -44,12 +46,18 @@ impl Profile {
             name: "longhaul".into(),
             shares: Shares { warn: 70, trigger: 75, target: 50 },
             entry_bytes: 50_000,
+            entry_digests: true,
             ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
             keep_recent: 15,
             summary: 30,
             summariser: Summariser::Extractor,
             when_cold: true,
         }
+    }
+
+    /// Nothing but the digests on entry, to see what they are worth.
+    pub fn entry_only() -> Self {
+        Self { name: "entry digests only".into(), ladder: Vec::new(), when_cold: false, ..Self::longhaul() }
     }
 
     /// All built-in profiles.

@@ -12,7 +12,7 @@ use crate::archive::{Archive, Handle, MemoryArchive, Original, Part as RecallPar
 use crate::breaker::{Breaker, Tripped};
 use crate::budget::Budget;
 use crate::cache::{PromptCache, Sent};
-use crate::digest;
+use crate::digest::{self, ToolKind};
 use crate::edit::{Edit, EditId, EditKind, Why};
 use crate::fact::{Fact, FactKind};
 use crate::frame::Frame;
@@ -21,7 +21,7 @@ use crate::job::Job;
 use crate::keep::{self, KeepItem, KeepKey};
 use crate::ledger::{Event, Ledger, LedgerError};
 use crate::log::{At, Log};
-use crate::message::{Block, Message, Role, Time};
+use crate::message::{Block, Message, Role, Time, ToolResult};
 use crate::meter::{Measure, Meter, Way};
 use crate::models::Model;
 use crate::profile::Profile;
@@ -188,25 +188,33 @@ impl Session {
         if message.role() == Role::System {
             self.system += size;
         }
-        let giants: Vec<usize> =
-            message.blocks().iter().enumerate().filter(|(_, b)| self.is_giant(b)).map(|(n, _)| n).collect();
         let at = self.log.push(message.clone());
-        for block in giants {
-            self.enter_cut(at, &message, block);
+        for (block, content) in message.blocks().iter().enumerate() {
+            if let Block::ToolResult(result) = content {
+                self.enter(at, &message, block, result);
+            }
         }
         at
     }
 
-    fn is_giant(&self, block: &Block) -> bool {
-        matches!(block, Block::ToolResult(result) if result.text.len() > self.profile.entry_bytes)
-    }
-
     /// Decided once, before it was ever sent: such an edit breaks no prefix.
-    fn enter_cut(&mut self, at: At, message: &Arc<Message>, block: usize) {
-        let Block::ToolResult(result) = &message.blocks()[block] else { return };
+    fn enter(&mut self, at: At, message: &Arc<Message>, block: usize, result: &ToolResult) {
+        let most = self.profile.entry_bytes;
+        if result.text.len() <= most && !self.profile.entry_digests {
+            return;
+        }
         let original = Original::Block(message.clone(), block);
-        let room = self.profile.entry_bytes;
-        if let Some(text) = digest::head_and_tail(&result.text, room * 2 / 3, room / 3, original.handle()) {
+        let handle = || original.handle();
+        let text = if self.profile.entry_digests {
+            let step = self.log.unit_of(at).and_then(|unit| self.log.get(unit.span.start));
+            let call = step.and_then(|step| step.calls().find(|call| call.id == result.id));
+            let tool = call.map_or(ToolKind::Other, |call| ToolKind::of(&call.name, &call.arguments));
+            let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
+            digest::entry(&result.text, tool, subject, most, handle)
+        } else {
+            digest::head_and_tail(&result.text, most / 3 * 2, most / 3, handle())
+        };
+        if let Some(text) = text {
             let kind = EditKind::Digest { at, block, text: text.into() };
             // Refused only where a tool of the provider must stay as it is.
             _ = self.edit_inside(kind, original, "entry", Why::Entry);

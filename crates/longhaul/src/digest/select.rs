@@ -9,7 +9,7 @@ use crate::archive::Handle;
 use crate::names::NameSet;
 
 /// A line longer than this is not kept: it is data, not words.
-const LONGEST: usize = 1_000;
+pub(super) const LONGEST: usize = 1_000;
 
 /// How much of a text is kept.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,13 @@ pub(crate) fn is_digest(text: &str) -> bool {
     text.contains("⟦") && text.contains(" left out; recall ")
 }
 
-fn render(text: &str, lines: &[&str], kept: &[bool], kind: ContentKind, handle: Handle) -> Option<String> {
+pub(super) fn render(
+    text: &str,
+    lines: &[&str],
+    kept: &[bool],
+    kind: ContentKind,
+    handle: Handle,
+) -> Option<String> {
     let mut out = String::with_capacity(text.len() / 4);
     let mut first = true;
     let mut at = 0;

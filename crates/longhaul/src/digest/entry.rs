@@ -1,0 +1,144 @@
+//! Digests on entry, before a result is ever sent: only what nobody misses goes. Such an edit
+//! breaks no prefix, so it costs nothing and saves at every call. Source stays as it is: what
+//! is edited must match.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+use super::content::ContentKind;
+use super::head_and_tail;
+use super::rank::{NOISE, ranks};
+use super::select::{LONGEST, Room, is_digest, render, select};
+use super::tool::ToolKind;
+use crate::archive::Handle;
+use crate::names::NameSet;
+
+/// A text of no more than this enters as it is.
+const SMALL: usize = 1_000;
+/// A text of more than this is cut without looking at its lines.
+const HUGE: usize = 4 << 20;
+/// Noise that is worth a mark: so many bytes, and one in so many of the text.
+const WORTH: (usize, usize) = (400, 5);
+
+/// The digest that a result enters as, if it is not to enter whole: of at most about `most`
+/// bytes, and without noise.
+pub(crate) fn entry(
+    text: &str,
+    tool: ToolKind,
+    subject: impl FnOnce() -> String,
+    most: usize,
+    handle: impl FnOnce() -> Handle,
+) -> Option<String> {
+    let giant = text.len() > most;
+    if !giant && (text.len() <= SMALL || !may_be_noisy(text)) || is_digest(text) {
+        return None;
+    }
+    // Asked for only now: most results enter whole.
+    let handle = handle();
+    let cut = || head_and_tail(text, most / 3 * 2, most / 3, handle);
+    if text.len() > HUGE {
+        return cut();
+    }
+    let kind = ContentKind::of(text, tool, &subject());
+    if !giant {
+        return without_noise(text, kind, handle);
+    }
+    match kind {
+        // What is read as a whole is kept in one piece, as far as it goes.
+        ContentKind::Source
+        | ContentKind::Markdown
+        | ContentKind::Json
+        | ContentKind::Html
+        | ContentKind::Plain => cut(),
+        _ => {
+            let room = Room { bytes: most / 4 * 3, head: 100, tail: 100 };
+            select(text, kind, room, &NameSet::default(), handle).or_else(cut)
+        }
+    }
+}
+
+/// A look at a text that costs little: most have no noise at all.
+fn may_be_noisy(text: &str) -> bool {
+    static SIGNS: OnceLock<Option<Regex>> = OnceLock::new();
+    const PATTERN: &str = "\\.\\.\\. ok\n| PASSED|✓ |✔ |=== RUN|--- PASS|Downloading |Downloaded |Compiling |Collecting |\
+        Requirement already|Fetching |Unpacking |Setting up |npm warn dep|npm WARN dep|Get:|━━━|███|#####";
+    // A constant pattern is always read.
+    let signs = SIGNS.get_or_init(|| Regex::new(PATTERN).ok()).as_ref();
+    let blob = || !text.as_bytes()[..SMALL].iter().any(u8::is_ascii_whitespace);
+    signs.is_some_and(|signs| signs.find_iter(text).take(8).count() == 8) || blob()
+}
+
+/// The text without its noise; `None` if that is little. One line of each run stays, so that it
+/// is seen what there was.
+fn without_noise(text: &str, kind: ContentKind, handle: Handle) -> Option<String> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let ranks = ranks(kind, text, &lines, &NameSet::default());
+    let mut kept: Vec<bool> = ranks.iter().map(|rank| *rank != NOISE).collect();
+    let mut gone = 0;
+    for at in 0..lines.len() {
+        kept[at] |= (at == 0 || ranks[at - 1] != NOISE) && lines[at].len() <= LONGEST;
+        gone += if kept[at] { 0 } else { lines[at].len() };
+    }
+    let (bytes, share) = WORTH;
+    (gone >= bytes && gone * share >= text.len()).then(|| render(text, &lines, &kept, kind, handle)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enters(text: &str, tool: ToolKind, command: &str) -> Option<String> {
+        entry(text, tool, || command.to_owned(), 50_000, || Handle::of(text))
+    }
+
+    #[test]
+    fn what_nobody_misses_does_not_enter() {
+        let mut text: String = (0..60).map(|n| format!("test parse::case_{n} ... ok\n")).collect();
+        text += "test parse::empty ... FAILED\n\ntest result: FAILED. 60 passed; 1 failed\n";
+        let short = enters(&text, ToolKind::Bash, "cargo test").unwrap();
+        assert!(
+            short.starts_with("test parse::case_0 ... ok\n⟦59 lines of test output left out; recall "),
+            "{short}"
+        );
+        assert!(
+            short.ends_with("test parse::empty ... FAILED\n\ntest result: FAILED. 60 passed; 1 failed\n"),
+            "{short}"
+        );
+        let pip: String = (0..40)
+            .map(|n| format!("Collecting package-{n}\n  Downloading package_{n}.whl (3 kB)\n"))
+            .collect();
+        let short =
+            enters(&format!("{pip}ERROR: no matching distribution\n"), ToolKind::Bash, "pip install x")
+                .unwrap();
+        assert!(short.len() < 200 && short.contains("no matching distribution"), "{short}");
+    }
+
+    #[test]
+    fn data_does_not_enter() {
+        let blob = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=".repeat(100);
+        let short = enters(&blob, ToolKind::Other, "").unwrap();
+        assert!(short.starts_with("⟦1 line (3600 bytes) of data left out; recall "), "{short}");
+    }
+
+    #[test]
+    fn source_and_small_things_enter_whole() {
+        let source: String = (0..400).map(|n| format!("{n:6}→    let value_{n} = \"... ok\n\";\n")).collect();
+        assert_eq!(enters(&source, ToolKind::Read, "src/a.rs"), None);
+        assert_eq!(enters("test a ... ok\n", ToolKind::Bash, "cargo test"), None);
+        let output: String = (0..400).map(|n| format!("value {n}\n")).collect();
+        assert_eq!(enters(&output, ToolKind::Bash, "./run"), None);
+    }
+
+    #[test]
+    fn a_giant_of_many_lines_keeps_its_failures() {
+        let mut text: String =
+            (0..4_000).map(|n| format!("2026-03-02 10:00:00 INFO tick {n} of the clock\n")).collect();
+        text.insert_str(100_000, "\n2026-03-02 10:00:01 ERROR disk full\n");
+        let short = enters(&text, ToolKind::Bash, "tail -4000 app.log").unwrap();
+        assert!(short.contains("ERROR disk full") && short.len() < 50_000, "{}", short.len());
+        let source = "fn a() {}\n".repeat(10_000);
+        let short = enters(&source, ToolKind::Read, "src/a.rs").unwrap();
+        assert!(short.len() < 50_200 && short.matches('⟦').count() == 1);
+    }
+}
