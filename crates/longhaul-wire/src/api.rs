@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use longhaul::{Block, Extra, Frame, Json, Message, Opaque, Role, ToolCall, ToolResult};
 
@@ -157,9 +158,12 @@ impl Request {
         // Where each message that can stand alone begins and ends in the body.
         let mut spans = Vec::with_capacity(elements.len());
         match api {
-            Api::Chat => chat::read(&elements, &mut messages, &mut spans)?,
+            Api::Chat => {
+                let one = |json: &str| chat::read_message(json).map(|message| vec![message]);
+                messages = read_each(&elements, one, &mut spans)?;
+            }
             Api::Responses => responses::read(list.get(), &elements, &mut messages, &mut spans)?,
-            Api::Anthropic => anthropic::read(&elements, &mut messages, &mut spans)?,
+            Api::Anthropic => messages = read_each(&elements, anthropic::read_message, &mut spans)?,
         }
         let odd_start = messages.first().is_some_and(|first| first.role() == Role::Assistant);
         let envelope = Envelope::new(api, body, list.get(), &spans, odd_start);
@@ -301,6 +305,21 @@ fn marks_in(block: &Block) -> usize {
         _ => 0,
     };
     inside + usize::from(block.extra().is_set("cache_control"))
+}
+
+/// Reads a list whose elements are messages, each of one message of the log or of several.
+fn read_each<'a>(
+    elements: &[&'a RawValue],
+    read: impl Fn(&'a str) -> Result<Vec<Message>, FieldError>,
+    spans: &mut Vec<&'a str>,
+) -> Result<Vec<Message>, FieldError> {
+    let mut messages = Vec::with_capacity(elements.len());
+    for (number, element) in elements.iter().enumerate() {
+        let read = read(element.get());
+        messages.extend(read.map_err(|e| FieldError(format!("message {}: {}", number + 1, e.0)))?);
+        spans.push(element.get());
+    }
+    Ok(messages)
 }
 
 /// Marks a message as read from a request of an API.

@@ -110,13 +110,17 @@ impl<'a> Texts<'a> {
             let mut entry =
                 Entry { heading: String::new(), worth: 0.0, own: false, kept: false, lines: Vec::new() };
             match part {
-                Part::Summary(text) => entry.lines.extend(text.lines().map(|text| line(text, 0.5, false))),
+                Part::Summary(text) => {
+                    earlier(text, &mut entries);
+                    continue;
+                }
                 Part::User(text) => {
                     let said = shorten(text.trim(), USER);
                     if said.is_empty() {
                         continue;
                     }
-                    entry.heading = format!("User: {said}");
+                    // Lines under a heading are indented, so that they are found again.
+                    entry.heading = format!("{USER_SAID}{}", said.replace('\n', "\n  "));
                     entry.worth = f32::INFINITY;
                 }
                 Part::Note(text) => {
@@ -128,7 +132,9 @@ impl<'a> Texts<'a> {
                     let Some(first) = said.next() else { continue };
                     entry.heading = format!("Assistant: {}", shorten(first, CALL));
                     (entry.worth, entry.own) = (2.0, true);
-                    entry.lines.extend(said.map(|text| line(text, 0.5, true)));
+                    entry
+                        .lines
+                        .extend(said.map(|text| line(text, if text.len() < 24 { 0.0 } else { 0.5 }, true)));
                 }
                 Part::Call { id, name, arguments } => {
                     // Short values say what was done; of long ones lines may be worth keeping.
@@ -162,6 +168,33 @@ impl<'a> Texts<'a> {
             entries.push(entry);
         }
         entries
+    }
+}
+
+/// What people said begins so.
+const USER_SAID: &str = "User: ";
+
+/// The entries of an earlier summary: headings, and indented lines under them.
+fn earlier<'a>(text: &'a str, entries: &mut Vec<Entry<'a>>) {
+    let first = entries.len();
+    for line in text.lines() {
+        let under = line.strip_prefix("  ").filter(|_| entries.len() > first);
+        match (under, entries.last_mut()) {
+            (Some(under), Some(entry)) if entry.worth.is_infinite() => {
+                entry.heading.push_str("\n  ");
+                entry.heading.push_str(under);
+            }
+            (Some(under), Some(entry)) => {
+                entry.lines.push(Line { text: under, worth: 0.0, own: false, kept: false });
+            }
+            // How much was left out then is in the handle.
+            _ if line.starts_with('(') && line.ends_with(" left out)") || line.trim().is_empty() => {}
+            _ => {
+                let worth = if line.starts_with(USER_SAID) { f32::INFINITY } else { 1.0 };
+                let heading = line.to_owned();
+                entries.push(Entry { heading, worth, own: false, kept: false, lines: Vec::new() });
+            }
+        }
     }
 }
 
@@ -300,10 +333,7 @@ fn render(entries: &[Entry<'_>]) -> String {
             out.push('\n');
         }
         for line in entry.lines.iter().filter(|line| line.kept) {
-            // Lines of an earlier summary stand as they stood.
-            if !entry.heading.is_empty() {
-                out.push_str("  ");
-            }
+            out.push_str("  ");
             out.push_str(line.text);
             out.push('\n');
         }
@@ -350,6 +380,17 @@ mod tests {
             extracted(&[told(asked), told(ask), told(answer)], 10_000),
             "(2 of 6 lines left out)\nUser: Fix parse_line, please.\nAssistant: I look.\nCall Read: src/parse.rs · 10\n  pub fn parse_line(s: &str) {\n"
         );
+    }
+
+    #[test]
+    fn an_earlier_summary_keeps_its_form() {
+        let earlier = "(5 of 9 lines left out)\nUser: Fix it.\n  And the docs.\nAssistant: I look.\nCall Read: src/parse.rs\n  fn parse_line(s: &str) {\n";
+        let all = [Told::Summary(earlier.into()), told(Message::assistant("Now the store_index."))];
+        let text = extracted(&all, 10_000);
+        assert_eq!(text, format!("{}Assistant: Now the store_index.\n", earlier.split_once('\n').unwrap().1));
+        // What people said stays to the last.
+        let text = extracted(&all, 140);
+        assert!(text.contains("User: Fix it.\n  And the docs.\n") && !text.contains("I look"), "{text}");
     }
 
     #[test]

@@ -23,20 +23,7 @@ const LAST: &str = "anthropic, last part";
 
 type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
 
-pub(super) fn read<'a>(
-    elements: &[&'a RawValue],
-    messages: &mut Vec<Message>,
-    spans: &mut Vec<&'a str>,
-) -> Result<(), FieldError> {
-    for (number, element) in elements.iter().enumerate() {
-        let read = read_message(element.get());
-        messages.extend(read.map_err(|e| FieldError(format!("message {}: {}", number + 1, e.0)))?);
-        spans.push(element.get());
-    }
-    Ok(())
-}
-
-fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
+pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
     let mut fields = Fields::read(json, "it")?;
     let role = match &*fields.need_text("role")? {
         "user" => Role::User,

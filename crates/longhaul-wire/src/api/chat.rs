@@ -22,20 +22,7 @@ const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
 
-pub(super) fn read<'a>(
-    elements: &[&'a RawValue],
-    messages: &mut Vec<Message>,
-    spans: &mut Vec<&'a str>,
-) -> Result<(), FieldError> {
-    for (number, element) in elements.iter().enumerate() {
-        let read = read_message(element.get());
-        messages.push(read.map_err(|e| FieldError(format!("message {}: {}", number + 1, e.0)))?);
-        spans.push(element.get());
-    }
-    Ok(())
-}
-
-fn read_message(json: &str) -> Result<Message, FieldError> {
+pub(super) fn read_message(json: &str) -> Result<Message, FieldError> {
     let mut fields = Fields::read(json, "it")?;
     let name = fields.need_text("role")?;
     let role = match &*name {
