@@ -287,7 +287,10 @@ fn leaves(table: &DeTable<'_>, before: &str, found: &mut Vec<(String, usize, Opt
                 continue;
             }
             DeValue::String(text) => Some(text.to_string()),
-            DeValue::Integer(number) => Some(number.as_str().to_owned()),
+            DeValue::Integer(number) => {
+                let read = i128::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+                Some(read.map_or_else(|_| number.to_string(), |number| number.to_string()))
+            }
             DeValue::Boolean(flag) => Some(flag.to_string()),
             _ => None,
         };

@@ -134,7 +134,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         Session::new(config.profile(config.text("profile"))?, model).with_window(Tokens(args.window));
     let mut session = session.with_meter(Meter::neutral());
     let (mut calls, mut now, mut empty) = (0, None, true);
-    let (mut batches, mut new) = (Vec::new(), Measure::default());
+    let (mut batches, mut sent) = (Vec::new(), At(0));
     for (_, message) in
         source.by_ref().filter(|(number, message)| *number == 0 && !message.is_recorded_compaction())
     {
@@ -147,8 +147,16 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 Ok(Prepared::NeedsSummary(_)) => Err("a summary is needed from a model".to_owned()),
                 Err(error) => Err(error.to_string()),
             };
-            batches.extend(Batch::new(calls, &session, first, session.meter().tokens(new).tokens));
-            new = Measure::default();
+            // What was never sent before: the newest messages as they are shown, and the tail.
+            if ready.is_ok() {
+                let newest = session.view().parts().iter().filter(|part| match part.source {
+                    From::Message(at) => at >= sent,
+                    _ => false,
+                });
+                let new: Measure = newest.chain(session.view().tail()).map(|part| part.measure).sum();
+                batches.extend(Batch::new(calls, &session, first, session.meter().tokens(new).tokens));
+                sent = session.log().end();
+            }
             if calls == args.call {
                 ready.map_err(|error| Failure::file(&args.file, format!("call {calls}: {error}")))?;
                 for batch in &mut batches {
@@ -158,7 +166,6 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             }
         }
         now = now.max(message.time());
-        new += session.meter().message(&message);
         session.push(message);
     }
     source.finish(empty)?;

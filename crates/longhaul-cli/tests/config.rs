@@ -82,6 +82,9 @@ fn a_bad_setting_is_said_with_its_place() {
         "[profiles.longhaul]\ntriger = 5\n",
         "longhaul.toml: line 2: there is no setting `profiles.longhaul.triger`; is `profiles.longhaul.trigger` meant?",
     );
+    says("window = 0x10\n", "", "line 1: `window` is \"16\", not a whole number");
+    says("window = -5\n", "", "line 1: `window` is \"-5\", not a whole number");
+    says("window = 1.5\n", "", "line 1: `window` has a value of a kind that no setting has");
     says("window = [1]\n", "", "line 1: `window` has a value of a kind that no setting has");
     says("window = \n", "", "config.toml: line 1: ");
     says(

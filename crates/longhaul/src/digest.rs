@@ -13,7 +13,7 @@ use crate::archive::Handle;
 use crate::json::{Extra, Json};
 
 pub use content::ContentKind;
-pub(crate) use entry::entry;
+pub(crate) use entry::{HUGE, entry};
 pub(crate) use rank::Failures;
 pub(crate) use select::{Room, select};
 pub use tool::ToolKind;

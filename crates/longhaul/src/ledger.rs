@@ -183,6 +183,13 @@ impl Ledger {
         held.flat_map(|state| state.edit.kind.spans()).any(|span| span.contains(at))
     }
 
+    /// True if an edit that is held takes in any of these messages.
+    pub(crate) fn holds(&self, run: Span) -> bool {
+        let held = self.edits.iter().filter(|state| state.held);
+        held.flat_map(|state| state.edit.kind.spans())
+            .any(|span| span.start < run.end && run.start < span.end)
+    }
+
     /// True if any edit is held at all.
     pub fn holds_any(&self) -> bool {
         self.edits.iter().any(|state| state.held)

@@ -3,17 +3,23 @@
 //! again is found by them.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 
 /// The names in a text, in their order.
 pub(crate) fn names(text: &str) -> Names<'_> {
-    Names { text, at: 0, run_end: 0 }
+    Names { text, at: 0, run_end: 0, json: false }
+}
+
+/// The names in the text of a JSON value: `\n` in a string ends a line, it does not begin a name.
+pub(crate) fn names_in_json(text: &str) -> Names<'_> {
+    Names { text, at: 0, run_end: 0, json: true }
 }
 
 /// A set of names.
-pub(crate) type NameSet<'a> = HashSet<&'a str, BuildHasherDefault<NameHasher>>;
+pub(crate) type NameSet<'a> = HashSet<&'a str, NameHash>;
 /// Something for each name.
-pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
+pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, NameHash>;
 
 /// Goes through runs of the characters that paths have; a run without a slash falls apart into
 /// words. All these characters are ASCII, so that cuts are between characters.
@@ -22,6 +28,8 @@ pub(crate) struct Names<'a> {
     at: usize,
     /// Up to here words are looked for.
     run_end: usize,
+    /// Escapes are no letters.
+    json: bool,
 }
 
 /// Kinds of bytes. What a word is shows where one follows another.
@@ -80,7 +88,16 @@ impl<'a> Iterator for Names<'a> {
                 }
                 return None;
             };
-            let start = self.at + skipped;
+            let mut start = self.at + skipped;
+            if self.json && start > 0 && bytes[start - 1] == b'\\' && !in_run {
+                // An escaped backslash is followed by a letter of its own.
+                let slashes = bytes[..start].iter().rev().take_while(|b| **b == b'\\').count();
+                start += slashes % 2;
+                if start >= end || !fits(&bytes[start]) {
+                    self.at = start;
+                    continue;
+                }
+            }
             let (mut before, mut odd, mut path, mut digits, mut len) = (NONE, false, false, true, 0);
             for b in &bytes[start..end] {
                 let kind = KIND[*b as usize];
@@ -114,8 +131,26 @@ impl<'a> Iterator for Names<'a> {
 }
 
 /// Names are many and short: a hash for them that is fast, with all bits of the input in all
-/// bits of the result.
-#[derive(Default)]
+/// bits of the result. It begins with a secret, so that nobody can make up names that fall
+/// together; no order of a set of names reaches what is written.
+#[derive(Clone, Copy)]
+pub(crate) struct NameHash(u64);
+
+impl Default for NameHash {
+    fn default() -> Self {
+        static SECRET: OnceLock<u64> = OnceLock::new();
+        Self(*SECRET.get_or_init(|| RandomState::new().build_hasher().finish()))
+    }
+}
+
+impl BuildHasher for NameHash {
+    type Hasher = NameHasher;
+
+    fn build_hasher(&self) -> NameHasher {
+        NameHasher(self.0)
+    }
+}
+
 pub(crate) struct NameHasher(u64);
 
 impl Hasher for NameHasher {
@@ -148,5 +183,7 @@ mod tests {
             "see src/parse.rs: fn parse_line(s, 8080) -> HttpServer in ./a/b/. 12 port 東京 id7788 short";
         let found: Vec<&str> = names(text).collect();
         assert_eq!(found, ["src/parse.rs", "parse_line", "8080", "HttpServer", "./a/b", "id7788"]);
+        let json = r#"{"new":"x\nparse_line()\n\t8080 C:\\new_dir \u00e9"}"#;
+        assert_eq!(names_in_json(json).collect::<Vec<_>>(), ["parse_line", "8080", "new_dir"]);
     }
 }

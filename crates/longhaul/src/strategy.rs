@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::log::{At, Log, Span};
 use crate::message::{Block, Message, Role};
 use crate::meter::{Measure, Meter};
-use crate::names::{NameSet, names};
+use crate::names::{NameSet, names, names_in_json};
 use crate::profile::Profile;
 use crate::step::UnitKind;
 use crate::tokens::Tokens;
@@ -71,6 +71,8 @@ pub(crate) struct Context<'a> {
     pub(crate) profile: &'a Profile,
     /// How much must go.
     pub(crate) excess: Tokens,
+    /// What a user took back may be taken again: the hard limit demands it.
+    pub(crate) takes_held: bool,
 }
 
 /// A unit of the log, or a fold, as the view shows it.
@@ -128,7 +130,8 @@ impl Context<'_> {
             .count()
     }
 
-    /// True if this must stay: a system message, the current input, the newest step.
+    /// True if this must stay: a system message, the current input, the newest step, what a user
+    /// took back.
     pub(crate) fn stays(&self, item: &Visible) -> bool {
         let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
         let hits = |span: &Span| {
@@ -136,7 +139,9 @@ impl Context<'_> {
         };
         let open = self.log.waiting();
         let waits = |span: &Span| open.is_some_and(|open| span.end > open);
-        item.kind == Some(UnitKind::System) || item.spans.iter().any(|span| hits(span) || waits(span))
+        let held = |span: &Span| !self.takes_held && self.ledger.holds(*span);
+        item.kind == Some(UnitKind::System)
+            || item.spans.iter().any(|span| hits(span) || waits(span) || held(span))
     }
 
     pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {
@@ -145,17 +150,19 @@ impl Context<'_> {
 
     /// Names that the model wrote itself, in its words and its calls, as far as they are shown.
     pub(crate) fn used_names(&self) -> NameSet<'_> {
-        let shown = self.view.parts().iter().filter_map(|part| match part.source {
-            Source::Message(at) => self.log.get(at),
-            _ => None,
-        });
-        let own = shown.filter(|message| message.role() == Role::Assistant);
-        let texts = own.flat_map(|message| message.blocks()).filter_map(|block| match block {
+        let shown = || {
+            self.view.parts().iter().filter_map(|part| match part.source {
+                Source::Message(at) => self.log.get(at),
+                _ => None,
+            })
+        };
+        let own = || shown().filter(|message| message.role() == Role::Assistant);
+        let texts = own().flat_map(|message| message.blocks()).filter_map(|block| match block {
             Block::Text(text) => Some(&*text.text),
-            Block::ToolCall(call) => Some(call.arguments.as_str()),
             _ => None,
         });
-        texts.flat_map(names).collect()
+        let calls = own().flat_map(|message| message.calls());
+        texts.flat_map(names).chain(calls.flat_map(|call| names_in_json(call.arguments.as_str()))).collect()
     }
 
     /// The text that an edit shows in the place of this block.

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::digest::Failures;
+use crate::digest::{Failures, HUGE};
 use crate::json::{Extra, Json};
 use crate::message::{Block, Message, Role};
 use crate::names::{NameMap, names};
@@ -53,8 +53,11 @@ pub(crate) fn extract<'a>(told: &[&Told], limit: usize, later: impl Iterator<Ite
     let mut entries = texts.entries();
     let choices = worth_of_lines(&entries, later);
     let mut left = limit.saturating_sub(60);
-    keep_people(&mut entries, &mut left);
-    keep_best(&mut entries, choices, left);
+    // What people said comes first, in half of the room; then the rest; then what people said again.
+    let half = left / 2;
+    left -= half - keep_people(&mut entries, half);
+    left = keep_best(&mut entries, choices, left);
+    keep_people(&mut entries, left);
     render(&entries)
 }
 
@@ -85,17 +88,25 @@ impl<'a> Texts<'a> {
                 Told::Message(message) => message,
             };
             for block in message.blocks() {
-                parts.push(match (block, message.role()) {
+                let part = match (block, message.role()) {
                     (Block::Text(text), Role::User | Role::Tool) => Part::User(&text.text),
                     (Block::Text(text), Role::Assistant) => Part::Answer(&text.text),
                     (Block::Text(text), Role::System | Role::Summary) => Part::Note(&text.text),
                     (Block::ToolCall(call), _) => {
                         Part::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
                     }
+                    // Of a huge one the start and the end are looked at.
+                    (Block::ToolResult(result), _) if result.text.len() > HUGE => {
+                        let start = &result.text[..result.text.floor_char_boundary(HUGE / 2)];
+                        let end = result.text.ceil_char_boundary(result.text.len() - HUGE / 2);
+                        parts.push(Part::Result { id: &result.id, text: start });
+                        Part::Result { id: &result.id, text: &result.text[end..] }
+                    }
                     (Block::ToolResult(result), _) => Part::Result { id: &result.id, text: &result.text },
                     (Block::Image(_), _) => Part::Picture,
                     (Block::Thinking(_) | Block::Opaque(_), _) => continue,
-                });
+                };
+                parts.push(part);
             }
         }
         Self { parts }
@@ -273,21 +284,21 @@ fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str
     choices
 }
 
-/// What people said is kept first, the newest first, in up to half of the room.
-fn keep_people(entries: &mut [Entry<'_>], left: &mut usize) {
-    let mut room = *left / 2;
-    for entry in entries.iter_mut().rev().filter(|entry| entry.worth.is_infinite()) {
+/// Keeps what people said, the newest first. Gives what is left of the room.
+fn keep_people(entries: &mut [Entry<'_>], mut room: usize) -> usize {
+    for entry in entries.iter_mut().rev().filter(|entry| entry.worth.is_infinite() && !entry.kept) {
         let size = entry.heading.len() + 1;
         if size <= room {
             room -= size;
-            *left -= size;
             entry.kept = true;
         }
     }
+    room
 }
 
-/// The lines that are worth most for their length, until the room is full.
-fn keep_best(entries: &mut [Entry<'_>], choices: Vec<Choice>, mut left: usize) {
+/// Keeps the lines that are worth most for their length, until the room is full. Gives what is
+/// left of it.
+fn keep_best(entries: &mut [Entry<'_>], choices: Vec<Choice>, mut left: usize) -> usize {
     let size = |(at, number, _): &Choice, entries: &[Entry<'_>]| {
         let entry = &entries[*at];
         if *number == 0 { entry.heading.len() + 1 } else { entry.lines[*number - 1].text.len() + 3 }
@@ -315,6 +326,7 @@ fn keep_best(entries: &mut [Entry<'_>], choices: Vec<Choice>, mut left: usize) {
             entries[at].lines[number - 1].kept = true;
         }
     }
+    left
 }
 
 fn render(entries: &[Entry<'_>]) -> String {

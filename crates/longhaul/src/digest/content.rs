@@ -147,6 +147,7 @@ fn of_command(command: &str) -> Option<ContentKind> {
         | ("npm" | "bun" | "cargo" | "go", "install" | "i" | "add" | "ci" | "fetch" | "get" | "download") => {
             Packages
         }
+        (_, "run" | "start" | "exec") => return None,
         (
             "cargo" | "go" | "npm" | "bun" | "make" | "cmake" | "ninja" | "gradle" | "mvn" | "swift"
             | "dotnet",
@@ -247,7 +248,9 @@ impl Sample {
         if strange * 10 > start.chars().count() {
             return true;
         }
-        start.len() >= 1_000 && start.lines().all(|line| line.len() >= 60 && super::rank::is_base64(line))
+        // The last line may be cut here.
+        let whole = start.trim_end().rsplit_once('\n').map_or(start, |(lines, _)| lines);
+        start.len() >= 1_000 && whole.lines().all(|line| line.len() >= 60 && super::rank::is_base64(line))
     }
 
     fn starts_like_json(&self, text: &str) -> bool {

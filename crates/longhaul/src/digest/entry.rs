@@ -17,7 +17,7 @@ use crate::names::NameSet;
 /// A text of no more than this enters as it is.
 const SMALL: usize = 1_000;
 /// A text of more than this is cut without looking at its lines.
-const HUGE: usize = 4 << 20;
+pub(crate) const HUGE: usize = 4 << 20;
 /// Noise that is worth a mark: so many bytes, and one in so many of the text.
 const WORTH: (usize, usize) = (400, 5);
 
@@ -31,13 +31,15 @@ pub(crate) fn entry(
     handle: impl FnOnce() -> Handle,
 ) -> Option<String> {
     let giant = text.len() > most;
-    if !giant && (text.len() <= SMALL || !may_be_noisy(text)) || is_digest(text) {
+    // What was read from a file is edited by its lines: all of them stay.
+    let whole = tool == ToolKind::Read || text.len() <= SMALL;
+    if !giant && (whole || !may_be_noisy(text) || is_digest(text)) {
         return None;
     }
     // Asked for only now: most results enter whole.
     let handle = handle();
     let cut = || head_and_tail(text, most / 3 * 2, most / 3, handle);
-    if text.len() > HUGE {
+    if text.len() > HUGE || is_digest(text) {
         return cut();
     }
     let kind = ContentKind::of(text, tool, &subject());
@@ -52,7 +54,7 @@ pub(crate) fn entry(
         | ContentKind::Html
         | ContentKind::Plain => cut(),
         _ => {
-            let room = Room { bytes: most / 4 * 3, head: 100, tail: 100 };
+            let room = Room { bytes: most / 4 * 3, head: 100, tail: 100, fill: true };
             select(text, kind, room, &NameSet::default(), handle).or_else(cut)
         }
     }
@@ -65,8 +67,14 @@ fn may_be_noisy(text: &str) -> bool {
         Requirement already|Fetching |Unpacking |Setting up |npm warn dep|npm WARN dep|Get:|━━━|███|#####";
     // A constant pattern is always read.
     let signs = SIGNS.get_or_init(|| Regex::new(PATTERN).ok()).as_ref();
-    let blob = || !text.as_bytes()[..SMALL].iter().any(u8::is_ascii_whitespace);
-    signs.is_some_and(|signs| signs.find_iter(text).take(8).count() == 8) || blob()
+    let blob = || text.as_bytes()[..SMALL].iter().all(|b| *b == b'\n' || !b.is_ascii_whitespace());
+    let repeats = || {
+        let mut before = "";
+        let same =
+            text.lines().filter(|line| std::mem::replace(&mut before, line) == *line && !line.is_empty());
+        same.take(20).count() == 20
+    };
+    signs.is_some_and(|signs| signs.find_iter(text).take(8).count() == 8) || blob() || repeats()
 }
 
 /// The text without its noise; `None` if that is little. One line of each run stays, so that it
@@ -115,16 +123,34 @@ mod tests {
     }
 
     #[test]
+    fn errors_among_noise_enter() {
+        let mut text: String = (0..60).map(|n| format!("test parse::case_{n} ... ok\n")).collect();
+        text += "Results: 3 FAILED, 57 PASSED in 2s\n";
+        assert!(enters(&text, ToolKind::Bash, "cargo test").unwrap().contains("3 FAILED, 57 PASSED"));
+        let text: String = (0..60).map(|n| format!("Fetching https://x/{n} … error 500\n")).collect();
+        assert_eq!(enters(&text, ToolKind::Bash, "npm run scrape"), None);
+        let text = "waiting for server\n".repeat(500);
+        assert!(enters(&text, ToolKind::Bash, "./wait").unwrap().len() < 100);
+        // A giant is cut whatever it says of itself.
+        let text = format!("⟦9 lines of a log left out; recall 0123456789ab⟧\n{}", "word ".repeat(20_000));
+        assert!(enters(&text, ToolKind::Other, "").unwrap().len() < 51_000);
+    }
+
+    #[test]
     fn data_does_not_enter() {
         let blob = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=".repeat(100);
         let short = enters(&blob, ToolKind::Other, "").unwrap();
         assert!(short.starts_with("⟦1 line (3600 bytes) of data left out; recall "), "{short}");
+        let wrapped =
+            format!("{}\n", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2").repeat(60);
+        assert!(enters(&wrapped, ToolKind::Bash, "base64 a.png").unwrap().len() < 200);
     }
 
     #[test]
     fn source_and_small_things_enter_whole() {
         let source: String = (0..400).map(|n| format!("{n:6}→    let value_{n} = \"... ok\n\";\n")).collect();
         assert_eq!(enters(&source, ToolKind::Read, "src/a.rs"), None);
+        assert_eq!(enters(&"the same line\n".repeat(500), ToolKind::Read, ""), None);
         assert_eq!(enters("test a ... ok\n", ToolKind::Bash, "cargo test"), None);
         let output: String = (0..400).map(|n| format!("value {n}\n")).collect();
         assert_eq!(enters(&output, ToolKind::Bash, "./run"), None);

@@ -88,14 +88,15 @@ fn one(kind: ContentKind, line: &str, trimmed: &str, failure: bool) -> u8 {
         }
         ContentKind::Listing => PLAIN,
         ContentKind::Tests => match () {
+            () if failure => BEST,
             () if is_pass(trimmed) => NOISE,
-            () if failure || is_verdict(trimmed) => BEST,
+            () if is_verdict(trimmed) => BEST,
             () if is_location(trimmed) => GOOD,
             () => PLAIN,
         },
         ContentKind::Build => match () {
-            () if is_package_noise(trimmed) => NOISE,
             () if failure => BEST,
+            () if is_package_noise(trimmed) => NOISE,
             () if is_location(trimmed) => BETTER,
             () if trimmed.contains("warning") => GOOD,
             () => PLAIN,

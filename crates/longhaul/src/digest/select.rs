@@ -4,12 +4,17 @@
 use std::fmt::Write;
 
 use super::content::ContentKind;
-use super::rank::{PLAIN, ranks};
+use super::rank::{NOISE, PLAIN, ranks};
 use crate::archive::Handle;
 use crate::names::NameSet;
 
 /// A line longer than this is not kept: it is data, not words.
 pub(super) const LONGEST: usize = 1_000;
+
+/// About the size of a mark.
+const MARK: usize = 16;
+/// A digest of fewer bytes says too little.
+const LEAST: usize = 100;
 
 /// How much of a text is kept.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +24,8 @@ pub(crate) struct Room {
     /// Lines that stay whatever they are: from the start, and from the end.
     pub head: usize,
     pub tail: usize,
+    /// What is left of the room goes to ordinary lines.
+    pub fill: bool,
 }
 
 /// The best lines of a text in at most about `room`; `None` if that would not be shorter.
@@ -35,25 +42,49 @@ pub(crate) fn select(
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut ranks = ranks(kind, text, &lines, names);
     let count = lines.len();
-    let edge = ranks.iter_mut().enumerate().filter(|(at, _)| *at < room.head || at + room.tail >= count);
-    edge.filter(|(at, _)| lines[*at].len() <= LONGEST).for_each(|(_, rank)| *rank = u8::MAX);
+    // Lines at the edges stay whatever they are, in up to a quarter of the room each.
+    let mut edges = Vec::new();
+    for ats in
+        [Vec::from_iter(0..room.head.min(count)), (count.saturating_sub(room.tail)..count).rev().collect()]
+    {
+        let mut left = room.bytes / 4;
+        let fits = |at: &usize| {
+            let len = lines[*at].len();
+            let fits = len <= left.min(LONGEST);
+            left -= if fits { len } else { 0 };
+            fits
+        };
+        edges.extend(ats.into_iter().filter(fits));
+    }
+    edges.into_iter().for_each(|at| ranks[at] = u8::MAX);
     // The best first, the earlier first among equals.
+    let least = if room.fill { NOISE } else { PLAIN };
     let mut order: Vec<usize> =
-        (0..count).filter(|at| ranks[*at] > PLAIN && lines[*at].len() <= LONGEST).collect();
+        (0..count).filter(|at| ranks[*at] > least && lines[*at].len() <= LONGEST).collect();
     order.sort_by_key(|at| std::cmp::Reverse(ranks[*at]));
     let (mut kept, mut left) = (vec![false; count], room.bytes);
     for at in order {
-        if lines[at].len() <= left {
-            left -= lines[at].len();
+        // A line that stands alone brings a mark with it.
+        let beside = at > 0 && kept[at - 1] || kept.get(at + 1) == Some(&true);
+        let cost = lines[at].len() + if beside { 0 } else { MARK };
+        if cost <= left {
+            left -= cost;
             kept[at] = true;
         }
+    }
+    // Too little to go by: the caller knows another way.
+    let size: usize = lines.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(line, _)| line.len()).sum();
+    if kind != ContentKind::Blob && size < LEAST {
+        return None;
     }
     render(text, &lines, &kept, kind, handle)
 }
 
 /// True if the text is a digest already: it is not made shorter again.
 pub(crate) fn is_digest(text: &str) -> bool {
-    text.contains("⟦") && text.contains(" left out; recall ")
+    let mark =
+        |line: &str| line.starts_with('⟦') && line.ends_with('⟧') && line.contains(" left out; recall ");
+    text.contains(" left out; recall ") && text.lines().any(mark)
 }
 
 pub(super) fn render(
@@ -97,7 +128,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ROOM: Room = Room { bytes: 400, head: 1, tail: 1 };
+    const ROOM: Room = Room { bytes: 400, head: 1, tail: 1, fill: false };
 
     fn digest(text: &str, tool: ToolKind, command: &str, names: &[&str]) -> (ContentKind, String) {
         let kind = ContentKind::of(text, tool, command);
@@ -190,7 +221,13 @@ mod tests {
         assert_eq!(shown[2], "2026-03-02 INFO request failed: timeout");
         assert_eq!(shown[6], "⟦95 lines⟧");
         assert_eq!(
-            select(&digest, kind, Room { bytes: 10, head: 0, tail: 0 }, &NameSet::default(), Handle::of("")),
+            select(
+                &digest,
+                kind,
+                Room { bytes: 10, head: 0, tail: 0, fill: false },
+                &NameSet::default(),
+                Handle::of("")
+            ),
             None
         );
     }
@@ -200,10 +237,10 @@ mod tests {
         fn whatever_comes_it_is_shorter_and_of_whole_lines(
             lines in prop::collection::vec("[ \\ta-zA-Z0-9_:./→⟧+-]{0,60}|\\PC{0,40}|error: [a-z]{3,9}|\u{1b}\\[31m[a-z]+\r", 0..120),
             kind in prop::sample::select(ContentKind::ALL.to_vec()), bytes in 0usize..2_000,
-            head in 0usize..4, tail in 0usize..4,
+            head in 0usize..4, tail in 0usize..4, fill: bool,
         ) {
             let text = lines.join("\n");
-            let room = Room { bytes, head, tail };
+            let room = Room { bytes, head, tail, fill };
             if let Some(short) = select(&text, kind, room, &NameSet::default(), Handle::of(&text)) {
                 prop_assert!(short.len() < text.len());
                 let whole: std::collections::HashSet<&str> = text.lines().collect();

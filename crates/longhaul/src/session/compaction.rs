@@ -14,7 +14,7 @@ use crate::ledger::Event;
 use crate::log::{At, Span};
 use crate::message::{Block, Message, Role, Time};
 use crate::meter::Measure;
-use crate::names::names;
+use crate::names::{names, names_in_json};
 use crate::profile::Summariser;
 use crate::step::UnitKind;
 use crate::strategy::{COMMON_END, Context, Proposal, Strategy};
@@ -127,6 +127,7 @@ impl Session {
             budget: &self.budget,
             profile: &self.profile,
             excess: size - target,
+            takes_held: why == Why::Forced(Limit::Hard),
         };
         let mut made = 0;
         for proposal in (strategy.propose)(&context) {
@@ -238,7 +239,9 @@ impl Session {
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(covered.measure));
         let (keep, kept) = self.kept_in(&spans);
-        let room = self.summary_room(before);
+        // What is restated whole anyway is not what the summary stands for.
+        let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
+        let room = self.summary_room(before - self.tokens(self.meter.text(&keep::render(&restated))));
         // What the tail holds and the fold takes in leaves the tail.
         let moved: Vec<KeepItem> =
             keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
@@ -271,12 +274,12 @@ impl Session {
             .iter()
             .filter(move |part| matches!(part.source, Source::Message(at) if at >= end));
         let texts = after.flat_map(|part| part.message.blocks()).filter_map(|block| match block {
-            Block::Text(b) => Some(&*b.text),
-            Block::ToolCall(b) => Some(b.arguments.as_str()),
-            Block::ToolResult(b) => Some(&*b.text),
+            Block::Text(b) => Some(names(&b.text)),
+            Block::ToolCall(b) => Some(names_in_json(b.arguments.as_str())),
+            Block::ToolResult(b) => Some(names(&b.text)),
             _ => None,
         });
-        texts.flat_map(names)
+        texts.flatten()
     }
 
     fn hide(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {

@@ -142,7 +142,8 @@ impl Session {
                 Some(Original::Run(before, messages))
             }
         };
-        if let Some(original) = original {
+        // What a fork left behind had its place in another log: something else stands there now.
+        if let Some(original) = original.filter(|original| original.handle() == handle) {
             self.archive.put(handle, original);
         }
     }

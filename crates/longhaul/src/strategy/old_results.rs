@@ -46,7 +46,12 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
             let original = Original::Block(message.clone(), block);
             let handle = handle_of(&original, result.content.is_none(), &result.text);
             let Some(text) = by_content(context, at, result, &names, handle) else { continue };
-            saved += context.saving(at, result.text.len(), text.len());
+            // It may be shown shorter already, as it entered.
+            let shown = context.shown(at, block).unwrap_or(&result.text).len();
+            if text.len() >= shown {
+                continue;
+            }
+            saved += context.saving(at, shown, text.len());
             proposals.push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
         }
     }
@@ -61,12 +66,15 @@ fn by_content(
     names: &NameSet<'_>,
     handle: Handle,
 ) -> Option<String> {
+    if result.text.len() > digest::HUGE {
+        return digest::result(&result.text, handle);
+    }
     let unit = context.log.unit_of(at)?;
     let call = context.message(unit.span.start)?.calls().find(|call| call.id == result.id);
     let tool = call.map_or(ToolKind::Other, |call| ToolKind::of(&call.name, &call.arguments));
     let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
     let kind = ContentKind::of(&result.text, tool, &subject);
-    let room = Room { bytes: (result.text.len() / 5).clamp(400, 2_000), head: 2, tail: 2 };
+    let room = Room { bytes: (result.text.len() / 5).clamp(400, 2_000), head: 2, tail: 2, fill: false };
     digest::select(&result.text, kind, room, names, handle).or_else(|| digest::result(&result.text, handle))
 }
 
