@@ -18,6 +18,8 @@ use crate::names::NameSet;
 const SMALL: usize = 1_000;
 /// A text of more than this is cut without looking at its lines.
 pub(crate) const HUGE: usize = 4 << 20;
+/// So much of a text is looked at.
+const SAMPLE: usize = 8_000;
 /// Noise that is worth a mark: so many bytes, and one in so many of the text.
 const WORTH: (usize, usize) = (400, 5);
 
@@ -31,8 +33,8 @@ pub(crate) fn entry(
     handle: impl FnOnce() -> Handle,
 ) -> Option<String> {
     let giant = text.len() > most;
-    // What was read from a file is edited by its lines: all of them stay.
-    let whole = tool == ToolKind::Read || text.len() <= SMALL;
+    // What was read from a file is edited by its lines: all of them stay. Noise is of commands.
+    let whole = !matches!(tool, ToolKind::Bash | ToolKind::Other) || text.len() <= SMALL;
     if !giant && (whole || !may_be_noisy(text) || is_digest(text)) {
         return None;
     }
@@ -67,6 +69,8 @@ fn may_be_noisy(text: &str) -> bool {
         Requirement already|Fetching |Unpacking |Setting up |npm warn dep|npm WARN dep|Get:|━━━|███|#####";
     // A constant pattern is always read.
     let signs = SIGNS.get_or_init(|| Regex::new(PATTERN).ok()).as_ref();
+    // Where there is noise, it begins soon.
+    let text = &text[..text.floor_char_boundary(SAMPLE)];
     let blob = || text.as_bytes()[..SMALL].iter().all(|b| *b == b'\n' || !b.is_ascii_whitespace());
     let repeats = || {
         let mut before = "";
