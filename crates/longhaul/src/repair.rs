@@ -151,7 +151,15 @@ fn notes(message: &Message, shown: &[Option<Block>], repairs: &[Repair]) -> Opti
         let Some(Some(Block::ToolResult(result))) = shown.get(*block) else { continue };
         blocks.push(Block::text(note(result, *reason)));
         let content = result.content.as_deref().unwrap_or_default();
-        blocks.extend(content.iter().filter(|b| !matches!(b, Block::Text(_))).cloned());
+        blocks.extend(content.iter().filter_map(|inner| match inner {
+            Block::Text(_) | Block::Thinking(_) => None,
+            Block::Image(_) | Block::Opaque(_) => Some(inner.clone()),
+            // Inside a result they bind nobody; outside they would ask for their other half.
+            Block::ToolResult(result) => Some(Block::text(result.text.clone())),
+            Block::ToolCall(call) => {
+                Some(Block::text(format!("[{} {}]", call.name, call.arguments.as_str())))
+            }
+        }));
     }
     if blocks.is_empty() {
         return None;

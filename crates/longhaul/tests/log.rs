@@ -66,6 +66,25 @@ fn line(message: &Message) -> String {
 }
 
 #[test]
+fn a_result_inside_a_stray_result_is_text_when_it_is_shown() {
+    let inner = Block::result("c1", "inner words");
+    let outer = Block::ToolResult(longhaul::ToolResult {
+        id: "c1".into(),
+        name: None,
+        text: "outer words".into(),
+        content: Some([inner, Block::call("c2", "Read", Json::empty_object())].into()),
+        is_error: false,
+        extra: Extra::NONE,
+    });
+    let mut log = Log::new();
+    log.push(Message::new(Role::Tool, vec![outer]));
+    let shown: Vec<Shown> = log.show(log.units()).collect();
+    let [Shown::Made(_, message)] = shown.as_slice() else { panic!("{shown:?}") };
+    assert!(message.blocks().iter().all(|block| matches!(block, Block::Text(_))), "{message:?}");
+    assert!(format!("{message:?}").contains("inner words"));
+}
+
+#[test]
 fn a_step_is_an_answer_with_its_results_and_a_turn_ends_with_the_answer() {
     let log = log_of([
         Message::system("rules"),
