@@ -251,6 +251,9 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> Row {
     }
 }
 
+/// Where the edits of a part are told, under it.
+const INDENT: usize = 14;
+
 fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
     let (strong, faint, good) = (show::STRONG, show::FAINT, show::GOOD);
     writeln!(
@@ -294,18 +297,20 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
             show::grouped(part.tokens)
         )?;
         for edit in &part.edits {
-            writeln!(
-                out,
-                "{:14}{good}└ {} {} by {}: {}, {} → {}; recall {}{good:#}",
-                "",
+            let made = format!(
+                "└ {} {} by {}: {}, {} → {};",
                 edit.kind,
                 edit.id,
                 edit.strategy,
                 edit.why,
                 show::short(edit.before),
-                show::short(edit.after),
-                edit.handles.join(" ")
-            )?;
+                show::short(edit.after)
+            );
+            let recall = format!("recall {}", edit.handles.join(" "));
+            // As wide as a terminal of 80 columns.
+            let wide = INDENT + made.chars().count() + 1 + recall.chars().count() > 80;
+            let between = if wide { format!("\n{:INDENT$}  ", "") } else { " ".to_owned() };
+            writeln!(out, "{:INDENT$}{good}{made}{between}{recall}{good:#}", "")?;
         }
     }
     prices(out, &explained.batches)

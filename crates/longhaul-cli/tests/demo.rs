@@ -14,7 +14,7 @@ fn the_demo_runs_without_anything() {
     // The context fills, is made smaller, and what was taken out comes back.
     for said in [
         "> You are picking up tidewater",
-        "└ a fold: ",
+        "a digest: ",
         "a fold: ",
         " cold; ",
         "After 103 calls",

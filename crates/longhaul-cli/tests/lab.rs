@@ -46,8 +46,8 @@ fn explain_names_each_part_and_its_edit() {
     let file = long_session(folder.path());
     let args = ["explain", &file, "--call", "40", "--window", "6000"];
     let text = stdout(&args);
-    assert!(text.contains("└ fold ") && text.contains("; recall "), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.contains("└ fold ") && text.contains("  recall "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let json: Value = serde_json::from_str(&stdout(&[&args[..], &["--json"]].concat())).unwrap();
     let parts = json["parts"].as_array().unwrap();
     let sum: u64 = parts.iter().map(|part| part["tokens"].as_u64().unwrap()).sum();
