@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use serde::{Deserialize, Serialize};
 use tiktoken::CoreBpe;
 
-use seams::Seams;
+use seams::Cutter;
 
 /// A vocabulary whose tokens can be counted here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -106,8 +106,8 @@ const SAMPLE: &str = "Naïve café, ação é útil; größer Straße, señor ¿
 struct Tokenizer {
     /// `None` only if the crate was built without this vocabulary: then 3 characters are a token.
     bpe: Option<&'static CoreBpe>,
-    /// Made when the first text comes that may have some.
-    seams: OnceLock<Seams>,
+    /// Made when the first text comes that it is for.
+    cutter: OnceLock<Cutter>,
     seen: Mutex<Seen>,
 }
 
@@ -121,7 +121,7 @@ impl Tokenizer {
     fn new(vocabulary: Vocabulary) -> Self {
         let bpe = tiktoken::get_encoding(vocabulary.encoding());
         bpe.map(|bpe| bpe.count(SAMPLE));
-        Self { bpe, seams: OnceLock::new(), seen: Mutex::default() }
+        Self { bpe, cutter: OnceLock::new(), seen: Mutex::default() }
     }
 
     fn count(&self, text: &str) -> TextCount {
@@ -154,8 +154,8 @@ impl Tokenizer {
     }
 
     fn count_new(&self, bpe: &CoreBpe, piece: &str) -> u64 {
-        let tokens = if seams::may_have(piece) {
-            self.seams.get_or_init(|| Seams::new(bpe)).count(bpe, piece)
+        let tokens = if Cutter::is_for(piece) {
+            self.cutter.get_or_init(|| Cutter::new(bpe)).count(bpe, piece)
         } else {
             bpe.count(piece)
         };
