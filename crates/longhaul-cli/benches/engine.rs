@@ -243,20 +243,23 @@ fn compacting(sessions: &[Vec<Arc<Message>>]) {
                     // Less says more about the clock than about the work.
                     if ready && covered > 5_000 {
                         let folded = new.iter().any(|(edit, _)| edit.kind.is_fold());
-                        let share = time * 1e3 / (covered as f64 / 1e5);
-                        if folded { folds.push(share) } else { digests.push(share) }
+                        let one = (time * 1e3, covered as f64 / 1e5);
+                        if folded { folds.push(one) } else { digests.push(one) }
                     }
                 }
                 session.push(message.clone());
             }
         }
-        for (name, mut times) in [("digests", digests), ("folds", folds)] {
+        for (name, all) in [("digests", digests), ("folds", folds)] {
+            let sum = all.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            let mut times: Vec<f64> = all.iter().map(|(time, covered)| time / covered).collect();
             times.sort_by(f64::total_cmp);
             if let Some(last) = times.last() {
                 let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
                 println!(
-                    "  window {window:6}, {:4} × {name:7}: {:5.2} median, {:5.2} p90, {last:5.2} most",
+                    "  window {window:6}, {:4} × {name:7}: {:5.2} in all, {:5.2} median, {:5.2} p90, {last:5.2} most",
                     times.len(),
+                    sum.0 / sum.1,
                     at(50),
                     at(90)
                 );

@@ -32,16 +32,17 @@ pub(crate) struct Names<'a> {
     json: bool,
 }
 
-/// Kinds of bytes. What a word is shows where one follows another.
-const NONE: u8 = 0;
+/// Kinds of bytes, one bit each.
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
-const DIGIT: u8 = 3;
-const UNDERSCORE: u8 = 4;
-const PATH: u8 = 5;
+const DIGIT: u8 = 4;
+const UNDERSCORE: u8 = 8;
+const PATH: u8 = 16;
+const SLASH: u8 = 32;
+const WORD: u8 = LOWER | UPPER | DIGIT | UNDERSCORE;
 
 const KIND: [u8; 256] = {
-    let mut kind = [NONE; 256];
+    let mut kind = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         kind[byte] = match byte as u8 {
@@ -49,22 +50,41 @@ const KIND: [u8; 256] = {
             b'A'..=b'Z' => UPPER,
             b'0'..=b'9' => DIGIT,
             b'_' => UNDERSCORE,
-            b'.' | b'@' | b'~' | b'-' | b'/' => PATH,
-            _ => NONE,
+            b'.' | b'@' | b'~' | b'-' => PATH,
+            b'/' => PATH | SLASH,
+            _ => 0,
         };
         byte += 1;
     }
     kind
 };
 
-/// An underscore inside, a digit behind a letter, a change of case.
-fn is_odd(before: u8, kind: u8) -> bool {
-    match kind {
-        UNDERSCORE => matches!(before, LOWER | UPPER | DIGIT),
-        DIGIT => matches!(before, LOWER | UPPER),
-        UPPER => before == LOWER,
-        _ => false,
+/// A run of bytes of these kinds: its length, and the kinds in it.
+fn run(bytes: &[u8], kinds: u8) -> (usize, u8) {
+    let mut all = 0;
+    for (len, byte) in bytes.iter().enumerate() {
+        let kind = KIND[*byte as usize];
+        if kind & kinds == 0 {
+            return (len, all);
+        }
+        all |= kind;
     }
+    (bytes.len(), all)
+}
+
+/// An underscore inside, a digit behind a letter, a change of case.
+fn is_odd(word: &[u8], all: u8) -> bool {
+    // Most words are of one kind.
+    !matches!(all, LOWER | UPPER)
+        && word.windows(2).any(|pair| {
+            let (before, kind) = (KIND[pair[0] as usize], KIND[pair[1] as usize]);
+            match kind {
+                UNDERSCORE => before != UNDERSCORE,
+                DIGIT => before & (LOWER | UPPER) != 0,
+                UPPER => before == LOWER,
+                _ => false,
+            }
+        })
 }
 
 impl<'a> Iterator for Names<'a> {
@@ -76,11 +96,8 @@ impl<'a> Iterator for Names<'a> {
             // Words of a run that is no path.
             let in_run = self.at < self.run_end;
             let end = if in_run { self.run_end } else { bytes.len() };
-            let most = if in_run { PATH } else { PATH + 1 };
-            let fits = |b: &u8| {
-                let kind = KIND[*b as usize];
-                kind != NONE && kind < most
-            };
+            let kinds = if in_run { WORD } else { WORD | PATH };
+            let fits = |b: &u8| KIND[*b as usize] & kinds != 0;
             let Some(skipped) = bytes[self.at..end].iter().position(fits) else {
                 self.at = end;
                 if in_run {
@@ -98,33 +115,27 @@ impl<'a> Iterator for Names<'a> {
                     continue;
                 }
             }
-            let (mut before, mut odd, mut path, mut digits, mut len) = (NONE, false, false, true, 0);
-            for b in &bytes[start..end] {
-                let kind = KIND[*b as usize];
-                if kind == NONE || kind >= most {
-                    break;
-                }
-                odd |= is_odd(before, kind);
-                path |= kind == PATH;
-                digits &= kind == DIGIT;
-                before = kind;
-                len += 1;
-            }
-            let run = &self.text[start..start + len];
+            let (len, all) = run(&bytes[start..end], kinds);
             self.at = start + len;
-            if path {
-                let trimmed = run.trim_end_matches(['/', '.']);
-                if trimmed.len() > 3 && trimmed.as_bytes()[1..].contains(&b'/') {
+            if all & PATH != 0 {
+                let trimmed = self.text[start..start + len].trim_end_matches(['/', '.']);
+                if all & SLASH != 0 && trimmed.len() > 3 && trimmed.as_bytes()[1..].contains(&b'/') {
                     return Some(trimmed);
                 }
                 (self.at, self.run_end) = (start, start + len);
                 continue;
             }
-            let first = bytes[start];
-            let is_name =
-                if first.is_ascii_digit() { digits && len >= 4 } else { len >= 6 && (odd || len >= 16) };
+            let word = &bytes[start..start + len];
+            let is_name = match len {
+                // The shortest are the most.
+                0..4 => false,
+                _ if word[0].is_ascii_digit() => all == DIGIT,
+                4..6 => false,
+                6..16 => is_odd(word, all),
+                _ => true,
+            };
             if is_name {
-                return Some(run);
+                return Some(&self.text[start..start + len]);
             }
         }
     }
