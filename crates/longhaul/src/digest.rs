@@ -3,7 +3,9 @@
 //! marked with brackets that no tool prints. By position and size here; by what was printed in
 //! `content` (which kind), `rank` (which lines) and `select` (how many); on entry in `entry`.
 
+mod by_tool;
 mod content;
+mod cut;
 mod entry;
 mod rank;
 mod select;
@@ -12,14 +14,16 @@ mod tool;
 use crate::archive::Handle;
 use crate::json::{Extra, Json};
 
+pub(crate) use by_tool::by_tool;
 pub use content::ContentKind;
+pub use cut::{Cut, Ends};
 pub(crate) use entry::{HUGE, entry};
 pub(crate) use rank::Failures;
 pub(crate) use select::{Room, select};
 pub use tool::ToolKind;
 
 /// Lines of a digest: so many from the start and the end.
-const LINES: (usize, usize) = (3, 2);
+pub(crate) const LINES: (usize, usize) = (3, 2);
 /// Characters, where lines are too long or too few.
 const CHARS: (usize, usize) = (300, 200);
 /// A text of no more than this is left whole.
@@ -27,29 +31,48 @@ pub(crate) const SHORT: usize = 500;
 /// A string among arguments is cut to this.
 const ARGUMENT: (usize, usize) = (120, 80);
 
-/// The digest of a tool result; `None` if it would not be shorter.
+/// The digest of a tool result by position: its first three and last two lines; `None` if it
+/// is short already.
 ///
 /// ```
 /// use longhaul::{Handle, digest_result};
 /// let text: String = (1..=100).map(|n| format!("line {n}\n")).collect();
 /// let short = digest_result(&text, Handle::of(&text)).unwrap();
-/// assert!(short.starts_with("line 1\nline 2\nline 3\n⟦95 lines, 754 characters left out; "));
+/// assert!(short.starts_with("line 1\nline 2\nline 3\n⟦95 lines left out, 792 characters originally; "));
 /// assert!(short.ends_with("line 99\nline 100\n"));
 /// ```
 pub fn result(text: &str, handle: Handle) -> Option<String> {
-    if text.len() <= SHORT {
+    by_position(text, LINES, handle)
+}
+
+/// So many lines from the start and the end. Where there are few lines, or long ones, the first
+/// 300 and the last 200 characters.
+pub(crate) fn by_position(text: &str, (head, tail): (usize, usize), handle: Handle) -> Option<String> {
+    if text.len() <= SHORT || select::is_digest(text) {
+        return None;
+    }
+    let characters = text.chars().count();
+    if characters <= SHORT {
         return None;
     }
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let (head, tail) = LINES;
-    if lines.len() > head + tail + 1 {
-        let start: usize = lines[..head].iter().map(|line| line.len()).sum();
-        let end = text.len() - lines[lines.len() - tail..].iter().map(|line| line.len()).sum::<usize>();
-        if start + (text.len() - end) <= SHORT {
-            return shorter(text, start, end, handle);
-        }
-    }
-    head_and_tail(text, CHARS.0, CHARS.1, handle)
+    let (mut start, mut end, mut gone) = (0, 0, 0);
+    let by_lines = lines.len() > head + tail + 1 && {
+        start = lines[..head].iter().map(|line| line.len()).sum();
+        end = text.len() - lines[lines.len() - tail..].iter().map(|line| line.len()).sum::<usize>();
+        gone = lines.len() - head - tail;
+        text[..start].chars().count() + text[end..].chars().count() <= SHORT
+    };
+    let what = if by_lines {
+        format!("{gone} line{} left out", if gone == 1 { "" } else { "s" })
+    } else {
+        let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+        (start, end) = (at(CHARS.0), at(characters - CHARS.1));
+        format!("{} characters left out", characters - CHARS.0 - CHARS.1)
+    };
+    let before = if text[..start].is_empty() || text[..start].ends_with('\n') { "" } else { "\n" };
+    let mark = format!("{before}⟦{what}, {characters} characters originally; recall {}⟧\n", handle.short());
+    (mark.len() < end - start).then(|| [&text[..start], &mark, &text[end..]].concat())
 }
 
 /// The first `head` and last `tail` bytes of a text, and a mark between; `None` if that would
@@ -119,6 +142,27 @@ fn argument(value: &Json, handle: Handle) -> Option<Json> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    // covers: T-L1
+    #[test]
+    fn three_lines_and_two_and_what_is_missing() {
+        let text: String = (0..40).map(|n| format!("line number {n} of it\n")).collect();
+        let short = result(&text, Handle::of(&text)).unwrap();
+        let lines: Vec<&str> = short.lines().collect();
+        assert_eq!(lines[..3], ["line number 0 of it", "line number 1 of it", "line number 2 of it"]);
+        assert!(lines[3].starts_with("⟦35 lines left out, 830 characters originally; recall "), "{short}");
+        assert_eq!(lines[4..], ["line number 38 of it", "line number 39 of it"]);
+        assert_eq!(result(&short, Handle::of("")), None);
+        // 500 characters stay whole, whatever bytes they have; six lines are cut by characters.
+        assert_eq!(result(&"字".repeat(500), Handle::of("")), None);
+        let six = format!("{}\n", "a".repeat(150)).repeat(6);
+        let short = result(&six, Handle::of(&six)).unwrap();
+        assert!(short.contains("\n⟦406 characters left out, 906 characters originally; recall "), "{short}");
+        // Kept lines of more than 500 characters are cut by characters too.
+        let long = format!("{}\n", "b".repeat(150)).repeat(20);
+        let kept = result(&long, Handle::of(&long)).unwrap();
+        assert_eq!(kept.lines().filter(|line| !line.starts_with('⟦')).map(str::len).sum::<usize>(), 500 - 3);
+    }
 
     // covers: T-L1
     #[test]

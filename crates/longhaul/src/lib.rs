@@ -82,7 +82,7 @@ pub use breaker::Tripped;
 pub use budget::{Budget, Shares};
 pub use cache::{PromptCache, Sent, pays_back};
 pub use calibration::Calibration;
-pub use digest::{arguments as digest_arguments, head_and_tail, result as digest_result};
+pub use digest::{Cut, Ends, arguments as digest_arguments, head_and_tail, result as digest_result};
 pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
 pub use fact::{Fact, FactKind, Note, Noted};
 pub use frame::{Frame, Tool};

@@ -3,6 +3,7 @@
 //! `log` (steps and turns), `bond` (what belongs together) and `meter` (tokens).
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -231,6 +232,24 @@ pub struct Opaque {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub i64);
+
+impl fmt::Display for Time {
+    /// To the minute, in UTC: `2026-03-02 10:00`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let minutes = self.0.div_euclid(60_000_000);
+        let (days, minute) = (minutes.div_euclid(1_440), minutes.rem_euclid(1_440));
+        // Days since 1 March of year 0, in eras of 400 years.
+        let days = days + 719_468;
+        let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        let year = year + era * 400 + i64::from(month <= 2);
+        write!(f, "{year:04}-{month:02}-{day:02} {:02}:{:02}", minute / 60, minute % 60)
+    }
+}
 
 /// The text a message was read from, to be written out again as long as nobody touched it.
 /// Long strings that the blocks hold anyway are cut out and put back when it is written, so

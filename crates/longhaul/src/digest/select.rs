@@ -82,9 +82,16 @@ pub(crate) fn select(
 
 /// True if the text is a digest already: it is not made shorter again.
 pub(crate) fn is_digest(text: &str) -> bool {
-    let mark =
-        |line: &str| line.starts_with('⟦') && line.ends_with('⟧') && line.contains(" left out; recall ");
-    text.contains(" left out; recall ") && text.lines().any(mark)
+    let mark = |line: &str| {
+        // A line of its own, or the last field of a JSON object.
+        let line = line.strip_suffix("\"}").unwrap_or(line);
+        let start = line.rfind('⟦').map_or("", |at| &line[at..]);
+        start.ends_with('⟧')
+            && start.contains(" left out")
+            && start.contains("; recall ")
+            && (line.len() == start.len() || line.contains("\"left_out\":\"⟦"))
+    };
+    text.contains("; recall ") && text.lines().any(mark)
 }
 
 pub(super) fn render(

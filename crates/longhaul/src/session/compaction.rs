@@ -256,7 +256,16 @@ impl Session {
             let told: Vec<&Told> = told.collect();
             // The neutral measure of a token; what is over is refused or folded again.
             let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
-            summary::extract(&told, bytes, self.names_after(&spans))
+            let form = summary::Form {
+                template: &summary::LINES,
+                language: summary::Language::English,
+                limit: bytes,
+                goal: None,
+                todos: None,
+                technical: None,
+                range: (0, 0),
+            };
+            summary::write(&told, form, self.names_after(&spans))
         });
         let text = fold_text(&body, &keep, handle, covered.count);
         let mut depends = covered.folds;

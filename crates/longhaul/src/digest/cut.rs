@@ -1,0 +1,140 @@
+//! The first line of defence: a result that is too large enters cut, with a hint that names its
+//! tool, its size, what was kept and where the rest is.
+
+use crate::archive::Handle;
+
+/// What a result may have when it enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Characters.
+    pub characters: usize,
+    /// Bytes.
+    pub bytes: usize,
+    /// Lines.
+    pub lines: usize,
+    /// What of it is kept.
+    pub ends: Ends,
+}
+
+/// Which ends of a text are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// The start.
+    Head,
+    /// The end.
+    Tail,
+    /// Two thirds from the start, one from the end: exit codes and last errors stand there.
+    Both,
+}
+
+impl Cut {
+    /// Nothing is cut.
+    pub const NONE: Self =
+        Self { characters: usize::MAX, bytes: usize::MAX, lines: usize::MAX, ends: Ends::Both };
+
+    /// The text cut; `None` if it fits, or if the cut would not be shorter.
+    pub(crate) fn apply(self, text: &str, tool: &str, handle: impl Fn() -> Handle) -> Option<String> {
+        // A text of few bytes has few characters and few lines.
+        if text.len() <= self.characters.min(self.bytes).min(self.lines) {
+            return None;
+        }
+        let characters = text.chars().count();
+        let lines = text.lines().count();
+        if characters <= self.characters && text.len() <= self.bytes && lines <= self.lines {
+            return None;
+        }
+        let share = |of: usize| match self.ends {
+            Ends::Head => (of, 0),
+            Ends::Tail => (0, of),
+            Ends::Both => (of - of / 3, of / 3),
+        };
+        // Where each limit that is passed lets the head end and the tail begin.
+        let (mut start, mut end) = (text.len(), 0);
+        let mut keep = |head: usize, tail: usize| (start, end) = (start.min(head), end.max(tail));
+        if text.len() > self.bytes {
+            let (head, tail) = share(self.bytes);
+            keep(text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
+        }
+        if characters > self.characters {
+            let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+            let (head, tail) = share(self.characters);
+            keep(at(head), at(characters - tail));
+        }
+        if lines > self.lines {
+            let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+            let at = |n: usize| n.checked_sub(1).map_or(0, |n| ends.get(n).copied().unwrap_or(text.len()));
+            let (head, tail) = share(self.lines);
+            keep(at(head), at(lines - tail));
+        }
+        let (head, tail) = (&text[..start], &text[end.max(start)..]);
+        let kept = head.chars().count() + tail.chars().count();
+        let before = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let mark = format!(
+            "{before}⟦{tool}: {characters} characters in {lines} lines, {kept} kept, {} left out; recall {}⟧\n",
+            characters - kept,
+            handle().short()
+        );
+        let short = [head, &mark, tail].concat();
+        (short.len() < text.len()).then_some(short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(limits: Cut, text: &str) -> Option<String> {
+        limits.apply(text, "Bash", || Handle::of(text))
+    }
+
+    // covers: M-TRUNC
+    #[test]
+    fn eight_thousand_characters_enter_and_one_more_does_not() {
+        let mini = Cut { characters: 8_000, ..Cut::NONE };
+        assert_eq!(cut(mini, &"字".repeat(8_000)), None);
+        let text = format!("{}exit code 1", "x".repeat(9_000));
+        let short = cut(mini, &text).unwrap();
+        assert!(
+            short.contains("\n⟦Bash: 9011 characters in 1 lines, 8000 kept, 1011 left out; recall "),
+            "{short}"
+        );
+        assert!(short.ends_with("exit code 1"));
+    }
+
+    // covers: T-CAP A-TRUNC
+    #[test]
+    fn fifty_kilobytes_and_two_thousand_lines() {
+        let cap = Cut { bytes: 50 << 10, lines: 2_000, ..Cut::NONE };
+        assert_eq!(cut(cap, &"y".repeat(51_200)), None);
+        assert!(cut(cap, &"y".repeat(52_000)).unwrap().len() < 51_400);
+        let text: String = (0..2_500).map(|n| format!("row {n}\n")).collect();
+        let short = cut(cap, &text).unwrap();
+        assert!(short.contains("row 1333\n⟦Bash: ") && short.contains("⟧\nrow 1834\n"), "{short}");
+        let head = cut(Cut { ends: Ends::Head, ..cap }, &text).unwrap();
+        assert!(head.contains("row 1999\n⟦") && head.ends_with("⟧\n"), "{head}");
+        let tail = cut(Cut { ends: Ends::Tail, ..cap }, &text).unwrap();
+        assert!(tail.starts_with('⟦') && tail.contains("⟧\nrow 500\n"), "{tail}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_of_the_text_and_within_all_limits(
+            text in "(\\PC{0,40}\n|[a-z ]{0,30}\r\n|中{0,30}){0,40}",
+            characters in 0usize..400, bytes in 0usize..900, lines in 0usize..30, pick in 0usize..3,
+        ) {
+            let limits = Cut { characters, bytes, lines, ends: [Ends::Head, Ends::Tail, Ends::Both][pick] };
+            if let Some(short) = cut(limits, &text) {
+                prop_assert!(short.len() < text.len());
+                let at = short.find("⟦Bash: ").unwrap();
+                let end = at + short[at..].find("⟧\n").unwrap() + "⟧\n".len();
+                let head = &short[..at];
+                let head = if text.starts_with(head) { head } else { head.strip_suffix('\n').unwrap() };
+                prop_assert!(text.starts_with(head) && text.ends_with(&short[end..]));
+                // A line end before the mark may be the text's own or not.
+                let kept = format!("{head}{}", &short[end..]);
+                prop_assert!(kept.chars().count() <= characters + 1 && kept.len() <= bytes + 1 && kept.lines().count() <= lines + 1, "{:?}", short);
+            }
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! What happened, found by code in the messages themselves: files, commands and how they ended,
+//! errors and what became of them, decisions in the model's words, wishes in the person's. Every
+//! statement stands in a message; nothing is made up.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Language, Told};
+use crate::digest::{Failures, HUGE, ToolKind};
+use crate::message::{Block, Message, Role, ToolCall, ToolResult};
+
+/// A line that is quoted is cut to this.
+const LINE: usize = 240;
+/// A request or a command in a few words.
+const SHORT: usize = 140;
+
+/// What happened in a run of messages.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) files: Vec<File>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) errors: Vec<Problem>,
+    /// What a person asked for, and the last words of the answer, if the turn ended.
+    pub(crate) requests: Vec<Request>,
+    pub(crate) decisions: Vec<String>,
+    pub(crate) learnings: Vec<String>,
+    pub(crate) preferences: Vec<String>,
+    /// The model's last words.
+    pub(crate) last_words: Option<String>,
+}
+
+/// A file and what was done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) reads: usize,
+    pub(crate) changes: usize,
+}
+
+/// A command and how it ended.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) line: String,
+    /// Its exit status, where the result says so.
+    pub(crate) status: Option<i64>,
+    pub(crate) failed: bool,
+}
+
+/// An error and whether the same call went well later.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) line: String,
+    /// The call it came from.
+    call: String,
+    pub(crate) solved: bool,
+}
+
+/// A turn.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) asked: String,
+    pub(crate) answer: Option<String>,
+}
+
+impl Facts {
+    pub(crate) fn of<'a>(told: impl Iterator<Item = &'a Told>) -> Self {
+        let mut facts = Self::default();
+        let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+        for told in told {
+            let Told::Message(message) = told else { continue };
+            for block in message.blocks() {
+                match (block, message.role()) {
+                    (Block::Text(text), Role::User) if !message.is_attachment() => facts.asked(&text.text),
+                    (Block::Text(text), Role::Assistant) => facts.answered(&text.text, message),
+                    (Block::ToolCall(call), _) => {
+                        calls.insert(&call.id, call);
+                    }
+                    (Block::ToolResult(result), _) => {
+                        if let Some(call) = calls.get(&*result.id) {
+                            facts.called(call, result);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        facts
+    }
+
+    fn asked(&mut self, text: &str) {
+        let Some(first) = first_words(text) else { return };
+        self.requests.push(Request { asked: shorten(first, SHORT), answer: None });
+        let wishes = sentences(text).filter(|line| has_word(line, &WISHES));
+        self.preferences.extend(wishes.map(|line| shorten(line, LINE)));
+    }
+
+    fn answered(&mut self, text: &str, message: &Message) {
+        for line in sentences(text) {
+            if has_word(line, &DECISIONS) {
+                self.decisions.push(shorten(line, LINE));
+            } else if has_word(line, &LEARNINGS) {
+                self.learnings.push(shorten(line, LINE));
+            }
+        }
+        let Some(first) = first_words(text) else { return };
+        self.last_words = Some(shorten(first, LINE));
+        if message.calls().next().is_none()
+            && let Some(request) = self.requests.last_mut()
+        {
+            request.answer = Some(shorten(first, LINE));
+        }
+    }
+
+    fn called(&mut self, call: &ToolCall, result: &ToolResult) {
+        let tool = ToolKind::of(&call.name, &call.arguments);
+        let subject = tool.subject(&call.arguments);
+        let subject = shorten(subject.trim(), SHORT);
+        let status = exit_status(result);
+        let failed = status.map_or(result.is_error, |status| status != 0);
+        match tool {
+            ToolKind::Read | ToolKind::Edit | ToolKind::Write if !failed => {
+                let paths = match subject.is_empty() {
+                    true => patched(call),
+                    false => vec![subject.clone()],
+                };
+                paths.into_iter().for_each(|path| self.touched(path, tool != ToolKind::Read));
+            }
+            ToolKind::Bash if !subject.is_empty() => {
+                self.commands.push(Command { line: subject.clone(), status, failed });
+            }
+            _ => {}
+        }
+        let name = format!("{} {subject}", call.name);
+        if failed {
+            let line = failure(&result.text).unwrap_or_default();
+            self.errors.push(Problem { line: shorten(line, LINE), call: name, solved: false });
+        } else {
+            self.errors.iter_mut().filter(|problem| problem.call == name).for_each(|p| p.solved = true);
+        }
+    }
+
+    fn touched(&mut self, path: String, changed: bool) {
+        let known = self.files.iter().position(|file| file.path == path);
+        let mut file = match known {
+            Some(at) => self.files.remove(at),
+            None => File { path, reads: 0, changes: 0 },
+        };
+        file.reads += usize::from(!changed);
+        file.changes += usize::from(changed);
+        // The newest stands last.
+        self.files.push(file);
+    }
+}
+
+impl File {
+    /// `` `src/a.rs`: changed 2×, read 3× ``
+    pub(crate) fn say(&self, language: Language) -> String {
+        let words = language.words();
+        let mut done = Vec::new();
+        if self.changes > 0 {
+            done.push(format!("{} {}{}", words.changed, self.changes, words.times));
+        }
+        if self.reads > 0 {
+            done.push(format!("{} {}{}", words.read, self.reads, words.times));
+        }
+        format!("`{}`{}{}", self.path, words.colon, done.join(words.comma))
+    }
+
+    /// Reads back what [`say`](Self::say) says.
+    pub(crate) fn heard(text: &str, language: Language) -> Option<Self> {
+        let words = language.words();
+        let (path, done) = text.strip_prefix('`')?.split_once('`')?;
+        let times = |word: &str| -> usize {
+            let after = done.split_once(word).map_or("", |(_, after)| after.trim_start());
+            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+            after[..digits].parse().unwrap_or(0)
+        };
+        Some(Self { path: path.to_owned(), reads: times(words.read), changes: times(words.changed) })
+    }
+}
+
+impl Command {
+    pub(crate) fn say(&self, language: Language) -> String {
+        let words = language.words();
+        let ended = match (self.status, self.failed) {
+            (Some(status), _) => format!("{} {status}", words.exit),
+            (None, true) => words.failed.to_owned(),
+            (None, false) => words.passed.to_owned(),
+        };
+        format!("`{}` → {ended}", self.line)
+    }
+}
+
+impl Problem {
+    pub(crate) fn say(&self, language: Language) -> String {
+        let words = language.words();
+        let line = if self.line.is_empty() { &self.call } else { &self.line };
+        format!("{line} → {}", if self.solved { words.solved } else { words.unsolved })
+    }
+}
+
+/// Files that a patch without a path names.
+fn patched(call: &ToolCall) -> Vec<String> {
+    let value = call.arguments.value();
+    let texts = ["input", "patch", "diff"].iter().filter_map(|name| value.get(name).and_then(Value::as_str));
+    let named = |line: &str| {
+        ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"]
+            .iter()
+            .find_map(|sign| line.strip_prefix(sign))
+            .map(|path| shorten(path.trim(), SHORT))
+    };
+    texts.flat_map(|text| text.lines().filter_map(named)).collect()
+}
+
+/// The exit status that a result names, in the ways agents write it.
+fn exit_status(result: &ToolResult) -> Option<i64> {
+    let text = &*result.text;
+    let number = |text: &str| {
+        let text = text.trim_start_matches([' ', ':', '=', '"']);
+        let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
+        text[..digits].parse::<i64>().ok()
+    };
+    // It stands at the start or at the end.
+    let head = &text[..text.floor_char_boundary(300)];
+    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(300))..];
+    [head, tail].into_iter().find_map(|part| {
+        ["\"exit_code\":", "xit code", "exited with code", "<returncode>", "xit status"].iter().find_map(
+            |sign| {
+                let at = part.rfind(sign)? + sign.len();
+                number(&part[at..])
+            },
+        )
+    })
+}
+
+/// The first line that speaks of a failure; else the first line.
+fn failure(text: &str) -> Option<&str> {
+    let text = &text[..text.floor_char_boundary(HUGE)];
+    let mut failures = Failures::of(text);
+    let says = |line: &&str| line.bytes().filter(u8::is_ascii_alphabetic).count() > 7;
+    let failed = text.split_inclusive('\n').find(|line| failures.next_line(line.len()) && says(line));
+    failed.or_else(|| text.lines().find(says)).map(str::trim)
+}
+
+/// The first line that has words.
+fn first_words(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| line.chars().filter(|c| c.is_alphanumeric()).count() > 1)
+}
+
+/// Lines, and the sentences of long ones.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(|line| line.trim().trim_start_matches(['-', '*', '#', '>', ' ']));
+    let parts = lines.flat_map(|line| line.split_inclusive(". ").flat_map(|part| part.split_inclusive('。')));
+    parts.map(str::trim).filter(|part| part.len() >= 12 && !part.starts_with("```") && !part.starts_with('|'))
+}
+
+/// Whether one of these words is there, as a word. Chinese has no spaces.
+fn has_word(line: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| {
+        line.match_indices(word).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            !word.is_ascii() || !before.is_some_and(|c| c.is_ascii_alphanumeric())
+        })
+    })
+}
+
+const DECISIONS: [&str; 22] = [
+    "decid",
+    "chose",
+    "instead of",
+    "rather than",
+    "I'll use",
+    "I will use",
+    "We'll use",
+    "we'll use",
+    "going with",
+    "Decision",
+    "opted",
+    "ruled out",
+    "reject",
+    "决定",
+    "选择",
+    "采用",
+    "改用",
+    "放弃",
+    "不采用",
+    "选用",
+    "改为",
+    "方案",
+];
+const LEARNINGS: [&str; 20] = [
+    "turns out",
+    "root cause",
+    "The problem",
+    "the problem",
+    "The issue",
+    "the issue is",
+    "found that",
+    "Found that",
+    "because",
+    "Note that",
+    "note that",
+    "actually",
+    "requires",
+    "原因",
+    "发现",
+    "注意",
+    "问题是",
+    "问题在于",
+    "原来",
+    "需要",
+];
+const WISHES: [&str; 24] = [
+    "always",
+    "Always",
+    "never",
+    "Never",
+    "must",
+    "Must",
+    "prefer",
+    "Prefer",
+    "don't",
+    "Don't",
+    "do not",
+    "Do not",
+    "make sure",
+    "Make sure",
+    "only",
+    "should",
+    "please keep",
+    "不要",
+    "必须",
+    "务必",
+    "始终",
+    "尽量",
+    "只能",
+    "不得",
+];
+
+/// A text in at most so many bytes, on one line.
+pub(super) fn shorten(text: &str, most: usize) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.len() <= most {
+        return text;
+    }
+    format!("{}…", text[..text.floor_char_boundary(most)].trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::json::Json;
+
+    fn session() -> Vec<Told> {
+        let call = |id: &str, name: &str, json: &str| {
+            Message::new(Role::Assistant, vec![Block::call(id, name, Json::new(json).unwrap())])
+        };
+        let all = [
+            Message::user("Fix the parser, please.\nNever touch the lock file."),
+            call("a", "Read", r#"{"path":"src/parse.rs"}"#),
+            Message::result("a", "fn parse() {}"),
+            call("b", "Bash", r#"{"command":"cargo test"}"#),
+            Message::result("b", "running 2 tests\nassertion failed: left == right\nexit code: 101"),
+            Message::assistant("The problem is an off-by-one. I decided to use a slice instead of an index."),
+            call("c", "apply_patch", r#"{"input":"*** Begin Patch\n*** Update File: src/parse.rs\n+x\n"}"#),
+            Message::result("c", "Done"),
+            call("d", "Bash", r#"{"command":"cargo test"}"#),
+            Message::result("d", "test result: ok\nexit code: 0"),
+            Message::assistant("Fixed: the parser takes empty lines."),
+        ];
+        all.into_iter().map(|message| Told::Message(Arc::new(message))).collect()
+    }
+
+    #[test]
+    fn files_commands_errors_and_words() {
+        let told = session();
+        let facts = Facts::of(told.iter());
+        assert_eq!(facts.files, [File { path: "src/parse.rs".to_owned(), reads: 1, changes: 1 }]);
+        let say = |n: usize| facts.commands[n].say(Language::English);
+        assert_eq!((say(0).as_str(), say(1).as_str()), ("`cargo test` → exit 101", "`cargo test` → exit 0"));
+        assert_eq!(facts.errors[0].say(Language::English), "assertion failed: left == right → solved later");
+        assert_eq!(facts.requests[0].asked, "Fix the parser, please.");
+        assert_eq!(facts.requests[0].answer.as_deref(), Some("Fixed: the parser takes empty lines."));
+        assert_eq!(facts.preferences, ["Never touch the lock file."]);
+        assert_eq!(facts.decisions, ["I decided to use a slice instead of an index."]);
+        assert_eq!(facts.learnings, ["The problem is an off-by-one."]);
+    }
+
+    #[test]
+    fn files_are_said_and_heard() {
+        for language in [Language::English, Language::Chinese] {
+            for (reads, changes) in [(3, 2), (0, 1), (1, 0)] {
+                let file = File { path: "src/读.rs".to_owned(), reads, changes };
+                assert_eq!(File::heard(&file.say(language), language), Some(file));
+            }
+        }
+    }
+
+    #[test]
+    fn exit_codes_as_agents_write_them() {
+        let status = |text: &str| exit_status(&ToolResult { text: text.into(), ..result() });
+        fn result() -> ToolResult {
+            match Message::result("a", "").blocks()[0].clone() {
+                Block::ToolResult(result) => result,
+                _ => unreachable!(),
+            }
+        }
+        assert_eq!(status("Exit code: 2\nOutput"), Some(2));
+        assert_eq!(status("Process exited with code 1\nx"), Some(1));
+        assert_eq!(status("{\"output\":\"x\",\"metadata\":{\"exit_code\":0}}"), Some(0));
+        assert_eq!(status("<returncode>137</returncode>"), Some(137));
+        assert_eq!(status("[The command completed with exit code -1.]"), Some(-1));
+        assert_eq!(status("all is well"), None);
+    }
+}
