@@ -20,7 +20,7 @@ pub use cut::{Cut, Ends};
 pub(crate) use entry::{HUGE, entry};
 pub(crate) use rank::Failures;
 pub(crate) use select::{Room, select};
-pub use tool::ToolKind;
+pub use tool::{Aliases, ToolKind};
 
 /// Lines of a digest: so many from the start and the end.
 pub(crate) const LINES: (usize, usize) = (3, 2);

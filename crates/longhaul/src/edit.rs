@@ -149,6 +149,8 @@ pub enum Why {
     Entry,
     /// The profile demands it at every call.
     Rule,
+    /// The model changed, and the new one cannot read it.
+    Switched,
     /// A limit was passed.
     Forced(Limit),
     /// The provider's cache has lost the prefix anyway.
@@ -165,6 +167,7 @@ impl Why {
         match self {
             Self::Entry => "entry",
             Self::Rule => "rule",
+            Self::Switched => "model switch",
             Self::Forced(Limit::Trigger) => "forced (trigger)",
             Self::Forced(Limit::Hard) => "forced (hard limit)",
             Self::Cold => "cold",

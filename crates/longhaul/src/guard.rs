@@ -132,7 +132,7 @@ impl Check<'_> {
             EditKind::DropThinking { at } => self.thinking(*at)?,
         }
         // What the new model cannot read goes, whatever a person wants.
-        if !matches!(self.why, Why::Forced(Limit::Hard) | Why::Rule) && self.is_held(kind) {
+        if !matches!(self.why, Why::Forced(Limit::Hard) | Why::Switched) && self.is_held(kind) {
             return Err(Refusal::Held);
         }
         if after >= before {
@@ -148,7 +148,8 @@ impl Check<'_> {
         let hits = |span: &Span| {
             protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
         };
-        let forced = matches!(self.why, Why::Entry | Why::Rule | Why::Forced(Limit::Hard)) && !kind.is_fold();
+        let forced = matches!(self.why, Why::Entry | Why::Rule | Why::Switched | Why::Forced(Limit::Hard))
+            && !kind.is_fold();
         let spans = kind.spans();
         let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
         spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits))
@@ -252,7 +253,7 @@ impl Check<'_> {
             return Err(Refusal::Nothing("the message has no thinking"));
         }
         // A foreign seal goes wherever it stands: no other model takes it.
-        if self.why == Why::Rule {
+        if self.why == Why::Switched {
             return Ok(());
         }
         if bonds(message).iter().any(|bond| bond.kind == BondKind::Reasoning) {

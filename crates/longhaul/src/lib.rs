@@ -37,7 +37,7 @@
 //! | limits, models, prices | `budget`, `models`, `models.toml`, `cache` |
 //! | compressions, undo, what was taken out | `edit`, `ledger`, `archive` |
 //! | what is sent, and what must hold for it | `view`, `keep`, `guard` |
-//! | how to compact | `profile`, `strategy`, `digest`, `summary`, `breaker`, `job` |
+//! | how to compact | `profile`, `task`, `strategy`, `digest`, `summary`, `breaker`, `job` |
 //! | the state machine around it all | `session` |
 
 #![forbid(unsafe_code)]
@@ -69,6 +69,7 @@ mod session;
 mod step;
 mod strategy;
 mod summary;
+mod task;
 mod tokenizer;
 mod tokens;
 mod usage;
@@ -82,7 +83,9 @@ pub use breaker::Tripped;
 pub use budget::{Budget, Shares};
 pub use cache::{PromptCache, Sent, pays_back};
 pub use calibration::Calibration;
-pub use digest::{Cut, Ends, arguments as digest_arguments, head_and_tail, result as digest_result};
+pub use digest::{
+    Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, result as digest_result,
+};
 pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
 pub use fact::{Fact, FactKind, Note, Noted};
 pub use frame::{Frame, Tool};
@@ -98,11 +101,13 @@ pub use message::{
 };
 pub use meter::{Measure, Meter};
 pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};
-pub use profile::{Profile, Summariser};
+pub use profile::{Constants, OnFailure, Profile, Summariser, Templates, Triggers};
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
 pub use session::{PrepareError, Prepared, Saved, Session, State, TooLarge};
 pub use step::{Turn, Unit, UnitKind};
 pub use strategy::{STRATEGIES, Strategy};
+pub use summary::{Language, TEMPLATES, Template};
+pub use task::Task;
 pub use tokenizer::{TextCount, Vocabulary};
 pub use tokens::{Count, CountKind, Tokens};
 pub use usage::{Billed, Usage};

@@ -25,6 +25,8 @@ use crate::message::{Block, Message, Role, Time, ToolResult};
 use crate::meter::{Measure, Meter, Way};
 use crate::models::Model;
 use crate::profile::Profile;
+use crate::strategy::Ruled;
+use crate::task::Task;
 use crate::tokens::{Count, Tokens};
 use crate::usage::Usage;
 use crate::view::{Fixed, Part, Source, Sources, View};
@@ -68,6 +70,22 @@ pub struct Session {
     breaker: Breaker,
     calls: u64,
     asked: bool,
+    /// What the next compaction is to be about.
+    focus: Option<Box<str>>,
+    /// The provider said that the last request was too long.
+    overflowed: bool,
+    /// The prompt of the last call, as it was reported or counted.
+    last_prompt: Tokens,
+    /// The call at which the last full summary was made.
+    full_at: u64,
+    /// What rules have looked at.
+    ruled: Ruled,
+    /// The kind of work, if the host says so.
+    task: Option<Task>,
+    /// Strategies whose summaries failed in this compaction.
+    failed: Vec<&'static str>,
+    /// At this call a summary failed, and the history was kept.
+    kept_at: Option<u64>,
     job: Option<Job>,
     next_job: u64,
     /// Messages before this one were written by a model that is no longer here.
@@ -156,6 +174,14 @@ impl Session {
             breaker: Breaker::default(),
             calls: 0,
             asked: false,
+            focus: None,
+            overflowed: false,
+            last_prompt: Tokens::ZERO,
+            full_at: 0,
+            ruled: Ruled::default(),
+            task: None,
+            failed: Vec::new(),
+            kept_at: None,
             job: None,
             next_job: 0,
             foreign_end: At(0),
@@ -189,6 +215,7 @@ impl Session {
             self.system += size;
         }
         let at = self.log.push(message.clone());
+        self.look_for_marks(at, &message);
         for (block, content) in message.blocks().iter().enumerate() {
             if let Block::ToolResult(result) = content {
                 self.enter(at, &message, block, result);
@@ -199,20 +226,20 @@ impl Session {
 
     /// Decided once, before it was ever sent: such an edit breaks no prefix.
     fn enter(&mut self, at: At, message: &Arc<Message>, block: usize, result: &ToolResult) {
-        let most = self.profile.entry_bytes;
-        if result.text.len() <= most && !self.profile.entry_digests {
+        let cut = self.profile.cut;
+        if result.text.len() <= cut.bytes.min(cut.characters).min(cut.lines) && !self.profile.entry_digests {
             return;
         }
         let original = Original::Block(message.clone(), block);
         let handle = || original.handle();
+        let step = self.log.unit_of(at).and_then(|unit| self.log.get(unit.span.start));
+        let call = step.and_then(|step| step.calls().find(|call| call.id == result.id));
         let text = if self.profile.entry_digests {
-            let step = self.log.unit_of(at).and_then(|unit| self.log.get(unit.span.start));
-            let call = step.and_then(|step| step.calls().find(|call| call.id == result.id));
-            let tool = call.map_or(ToolKind::Other, |call| ToolKind::of(&call.name, &call.arguments));
+            let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
             let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-            digest::entry(&result.text, tool, subject, most, handle)
+            digest::entry(&result.text, tool, subject, cut.bytes, handle)
         } else {
-            digest::head_and_tail(&result.text, most / 3 * 2, most / 3, handle())
+            cut.apply(&result.text, call.map_or("tool", |call| &call.name), handle)
         };
         if let Some(text) = text {
             let kind = EditKind::Digest { at, block, text: text.into() };
@@ -221,10 +248,36 @@ impl Session {
         }
     }
 
+    /// What a message itself asks for: text to be pinned, a compaction.
+    fn look_for_marks(&mut self, at: At, message: &Message) {
+        let texts = message.blocks().iter().filter_map(|block| match block {
+            Block::Text(text) => Some(&*text.text),
+            _ => None,
+        });
+        match message.role() {
+            Role::User if self.profile.pin_mark && !message.is_attachment() => {
+                let pinned: Vec<String> = texts
+                    .filter_map(|text| text.split_once("<Pin>"))
+                    .map(|(_, text)| text.replace("</Pin>", "").trim().to_owned())
+                    .filter(|text| !text.is_empty())
+                    .collect();
+                if !pinned.is_empty() {
+                    self.pin(format!("message {}", at.0 + 1), pinned.join("\n"));
+                }
+            }
+            Role::Assistant => {
+                let Some(mark) = &self.profile.triggers.mark else { return };
+                self.asked |= texts.flat_map(str::lines).any(|line| line.trim() == &**mark);
+            }
+            _ => {}
+        }
+    }
+
     /// Takes in what the provider reported for the view of the last `prepare`.
     pub fn observe(&mut self, usage: &Usage) {
         let (view, prompt) = (self.view.measure(), usage.prompt());
         if prompt > Tokens::ZERO {
+            self.last_prompt = prompt;
             self.meter.observe(view, prompt);
             self.ledger.record(Event::Usage { view, prompt });
         }
@@ -236,10 +289,28 @@ impl Session {
         self.breaker.reset();
     }
 
+    /// Compacts at the next `prepare`; what is said of this is kept first.
+    pub fn compact_now_on(&mut self, focus: impl Into<Box<str>>) {
+        self.focus = Some(focus.into()).filter(|focus: &Box<str>| !focus.trim().is_empty());
+        self.compact_now();
+    }
+
+    /// The provider refused the last request as too long: the next one is compacted, whatever
+    /// it counts here.
+    pub fn overflowed(&mut self) {
+        self.overflowed = true;
+        self.breaker.reset();
+    }
+
+    /// What kind of work this is, for profiles that ask. Else it is found from the tool calls.
+    pub fn set_task(&mut self, task: Task) {
+        self.task = Some(task);
+    }
+
     /// Takes an edit back, and with it those that were made from it. All are named, and held:
     /// only the hard limit may take them again.
     pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
-        if self.ledger.get(edit).is_some_and(|edit| edit.why == Why::Rule) {
+        if self.ledger.get(edit).is_some_and(|edit| matches!(edit.why, Why::Rule | Why::Switched)) {
             return Err(LedgerError::Protected(edit));
         }
         let gone = self.ledger.dependents(edit)?;
@@ -248,6 +319,7 @@ impl Session {
         }
         // What reappears may hold reasoning that this model cannot read.
         self.drop_foreign_seals();
+        self.ruled = Ruled::default();
         self.breaker.reset();
         Ok(gone)
     }
@@ -264,6 +336,7 @@ impl Session {
             }
         }
         self.ledger.record(Event::Redo { edit });
+        self.ruled = Ruled::default();
         Ok(())
     }
 
@@ -334,7 +407,7 @@ impl Session {
                 EditKind::DropThinking { at },
                 Original::Thinking(message),
                 "model-switch",
-                Why::Rule,
+                Why::Switched,
             );
         }
     }
@@ -389,6 +462,7 @@ impl Session {
         fork.keep = Keep::default();
         fork.cache = PromptCache::new();
         fork.job = None;
+        fork.ruled = Ruled::default();
         fork.meter.forget_base();
         fork
     }

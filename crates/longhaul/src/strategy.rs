@@ -2,28 +2,49 @@
 //! each, and one row of this table. A profile puts them in order; every ladder ends alike.
 
 mod common_end;
+mod drop_oldest;
+mod everything;
+mod finished_results;
 mod fold;
+mod importance;
+mod increments;
+mod key_events;
+mod newest_results;
 mod old_results;
+mod old_thinking;
+mod rounds;
+mod sliding_window;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::archive::Original;
+use crate::archive::{Handle, Original};
 use crate::budget::Budget;
-use crate::edit::EditKind;
+use crate::edit::{EditKind, Placement};
 use crate::ledger::Ledger;
 use crate::log::{At, Log, Span};
-use crate::message::{Block, Message, Role};
+use crate::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::meter::{Measure, Meter};
 use crate::names::{NameSet, names, names_in_json};
 use crate::profile::Profile;
 use crate::step::UnitKind;
+use crate::summary::Template;
 use crate::tokens::Tokens;
 use crate::view::{Source, View};
 
 pub use common_end::{CUT_NEWEST, DIGEST_RUNNING, HIDE_OLD};
+pub use drop_oldest::DROP_OLDEST;
+pub use everything::{FULL_SUMMARY, REBUILD};
+pub use finished_results::FINISHED_RESULTS;
 pub use fold::{FOLD_STEPS, FOLD_TURNS};
+pub use importance::IMPORTANCE;
+pub use increments::INCREMENTS;
+pub use key_events::KEY_EVENTS;
+pub use newest_results::NEWEST_RESULTS;
 pub use old_results::OLD_RESULTS;
+pub use old_thinking::OLD_THINKING;
+pub use rounds::{ARCHIVE_ROUNDS, FOLD_KEPT_ROUNDS, MERGE_SUMMARIES};
+pub use sliding_window::SLIDING_WINDOW;
 
 /// A way to make a view smaller.
 pub struct Strategy {
@@ -41,8 +62,27 @@ impl fmt::Debug for Strategy {
 }
 
 /// All strategies.
-pub static STRATEGIES: [&Strategy; 6] =
-    [&OLD_RESULTS, &FOLD_TURNS, &FOLD_STEPS, &DIGEST_RUNNING, &HIDE_OLD, &CUT_NEWEST];
+pub static STRATEGIES: [&Strategy; 19] = [
+    &OLD_RESULTS,
+    &NEWEST_RESULTS,
+    &FINISHED_RESULTS,
+    &OLD_THINKING,
+    &FOLD_TURNS,
+    &FOLD_STEPS,
+    &DROP_OLDEST,
+    &ARCHIVE_ROUNDS,
+    &MERGE_SUMMARIES,
+    &FOLD_KEPT_ROUNDS,
+    &SLIDING_WINDOW,
+    &IMPORTANCE,
+    &KEY_EVENTS,
+    &INCREMENTS,
+    &FULL_SUMMARY,
+    &REBUILD,
+    &DIGEST_RUNNING,
+    &HIDE_OLD,
+    &CUT_NEWEST,
+];
 
 /// The end of every ladder, for the hard limit alone: digest older results of the running
 /// turn, hide what is old, cut the newest step.
@@ -53,10 +93,55 @@ pub(crate) static COMMON_END: [&Strategy; 3] = [&DIGEST_RUNNING, &HIDE_OLD, &CUT
 pub(crate) enum Proposal {
     /// An edit inside a message.
     Inside(EditKind, Original),
-    /// These runs become a summary, which the session has written.
-    Fold(Vec<Span>),
+    /// Runs become a summary, which the session has written.
+    Fold(FoldPlan),
     /// These runs become a marker.
     Hide(Vec<Span>),
+}
+
+/// A summary that is to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct FoldPlan {
+    pub(crate) spans: Vec<Span>,
+    pub(crate) placement: Placement,
+    pub(crate) template: &'static Template,
+    /// Another limit than the profile's.
+    pub(crate) limit: Option<Tokens>,
+    /// No model is asked.
+    pub(crate) by_code: bool,
+}
+
+impl FoldPlan {
+    /// In place, in the form that the profile has for finished turns or for running steps.
+    fn of(context: &Context<'_>, spans: Vec<Span>) -> Self {
+        let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
+        let templates = context.profile.templates;
+        let finished = spans.iter().all(|span| span.end <= running);
+        let template = if finished { templates.finished } else { templates.running };
+        Self { spans, placement: Placement::InPlace, template, limit: None, by_code: false }
+    }
+}
+
+/// How far the rules of a profile have come: what they need not look at again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ruled {
+    /// The end of the log then.
+    pub(crate) end: At,
+    /// Where its newest step began.
+    pub(crate) step: At,
+    /// Where its running turn began; the end if none was running.
+    pub(crate) turn: At,
+}
+
+impl Ruled {
+    pub(crate) fn all_of(log: &Log) -> Self {
+        let end = log.end();
+        Self {
+            end,
+            step: log.newest_step().map_or(end, |step| step.span.start),
+            turn: log.running_turn().map_or(end, |turn| turn.start),
+        }
+    }
 }
 
 /// What a strategy may look at.
@@ -69,6 +154,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sizes: &'a [Measure],
     pub(crate) budget: &'a Budget,
     pub(crate) profile: &'a Profile,
+    /// What rules have looked at before.
+    pub(crate) ruled: Ruled,
     /// How much must go.
     pub(crate) excess: Tokens,
     /// What a user took back may be taken again: the hard limit demands it.
@@ -83,6 +170,12 @@ pub(crate) struct Visible {
     pub(crate) kind: Option<UnitKind>,
     pub(crate) spans: Vec<Span>,
     pub(crate) tokens: Tokens,
+}
+
+impl Visible {
+    fn messages(&self) -> usize {
+        self.spans.iter().map(|span| span.len()).sum()
+    }
 }
 
 impl Context<'_> {
@@ -146,6 +239,41 @@ impl Context<'_> {
 
     pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {
         self.log.get(at)
+    }
+
+    /// How many messages of the log are shown.
+    pub(crate) fn messages(&self, visible: &[Visible]) -> usize {
+        visible.iter().filter(|item| item.kind.is_some()).map(Visible::messages).sum()
+    }
+
+    /// How many of the last ones hold the newest messages, at least so many.
+    pub(crate) fn newest_messages(&self, visible: &[Visible], count: usize) -> usize {
+        let mut messages = 0;
+        let newest = visible.iter().rev().take_while(|item| {
+            let more = messages < count;
+            messages += if item.kind.is_some() { item.messages() } else { 0 };
+            more
+        });
+        newest.count()
+    }
+
+    /// True if a digest that was not made on entry stands for this block.
+    pub(crate) fn is_digested(&self, at: At, block: usize) -> bool {
+        self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id)).any(|edit| {
+            matches!(edit.kind, EditKind::Digest { block: b, .. } if b == block)
+                && edit.strategy.as_ref() != "entry"
+        })
+    }
+
+    /// The call that a result answers.
+    pub(crate) fn call_of(&self, at: At, result: &ToolResult) -> Option<&ToolCall> {
+        let unit = self.log.unit_of(at)?;
+        self.message(unit.span.start)?.calls().find(|call| call.id == result.id)
+    }
+
+    /// The handle of a result: of its text alone where that is all there is.
+    pub(crate) fn handle_of(&self, original: &Original, result: &ToolResult) -> Handle {
+        if result.content.is_none() { Handle::of(&result.text) } else { original.handle() }
     }
 
     /// Names that the model wrote itself, in its words and its calls, as far as they are shown.

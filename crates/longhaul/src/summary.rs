@@ -8,6 +8,7 @@ mod template;
 
 use std::sync::Arc;
 
+use crate::digest::Aliases;
 use crate::message::{Block, Message, Role};
 
 use facts::{Facts, File};
@@ -113,20 +114,23 @@ pub(crate) struct Form<'a> {
     pub(crate) language: Language,
     /// In bytes, about.
     pub(crate) limit: usize,
-    /// What the host knows: the goal, if it is not restated elsewhere; the task list; the
-    /// technical context.
+    /// What the work is for.
     pub(crate) goal: Option<&'a str>,
-    pub(crate) todos: Option<&'a str>,
-    pub(crate) technical: Option<&'a str>,
+    /// What the summary is to be about.
+    pub(crate) focus: Option<&'a str>,
+    pub(crate) aliases: &'a Aliases,
     /// The first and the last message, by number, where they have no time.
     pub(crate) range: (u32, u32),
 }
 
+/// The goal in a few words.
+const GOAL: usize = 200;
+
 /// Fills a template from what is told. `later` are names that what follows mentions anyway.
 pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Item = &'a str>) -> String {
     let Form { template, language, limit, .. } = form;
-    if std::ptr::eq(template, &raw const LINES) || template.name == LINES.name {
-        return extract::extract(told, limit, later);
+    if template.name == LINES.name {
+        return extract::extract(told, limit, form.focus, later);
     }
     let mut values = facts_of(told, form);
     let frame = template.render(language, &Values::default()).len() + 200;
@@ -142,7 +146,7 @@ pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Ite
         let earlier = Told::Summary(earlier.into());
         let messages = told.iter().copied().filter(|told| matches!(told, Told::Message(_)));
         let told: Vec<&Told> = std::iter::once(&earlier).chain(messages).collect();
-        let lines = extract::extract(&told, room, later);
+        let lines = extract::extract(&told, room, form.focus, later);
         values.add("lines", (!lines.trim().is_empty()).then_some(lines));
     }
     template.render(language, &values)
@@ -196,7 +200,7 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
             values.add(slot, earlier.take(slot));
         }
     }
-    let facts = Facts::of(told.iter().copied());
+    let facts = Facts::of(told.iter().copied(), form.aliases);
     facts.files.iter().cloned().for_each(&mut add_file);
     let (changed, read): (Vec<&File>, Vec<&File>) = files.iter().partition(|file| file.changes > 0);
     values.add("files", changed.iter().map(|file| file.say(language)));
@@ -226,12 +230,46 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
             .next_back(),
     );
     values.add("state", facts.last_words);
-    values.add("goal", form.goal.map(|goal| goal.trim().to_owned()));
-    values.add("todos", form.todos.map(|todos| todos.trim().to_owned()));
-    values.add("technical", form.technical.map(|text| text.trim().to_owned()));
+    // The goal itself is in the keep set; here it is named.
+    values.take("goal");
+    values.add("goal", form.goal.map(|goal| facts::shorten(goal, GOAL)));
+    values.add("todos", facts.todos);
     values.add("lines", lines);
     values.add("range", range(told, form));
     values
+}
+
+/// The answers to several parts of a conversation as one summary, section by section.
+pub(crate) fn merge(template: &'static Template, language: Language, parts: &[String]) -> String {
+    let template = if template.name == LINES.name { &HAND_OFF } else { template };
+    let mut values = Values::default();
+    for part in parts {
+        let mut more = template.parse(language, part);
+        // Where the work stands, the last part says.
+        for slot in ["state", "open", "todos"] {
+            values.take(slot);
+        }
+        for slot in template.slots() {
+            values.add(slot, more.take(slot));
+        }
+        values.add("notes", more.take("notes"));
+    }
+    template.render(language, &values)
+}
+
+/// A text that names all files that were changed: those that it does not name are added.
+pub(crate) fn with_files(mut text: String, told: &[Told], language: Language, aliases: &Aliases) -> String {
+    let facts = Facts::of(told.iter(), aliases);
+    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let missing = facts.files.iter().filter(|file| file.changes > 0 && !text.contains(&name(&file.path)));
+    let missing: Vec<String> = missing.map(|file| format!("* {}\n", file.say(language))).collect();
+    if !missing.is_empty() {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.extend(missing);
+    }
+    text
 }
 
 /// A command that changes nothing.
@@ -308,6 +346,12 @@ mod tests {
                 "Now the time zones: parse_offset ignores minutes.",
                 "接下来是时区：parse_offset 忽略了分钟。",
             ))),
+            call(
+                "t",
+                "TodoWrite",
+                r#"{"todos":[{"content":"leap years","status":"completed"},{"content":"time zones","status":"in_progress"}]}"#,
+            ),
+            told(Message::result("t", "ok")),
             call("e", "Grep", r#"{"pattern":"parse_offset"}"#),
             told(Message::result("e", "src/zone.rs:12:pub fn parse_offset(text: &str) -> Option<i32> {\n")),
             told(Message::assistant(say("I look at src/zone.rs next.", "接下来看 src/zone.rs。"))),
@@ -326,8 +370,8 @@ mod tests {
             language,
             limit,
             goal: Some("The date parser fails on leap years."),
-            todos: Some("[x] leap years\n[ ] time zones"),
-            technical: None,
+            focus: None,
+            aliases: &Aliases::default(),
             range: (1, 15),
         };
         write(&told, form, std::iter::empty())
@@ -363,8 +407,8 @@ mod tests {
                 language: Language::English,
                 limit: 4_000,
                 goal: None,
-                todos: None,
-                technical: None,
+                focus: None,
+                aliases: &Aliases::default(),
                 range: (1, 20),
             };
             let text = write(&told, form, std::iter::empty());
@@ -396,8 +440,8 @@ mod tests {
                     language: Language::English,
                     limit,
                     goal: None,
-                    todos: None,
-                    technical: None,
+                    focus: None,
+                    aliases: &Aliases::default(),
                     range: (1, 800),
                 };
                 let text = write(&told, form, std::iter::empty());

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::json::Json;
+use crate::message::ToolCall;
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,7 +125,45 @@ const ALIASES: [(ToolKind, &[&str]); 8] = [
     ),
 ];
 
+/// Names of tools beside the built-in ones, as a host or a user gives them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Aliases {
+    names: Vec<(Box<str>, ToolKind)>,
+}
+
+impl Aliases {
+    /// This name means a tool of this kind.
+    pub fn add(&mut self, name: &str, kind: ToolKind) {
+        self.names.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.names.push((name.into(), kind));
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, ToolKind)> {
+        self.names.iter().map(|(name, kind)| (&**name, *kind))
+    }
+
+    /// The kind of the tool that is called.
+    pub fn kind_of(&self, call: &ToolCall) -> ToolKind {
+        let known = self.names.iter().find(|(name, _)| name.eq_ignore_ascii_case(&call.name));
+        known.map_or_else(|| ToolKind::of(&call.name, &call.arguments), |(_, kind)| *kind)
+    }
+}
+
 impl ToolKind {
+    /// All kinds, by the names that a user gives them.
+    pub const NAMES: [(&str, Self); 9] = [
+        ("ls", Self::Ls),
+        ("glob", Self::Glob),
+        ("grep", Self::Grep),
+        ("read", Self::Read),
+        ("edit", Self::Edit),
+        ("write", Self::Write),
+        ("bash", Self::Bash),
+        ("todo", Self::Todo),
+        ("other", Self::Other),
+    ];
+
     /// The kind of a tool by its name, and by its arguments where one tool does several things.
     pub fn of(name: &str, arguments: &Json) -> Self {
         let name = name.rsplit(['.', '/']).next().unwrap_or(name).to_ascii_lowercase();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{PrepareError, Prepared, Session, TooLarge};
 use crate::archive::{Archive, Handle, Original};
-use crate::edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
+use crate::edit::{Edit, EditId, EditKind, EditPrice, Limit, Why};
 use crate::guard::{Check, Refusal};
 use crate::job::{Job, Outcome, Resolved};
 use crate::keep::{self, KeepItem, KeepKey, Kept};
@@ -15,10 +15,11 @@ use crate::log::{At, Span};
 use crate::message::{Block, Message, Role, Time};
 use crate::meter::Measure;
 use crate::names::{names, names_in_json};
-use crate::profile::Summariser;
+use crate::profile::{OnFailure, Summariser};
 use crate::step::UnitKind;
-use crate::strategy::{COMMON_END, Context, Proposal, Strategy};
-use crate::summary::{self, Told};
+use crate::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, Proposal, Ruled, Strategy};
+use crate::summary::{self, Form, Language, Told};
+use crate::task::Task;
 use crate::tokens::Tokens;
 use crate::view::Source;
 
@@ -39,6 +40,7 @@ impl Session {
             self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
         }
         self.follow();
+        self.rules();
         if let Some(why) = self.why_compact(now)
             && let Some(job) = self.compact(why)
         {
@@ -47,11 +49,13 @@ impl Session {
         if self.size().tokens > self.budget.hard {
             self.common_end();
         }
-        self.asked = false;
+        (self.asked, self.focus, self.overflowed) = (false, None, false);
+        self.failed.clear();
         let size = self.size().tokens;
         if size > self.budget.hard {
             return Err(self.too_large(size));
         }
+        self.last_prompt = size;
         self.calls += 1;
         self.sent = Some(self.cache.send(&self.view, &self.meter, now, &self.model.cache));
         self.view.mark_sent();
@@ -62,18 +66,61 @@ impl Session {
     /// Why the view must be compacted now, if it must.
     fn why_compact(&mut self, now: Option<Time>) -> Option<Why> {
         let size = self.size().tokens;
-        if size > self.budget.hard {
+        if size > self.budget.hard || self.overflowed {
             return Some(Why::Forced(Limit::Hard));
         }
         if self.asked {
             return Some(Why::Asked);
         }
-        let over = size > self.budget.trigger;
+        let triggers = &self.profile.triggers;
+        if self.log.messages().len() < triggers.min_messages {
+            return None;
+        }
+        if self.full_is_due() {
+            return Some(Why::Forced(Limit::Trigger));
+        }
+        let over = if triggers.end_of_turn {
+            self.turn_ended() && self.last_prompt > self.budget.trigger
+        } else {
+            size > self.budget.trigger || triggers.inclusive && size == self.budget.trigger
+        };
         let cold = self.profile.when_cold && size > self.budget.target && self.calls > 0 && self.is_cold(now);
         if !(over || cold) || self.breaker.stops(self.calls, size).is_some() {
             return None;
         }
         Some(if cold { Why::Cold } else { Why::Forced(Limit::Trigger) })
+    }
+
+    /// What the profile demands before every call.
+    fn rules(&mut self) {
+        for strategy in self.profile.rules.clone() {
+            self.climb(strategy, Why::Rule, Tokens::ZERO);
+        }
+        self.ruled = Ruled::all_of(&self.log);
+    }
+
+    /// A person has spoken, and the model has not answered yet.
+    fn turn_ended(&self) -> bool {
+        self.log.turns().last().is_some_and(|turn| turn.ended || turn.first_step.is_none())
+    }
+
+    /// So many calls were made that the profile wants a full summary.
+    fn full_is_due(&self) -> bool {
+        let most = self.profile.triggers.calls;
+        most > 0 && self.calls >= self.full_at + most
+    }
+
+    /// What is tried now.
+    fn ladder(&self, why: Why) -> Vec<&'static Strategy> {
+        if self.full_is_due() && why != Why::Asked {
+            return vec![&FULL_SUMMARY];
+        }
+        let task = self
+            .profile
+            .by_task
+            .then(|| self.task.unwrap_or_else(|| Task::of(&self.log, &self.profile.aliases)));
+        let first = task.map(Task::order).into_iter().flatten();
+        first.chain(self.profile.ladder.iter().copied()).collect()
     }
 
     /// Tries the ladder. Gives a job if a rung waits for a summary.
@@ -82,16 +129,26 @@ impl Session {
             return Some(job.clone());
         }
         let before = self.size().tokens;
-        // Who asks wants more gone than is gone already.
-        let target =
-            if why == Why::Asked { self.budget.target.min(Tokens(before.0 / 2)) } else { self.budget.target };
-        for strategy in self.profile.ladder.clone() {
-            if self.size().tokens <= target {
+        // Who asks wants more gone than is gone already; a provider that refuses counts otherwise.
+        let target = match why {
+            Why::Asked => self.budget.target.min(Tokens(before.0 / 2)),
+            _ if self.overflowed => self.budget.target.min(Tokens(before.0 / 4 * 3)),
+            _ => self.budget.target,
+        };
+        let due = self.full_is_due();
+        for strategy in self.ladder(why) {
+            if self.size().tokens <= target && !due {
                 break;
+            }
+            if self.failed.contains(&strategy.name) {
+                continue;
             }
             if let Rung::Waits = self.climb(strategy, why, target) {
                 return self.job.clone();
             }
+        }
+        if due {
+            self.full_at = self.calls;
         }
         let after = self.size().tokens;
         self.breaker.compacted(self.calls, before, after, self.budget.trigger);
@@ -126,6 +183,7 @@ impl Session {
             sizes: &self.sizes,
             budget: &self.budget,
             profile: &self.profile,
+            ruled: self.ruled,
             excess: size - target,
             takes_held: why == Why::Forced(Limit::Hard),
         };
@@ -134,9 +192,14 @@ impl Session {
             let applied = match proposal {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
                 Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
-                Proposal::Fold(spans) => match self.profile.summariser {
-                    Summariser::Host if !self.breaker.summaries_fail() => {
-                        match self.ask(spans, strategy.name, why) {
+                Proposal::Fold(plan) => match self.profile.summariser {
+                    // It failed at this call, and the history is kept unless it cannot be.
+                    Summariser::Host if self.kept_at == Some(self.calls) && !plan.by_code => match why {
+                        Why::Forced(Limit::Hard) => self.fold(plan, None, strategy.name, why),
+                        _ => continue,
+                    },
+                    Summariser::Host if !self.breaker.summaries_fail() && !plan.by_code => {
+                        match self.ask(plan, strategy.name, why) {
                             Some(job) => {
                                 self.job = Some(job);
                                 return Rung::Waits;
@@ -144,7 +207,7 @@ impl Session {
                             None => continue,
                         }
                     }
-                    Summariser::Host | Summariser::Extractor => self.fold(spans, None, strategy.name, why),
+                    Summariser::Host | Summariser::Extractor => self.fold(plan, None, strategy.name, why),
                 },
             };
             made += usize::from(applied.is_ok());
@@ -155,8 +218,8 @@ impl Session {
         Rung::Edits(made)
     }
 
-    /// Answers a job. The fold is made if the question still stands; an answer that is empty,
-    /// too long or an error is replaced by an extract.
+    /// Answers a job. The fold is made if the question still stands. An answer that is empty,
+    /// too long or an error is asked for once more; then the profile's rule for failures holds.
     pub fn resolve(&mut self, job: u64, outcome: Outcome) -> Resolved {
         let Some(job) = self.job.take_if(|open| open.id == job) else {
             return Resolved::Dropped("no such job is open".to_owned());
@@ -165,20 +228,52 @@ impl Session {
         if self.covers(&job.spans) != Some(job.covers) {
             return Resolved::Dropped("what it covers has changed since".to_owned());
         }
-        let (text, problem) = match outcome {
-            Outcome::Summary(text) if text.trim().is_empty() => {
-                (None, Some("the summary is empty".to_owned()))
+        let timed_out = outcome == Outcome::TimedOut;
+        match self.usable(&job, outcome) {
+            Ok(text) => self.folded(job, Some(text), None),
+            Err(problem) if job.attempt == 1 && !timed_out => {
+                self.next_job += 1;
+                let again =
+                    Job { id: self.next_job, attempt: 2, problem: Some(problem.as_str().into()), ..job };
+                self.job = Some(again.clone());
+                Resolved::Again(Box::new(again), problem)
             }
-            Outcome::Summary(text) => match self.tokens(self.meter.text(&text)) {
-                size if size > job.limit => {
-                    (None, Some(format!("the summary has {size} tokens, {} are allowed", job.limit)))
-                }
-                _ => (Some(text), None),
-            },
-            Outcome::Failed(problem) => (None, Some(problem)),
+            Err(problem) => self.unsummarised(job, problem),
+        }
+    }
+
+    /// The text of an answer, or what is wrong with it.
+    fn usable(&self, job: &Job, outcome: Outcome) -> Result<String, String> {
+        let text = match outcome {
+            Outcome::Summary(text) => text,
+            Outcome::Parts(parts) => summary::merge(job.template, job.language, &parts),
+            Outcome::Failed(problem) => return Err(problem),
+            Outcome::TimedOut => return Err("Summary generation timed out".to_owned()),
         };
+        if text.trim().is_empty() {
+            return Err("the summary is empty".to_owned());
+        }
+        // Facts are the log's: a model may forget a file, code does not.
+        let told: Vec<Told> = job.messages.iter().cloned().map(Told::Message).collect();
+        let text = summary::with_files(text, &told, job.language, &self.profile.aliases);
+        let size = self.tokens(self.meter.text(&text));
+        if size > job.limit {
+            return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
+        }
+        Ok(text)
+    }
+
+    /// Makes the fold of a job.
+    fn folded(&mut self, job: Job, text: Option<String>, problem: Option<String>) -> Resolved {
         let before = self.size().tokens;
-        let folded = self.fold(job.spans, text, job.strategy, job.why);
+        let plan = FoldPlan {
+            spans: job.spans,
+            placement: job.placement,
+            template: job.template,
+            limit: None,
+            by_code: false,
+        };
+        let folded = self.fold(plan, text, job.strategy, job.why);
         self.breaker.summary(problem.is_none() && folded.is_ok());
         self.follow();
         self.breaker.compacted(self.calls, before, self.size().tokens, self.budget.trigger);
@@ -189,16 +284,40 @@ impl Session {
         }
     }
 
+    /// There is no summary: what then, the profile says.
+    fn unsummarised(&mut self, job: Job, problem: String) -> Resolved {
+        match self.profile.on_failure {
+            OnFailure::Extract => self.folded(job, None, Some(problem)),
+            OnFailure::Keep => {
+                self.breaker.summary(false);
+                self.kept_at = Some(self.calls);
+                Resolved::Kept(problem)
+            }
+            OnFailure::Next => {
+                self.breaker.summary(false);
+                self.failed.push(job.strategy);
+                Resolved::Kept(problem)
+            }
+            OnFailure::Cut => {
+                self.breaker.summary(false);
+                let says = format!("{problem}, keeping recent history only.");
+                match self.hide_as(job.spans, &says, job.strategy, job.why) {
+                    Ok(_) => {
+                        self.follow();
+                        Resolved::Cut(says)
+                    }
+                    Err(refusal) => Resolved::Dropped(refusal.to_string()),
+                }
+            }
+        }
+    }
+
     /// A job for these runs; `None` if the guard would refuse the fold anyway.
-    fn ask(&mut self, spans: Vec<Span>, strategy: &'static str, why: Why) -> Option<Job> {
+    fn ask(&mut self, plan: FoldPlan, strategy: &'static str, why: Why) -> Option<Job> {
+        let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
         let before = self.tokens(covered.measure);
-        let trial = EditKind::Fold {
-            spans: spans.clone(),
-            placement: Placement::InPlace,
-            kept: vec![],
-            text: "".into(),
-        };
+        let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into() };
         let (keep, _) = self.kept_in(&spans);
         let kept = self.tokens(self.meter.text(&keep::render(&keep)));
         self.check(why).edit(&trial, before + kept, kept).ok()?;
@@ -210,11 +329,26 @@ impl Session {
             covers: covered.original().handle(),
             earlier: covered.earlier.map(Into::into),
             messages: covered.messages,
-            limit: self.summary_room(before),
+            limit: limit.unwrap_or_else(|| self.summary_room(before)),
+            template,
+            language: self.language(),
+            focus: self.focus.clone(),
+            model: self.profile.summary_model.clone(),
+            timeout: self.profile.summary_timeout,
+            attempt: 1,
+            problem: None,
+            placement,
             spans,
             why,
             strategy,
         })
+    }
+
+    /// The language of the conversation.
+    fn language(&self) -> Language {
+        /// Its start tells.
+        const LOOKED_AT: usize = 2_000;
+        Language::of(self.log.messages().iter().take(LOOKED_AT).map(|message| &**message))
     }
 
     fn covers(&self, spans: &[Span]) -> Option<Handle> {
@@ -227,14 +361,15 @@ impl Session {
         Tokens((self.budget.window.0 * u64::from(self.profile.summary) / 100).min(before.0 / 3))
     }
 
-    /// Folds runs into a summary: the text given, or an extract.
+    /// Folds runs into a summary: the text given, or one that code writes.
     fn fold(
         &mut self,
-        spans: Vec<Span>,
+        plan: FoldPlan,
         text: Option<String>,
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
+        let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(covered.measure));
@@ -242,6 +377,7 @@ impl Session {
         // What is restated whole anyway is not what the summary stands for.
         let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
         let room = self.summary_room(before - self.tokens(self.meter.text(&keep::render(&restated))));
+        let room = limit.unwrap_or(room).min(before);
         // What the tail holds and the fold takes in leaves the tail.
         let moved: Vec<KeepItem> =
             keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
@@ -254,24 +390,31 @@ impl Session {
                 Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
             });
             let told: Vec<&Told> = told.collect();
-            // The neutral measure of a token; what is over is refused or folded again.
-            let bytes = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3);
-            let form = summary::Form {
-                template: &summary::LINES,
-                language: summary::Language::English,
-                limit: bytes,
-                goal: None,
-                todos: None,
-                technical: None,
-                range: (0, 0),
+            let goal = self.keep.items.iter().find(|item| item.key == KeepKey::Goal).map(|item| &*item.text);
+            let form = Form {
+                template,
+                language: self.language(),
+                // The neutral measure of a token; what is over is refused or folded again.
+                limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
+                goal,
+                focus: self.focus.as_deref(),
+                aliases: &self.profile.aliases,
+                range: (
+                    spans.first().map_or(0, |span| span.start.0 + 1),
+                    spans.last().map_or(0, |span| span.end.0),
+                ),
             };
             summary::write(&told, form, self.names_after(&spans))
         });
         let text = fold_text(&body, &keep, handle, covered.count);
         let mut depends = covered.folds;
         depends.extend(self.hiders_of(&kept, &spans));
-        let kind = EditKind::Fold { spans, placement: Placement::InPlace, kept, text: text.as_str().into() };
-        self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)
+        let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into() };
+        let id = self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)?;
+        if strategy == FULL_SUMMARY.name {
+            self.full_at = self.calls;
+        }
+        Ok(id)
     }
 
     /// Names that are mentioned behind these runs, as far as it is shown.
@@ -292,10 +435,17 @@ impl Session {
     }
 
     fn hide(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {
+        self.hide_as(spans, "", strategy, why)
+    }
+
+    /// Hides runs, and says why.
+    fn hide_as(&mut self, spans: Vec<Span>, says: &str, strategy: &str, why: Why) -> Result<EditId, Refusal> {
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(covered.measure));
-        let text = format!("⟦{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
+        let space = if says.is_empty() { "" } else { " " };
+        let text =
+            format!("⟦{says}{space}{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
         let kind = EditKind::Hide { spans, text: text.as_str().into() };
         self.replace_runs(kind, &text, before, handle, original, strategy, why, Vec::new())
     }

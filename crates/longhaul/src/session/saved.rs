@@ -18,6 +18,8 @@ use crate::message::{Message, Time};
 use crate::meter::{Measure, Meter};
 use crate::models::Model;
 use crate::profile::Profile;
+use crate::task::Task;
+use crate::tokens::Tokens;
 
 /// All that a session is.
 #[derive(Debug, Clone)]
@@ -39,6 +41,7 @@ pub struct Saved {
 /// How far a session has come: what its next decisions hang on beside log and ledger. Can be
 /// written as JSON.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct State {
     calls: u64,
     asked: bool,
@@ -46,6 +49,11 @@ pub struct State {
     last_used: Option<Time>,
     next_job: u64,
     foreign_end: At,
+    focus: Option<Box<str>>,
+    overflowed: bool,
+    last_prompt: Tokens,
+    full_at: u64,
+    task: Option<Task>,
 }
 
 impl Session {
@@ -64,6 +72,11 @@ impl Session {
                 last_used: self.cache.last_used(),
                 next_job: self.next_job,
                 foreign_end: self.foreign_end,
+                focus: self.focus.clone(),
+                overflowed: self.overflowed,
+                last_prompt: self.last_prompt,
+                full_at: self.full_at,
+                task: self.task,
             },
         }
     }
@@ -81,6 +94,11 @@ impl Session {
         session.cache = PromptCache::used_at(saved.state.last_used);
         session.next_job = saved.state.next_job;
         session.foreign_end = saved.state.foreign_end;
+        session.focus = saved.state.focus;
+        session.overflowed = saved.state.overflowed;
+        session.last_prompt = saved.state.last_prompt;
+        session.full_at = saved.state.full_at;
+        session.task = saved.state.task;
         let sizes = match saved.sizes.len() == saved.messages.len() {
             true => saved.sizes,
             false => saved.messages.iter().map(|message| session.meter.message(message)).collect(),

@@ -1,7 +1,7 @@
 //! What is finished becomes a summary: whole turns first, then finished steps of the running
 //! turn. A later fold takes the earlier ones in, so there is one summary at each place.
 
-use super::{Context, Proposal, Strategy, Visible, joined};
+use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
 use crate::log::Span;
 
 /// Finished turns become a summary.
@@ -33,5 +33,5 @@ fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal>
     if foldable.filter(|item| item.kind.is_some()).count() < 2 {
         return Vec::new();
     }
-    vec![Proposal::Fold(joined(spans))]
+    vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))]
 }

@@ -32,19 +32,14 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
         let Some(message) = context.message(at) else { continue };
         for (block, content) in message.blocks().iter().enumerate() {
             let Block::ToolResult(result) = content else { continue };
-            let digested =
-                context.ledger.inside(at).iter().filter_map(|id| context.ledger.get(*id)).any(|edit| {
-                    matches!(edit.kind, EditKind::Digest { block: b, .. } if b == block)
-                        && edit.strategy.as_ref() != "entry"
-                });
-            if digested || result.text.len() <= digest::SHORT {
+            if context.is_digested(at, block) || result.text.len() <= digest::SHORT {
                 continue;
             }
             if saved >= context.excess {
                 return proposals;
             }
             let original = Original::Block(message.clone(), block);
-            let handle = handle_of(&original, result.content.is_none(), &result.text);
+            let handle = context.handle_of(&original, result);
             let Some(text) = by_content(context, at, result, &names, handle) else { continue };
             // It may be shown shorter already, as it entered.
             let shown = context.shown(at, block).unwrap_or(&result.text).len();
@@ -69,16 +64,10 @@ fn by_content(
     if result.text.len() > digest::HUGE {
         return digest::result(&result.text, handle);
     }
-    let unit = context.log.unit_of(at)?;
-    let call = context.message(unit.span.start)?.calls().find(|call| call.id == result.id);
-    let tool = call.map_or(ToolKind::Other, |call| ToolKind::of(&call.name, &call.arguments));
+    let call = context.call_of(at, result);
+    let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
     let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
     let kind = ContentKind::of(&result.text, tool, &subject);
     let room = Room { bytes: (result.text.len() / 5).clamp(400, 2_000), head: 2, tail: 2, fill: false };
     digest::select(&result.text, kind, room, names, handle).or_else(|| digest::result(&result.text, handle))
-}
-
-/// The handle of a result: of its text alone where that is all there is.
-fn handle_of(original: &Original, text_only: bool, text: &str) -> Handle {
-    if text_only { Handle::of(text) } else { original.handle() }
 }

@@ -41,9 +41,17 @@ struct Line<'a> {
 
 /// What was said and done, in its order, in at most about `limit` bytes. `later` are names that
 /// what follows mentions anyway.
-pub(super) fn extract<'a>(told: &[&Told], limit: usize, later: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn extract<'a>(
+    told: &[&Told],
+    limit: usize,
+    focus: Option<&str>,
+    later: impl Iterator<Item = &'a str>,
+) -> String {
     let texts = Texts::of(told);
     let mut entries = texts.entries();
+    if let Some(focus) = focus {
+        prefer(&mut entries, focus);
+    }
     let choices = worth_of_lines(&entries, later);
     let mut left = limit.saturating_sub(60);
     // What people said comes first, in half of the room; then the rest; then what people said again.
@@ -213,6 +221,24 @@ fn values(arguments: &Json) -> Vec<String> {
     }
 }
 
+/// Lines that speak of the focus are worth more.
+fn prefer(entries: &mut [Entry<'_>], focus: &str) {
+    /// More than any name.
+    const WORTH: f32 = 8.0;
+    let words = focus.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '/' | '.')));
+    let words: Vec<String> = words.filter(|word| word.len() > 3).map(str::to_lowercase).collect();
+    let speaks = |text: &str| {
+        let text = text.to_lowercase();
+        words.iter().any(|word| text.contains(word))
+    };
+    for entry in entries {
+        entry.worth += if speaks(&entry.heading) { WORTH } else { 0.0 };
+        for line in &mut entry.lines {
+            line.worth += if speaks(line.text) { WORTH } else { 0.0 };
+        }
+    }
+}
+
 /// A line to choose: entry, line (0 is the heading), worth.
 type Choice = (usize, usize, f32);
 
@@ -367,7 +393,7 @@ mod tests {
     }
 
     fn extracted(all: &[Told], limit: usize) -> String {
-        extract(&all.iter().collect::<Vec<_>>(), limit, std::iter::empty())
+        extract(&all.iter().collect::<Vec<_>>(), limit, None, std::iter::empty())
     }
 
     #[test]
@@ -417,7 +443,7 @@ mod tests {
             "{text}"
         );
         // What follows mentions it anyway.
-        let text = extract(&all.iter().collect::<Vec<_>>(), 10_000, ["parse_line"].into_iter());
+        let text = extract(&all.iter().collect::<Vec<_>>(), 10_000, None, ["parse_line"].into_iter());
         assert!(!text.contains("new: u16") && text.contains("other_name"), "{text}");
     }
 

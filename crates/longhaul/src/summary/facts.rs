@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{Language, Told};
-use crate::digest::{Failures, HUGE, ToolKind};
+use crate::digest::{Aliases, Failures, HUGE, ToolKind};
 use crate::message::{Block, Message, Role, ToolCall, ToolResult};
 
 /// A line that is quoted is cut to this.
@@ -26,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) decisions: Vec<String>,
     pub(crate) learnings: Vec<String>,
     pub(crate) preferences: Vec<String>,
+    /// The task list as the model wrote it last.
+    pub(crate) todos: Option<String>,
     /// The model's last words.
     pub(crate) last_words: Option<String>,
 }
@@ -64,7 +66,7 @@ pub(crate) struct Request {
 }
 
 impl Facts {
-    pub(crate) fn of<'a>(told: impl Iterator<Item = &'a Told>) -> Self {
+    pub(crate) fn of<'a>(told: impl Iterator<Item = &'a Told>, aliases: &Aliases) -> Self {
         let mut facts = Self::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
         for told in told {
@@ -78,7 +80,7 @@ impl Facts {
                     }
                     (Block::ToolResult(result), _) => {
                         if let Some(call) = calls.get(&*result.id) {
-                            facts.called(call, result);
+                            facts.called(call, result, aliases.kind_of(call));
                         }
                     }
                     _ => {}
@@ -112,8 +114,7 @@ impl Facts {
         }
     }
 
-    fn called(&mut self, call: &ToolCall, result: &ToolResult) {
-        let tool = ToolKind::of(&call.name, &call.arguments);
+    fn called(&mut self, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
         let subject = tool.subject(&call.arguments);
         let subject = shorten(subject.trim(), SHORT);
         let status = exit_status(result);
@@ -126,6 +127,7 @@ impl Facts {
                 };
                 paths.into_iter().for_each(|path| self.touched(path, tool != ToolKind::Read));
             }
+            ToolKind::Todo => self.todos = tasks(call).or(self.todos.take()),
             ToolKind::Bash if !subject.is_empty() => {
                 self.commands.push(Command { line: subject.clone(), status, failed });
             }
@@ -198,6 +200,25 @@ impl Problem {
         let line = if self.line.is_empty() { &self.call } else { &self.line };
         format!("{line} → {}", if self.solved { words.solved } else { words.unsolved })
     }
+}
+
+/// A task list, a line each.
+fn tasks(call: &ToolCall) -> Option<String> {
+    let value = call.arguments.value();
+    let list = ["todos", "plan", "tasks", "items"].iter().find_map(|name| value.get(name)?.as_array())?;
+    let lines = list.iter().filter_map(|task| {
+        let text = ["content", "step", "title", "task", "description"]
+            .iter()
+            .find_map(|name| task.get(name)?.as_str())?;
+        let sign = match task.get("status").and_then(Value::as_str) {
+            Some("completed" | "done") => "[x]",
+            Some("in_progress") => "[>]",
+            _ => "[ ]",
+        };
+        Some(format!("{sign} {}", shorten(text, SHORT)))
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Files that a patch without a path names.
@@ -377,7 +398,7 @@ mod tests {
     #[test]
     fn files_commands_errors_and_words() {
         let told = session();
-        let facts = Facts::of(told.iter());
+        let facts = Facts::of(told.iter(), &Aliases::default());
         assert_eq!(facts.files, [File { path: "src/parse.rs".to_owned(), reads: 1, changes: 1 }]);
         let say = |n: usize| facts.commands[n].say(Language::English);
         assert_eq!((say(0).as_str(), say(1).as_str()), ("`cargo test` → exit 101", "`cargo test` → exit 0"));

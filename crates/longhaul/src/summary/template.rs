@@ -169,6 +169,14 @@ impl Template {
             .any(|line| matches!(Line::of(line), Line::Slot { slot: here, .. } if here == slot))
     }
 
+    /// Its slots.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &'static str> {
+        self.english.lines().filter_map(|line| match Line::of(line) {
+            Line::Slot { slot, .. } => Some(slot),
+            Line::Fixed(_) => None,
+        })
+    }
+
     /// What a model is to fill in.
     pub(crate) fn form(&self, language: Language) -> String {
         let mut form = String::new();

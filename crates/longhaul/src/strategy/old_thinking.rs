@@ -1,0 +1,38 @@
+//! Thinking stays on the newest messages that have any (seed 001), before every call. Sealed
+//! thinking of the running turn stays: the guard sees to it.
+
+use super::{Context, Proposal, Strategy};
+use crate::archive::Original;
+use crate::edit::EditKind;
+use crate::log::At;
+use crate::message::Block;
+
+/// Old thinking goes.
+pub static OLD_THINKING: Strategy = Strategy {
+    name: "old-thinking",
+    says: "thinking stays only on the newest message that has any",
+    propose: |context: &Context<'_>| {
+        let keep = context.profile.constants.keep_recent_thinking;
+        let (mut seen, mut seen_before) = (0, 0);
+        let mut proposals = Vec::new();
+        for at in (0..context.log.end().0).rev().map(At) {
+            // What was old at the last call is done; and if none came since, all of it, but for
+            // sealed thinking of the turn that ran then.
+            if at < context.ruled.turn && (seen_before > keep || seen == seen_before) {
+                break;
+            }
+            let Some(message) = context.message(at) else { continue };
+            if !message.blocks().iter().any(|block| matches!(block, Block::Thinking(_))) {
+                continue;
+            }
+            seen += 1;
+            seen_before += usize::from(at < context.ruled.end);
+            if seen > keep && !context.ledger.dropped_thinking(at) {
+                let original = Original::Thinking(message.clone());
+                proposals.push(Proposal::Inside(EditKind::DropThinking { at }, original));
+            }
+        }
+        proposals.reverse();
+        proposals
+    },
+};
