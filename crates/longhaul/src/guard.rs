@@ -148,8 +148,8 @@ impl Check<'_> {
         let hits = |span: &Span| {
             protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
         };
-        let forced = matches!(self.why, Why::Entry | Why::Rule | Why::Switched | Why::Forced(Limit::Hard))
-            && !kind.is_fold();
+        let forced =
+            matches!(self.why, Why::Entry | Why::Switched | Why::Forced(Limit::Hard)) && !kind.is_fold();
         let spans = kind.spans();
         let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
         spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits))

@@ -310,7 +310,7 @@ impl Session {
     /// Takes an edit back, and with it those that were made from it. All are named, and held:
     /// only the hard limit may take them again.
     pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
-        if self.ledger.get(edit).is_some_and(|edit| matches!(edit.why, Why::Rule | Why::Switched)) {
+        if self.ledger.get(edit).is_some_and(|edit| edit.why == Why::Switched) {
             return Err(LedgerError::Protected(edit));
         }
         let gone = self.ledger.dependents(edit)?;

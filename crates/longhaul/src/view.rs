@@ -145,7 +145,9 @@ impl View {
     pub(crate) fn follow(&mut self, from: Sources<'_>) {
         let events = &from.ledger.events()[self.events_seen..];
         let anew = events.iter().any(|event| match event {
-            Event::Apply(edit) => edit.kind.spans().iter().any(|span| span.start < self.shown_end),
+            Event::Apply(edit) => {
+                is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
+            }
             Event::Undo { .. } | Event::Redo { .. } | Event::RulesShown { .. } | Event::Forked { .. } => true,
             Event::PlaceholderSent { .. } | Event::Usage { .. } => false,
         });

@@ -127,7 +127,7 @@ impl Audit<'_> {
     /// The model changed: reasoning that only another can read went.
     fn is_foreign(&self, at: At) -> bool {
         let edits = self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id));
-        edits.into_iter().any(|edit| edit.why == Why::Rule)
+        edits.into_iter().any(|edit| edit.why == Why::Switched)
     }
 
     fn order(&self) -> Vec<String> {
@@ -228,7 +228,7 @@ impl Audit<'_> {
                 }
                 for id in self.ledger.inside(at) {
                     let Some(edit) = self.ledger.get(*id) else { continue };
-                    if !matches!(edit.why, Why::Entry | Why::Rule | Why::Forced(Limit::Hard)) {
+                    if !matches!(edit.why, Why::Entry | Why::Switched | Why::Forced(Limit::Hard)) {
                         faults.push(format!(
                             "message {} is cut by edit {} ({})",
                             at.0,

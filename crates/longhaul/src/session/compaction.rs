@@ -235,6 +235,8 @@ impl Session {
                 self.next_job += 1;
                 let again =
                     Job { id: self.next_job, attempt: 2, problem: Some(problem.as_str().into()), ..job };
+                // Who asked still waits.
+                self.asked |= again.why == Why::Asked;
                 self.job = Some(again.clone());
                 Resolved::Again(Box::new(again), problem)
             }
