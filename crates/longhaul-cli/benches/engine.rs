@@ -112,7 +112,7 @@ fn worst_cases() {
 /// A session in a window that nothing fills: no edit is ever made.
 fn session() -> Session {
     let mut profile = Profile::longhaul();
-    profile.entry_bytes = usize::MAX;
+    profile.cut = longhaul::Cut::NONE;
     Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(1 << 40))
 }
 

@@ -132,7 +132,9 @@ type Tallies = Vec<(String, Tally)>;
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = files(&args.paths)?;
     let mut profiles = vec![Profile::entry_only()];
-    profiles.extend(config.profiles()?);
+    for name in config.names() {
+        profiles.push(config.offline(&name)?);
+    }
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());

@@ -42,7 +42,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let model = Models::builtin().find("").clone();
     // The recorded session was sent whole: a window that nothing fills, until the end.
     let session =
-        Session::new(config.profile(config.text("profile"))?, model.clone()).with_window(Tokens(1 << 40));
+        Session::new(config.offline(config.text("profile"))?, model.clone()).with_window(Tokens(1 << 40));
     let mut session = session.with_meter(Meter::neutral());
     let mut empty = true;
     for (_, message) in

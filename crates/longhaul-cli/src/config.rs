@@ -10,11 +10,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use longhaul::Profile;
+use longhaul::{Profile, Summariser, ToolKind};
 use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Failure;
+use crate::settings::{Kind, OF_PROFILES, nearest};
 use crate::show;
 
 /// Show settings and where they come from
@@ -24,6 +25,17 @@ Settings come from, the later winning: what is built in, the user's file
 (~/.config/longhaul/config.toml, or the one that LONGHAUL_CONFIG names), the
 project's file (longhaul.toml here or in a folder above), the environment
 (LONGHAUL_WINDOW, LONGHAUL_PROFILES_LONGHAUL_TRIGGER …), flags.
+
+A profile of your own has a base, and what differs from it; a tool of your own
+has the kind of a known one (ls, glob, grep, read, edit, write, bash, todo):
+
+  [profiles.mine]
+  base = \"archive\"
+  trigger = 60
+  ladder = [\"archive-rounds\", \"old-results\"]
+
+  [tools]
+  my_reader = \"read\"
 
 Examples:
   longhaul config show
@@ -43,26 +55,6 @@ enum What {
         json: bool,
     },
 }
-
-/// What a value must be.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Number(u64, u64),
-    Flag,
-    Profile,
-}
-
-/// The settings of each profile: name, kind, what it says.
-const OF_PROFILES: [(&str, Kind, &str); 8] = [
-    ("warn", Kind::Number(1, 99), "a person is warned, in percent of the window"),
-    ("trigger", Kind::Number(1, 99), "compaction starts"),
-    ("target", Kind::Number(1, 98), "what it works to"),
-    ("keep_recent", Kind::Number(0, 90), "the newest part that is left alone, in percent of the window"),
-    ("summary", Kind::Number(1, 50), "the longest summary, in percent of the window"),
-    ("entry_bytes", Kind::Number(1_000, 1 << 30), "a result enters with at most so many bytes"),
-    ("entry_digests", Kind::Flag, "a result enters without its noise"),
-    ("when_cold", Kind::Flag, "compact when the prompt cache has gone cold anyway"),
-];
 
 /// A setting.
 struct Setting {
@@ -94,6 +86,8 @@ impl fmt::Display for Origin {
 /// All settings.
 pub struct Config {
     settings: Vec<Setting>,
+    /// Profiles, with the ones that they are based on; built-in ones on themselves.
+    profiles: Vec<(String, String)>,
 }
 
 impl Config {
@@ -106,12 +100,70 @@ impl Config {
         let window = Kind::Number(1_000, 100_000_000);
         add("window".to_owned(), window, "tokens that fit into the model's window", "200000".to_owned());
         add("profile".to_owned(), Kind::Profile, "how to compact", "longhaul".to_owned());
+        let mut config = Self { settings, profiles: Vec::new() };
         for profile in Profile::all() {
-            for (name, kind, says) in OF_PROFILES {
-                add(format!("profiles.{}.{name}", profile.name), kind, says, get(&profile, name));
+            config.define(&profile.name, &profile.name);
+        }
+        config
+    }
+
+    /// A profile, with what is built in for its base.
+    fn define(&mut self, name: &str, base: &str) {
+        let Some(profile) = Profile::find(base) else { return };
+        self.profiles.push((name.to_owned(), base.to_owned()));
+        for row in OF_PROFILES.iter().filter(|row| row.is_for(name, base)) {
+            let key = format!("profiles.{name}.{}", row.name);
+            let (kind, says, value) = (row.kind, row.says, (row.get)(&profile));
+            self.settings.push(Setting { key, kind, says, value, origin: Origin::BuiltIn });
+        }
+    }
+
+    /// The names of all profiles.
+    pub fn names(&self) -> Vec<String> {
+        self.profiles.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Profiles that a file defines: those that are not known, each with its base.
+    fn define_new(
+        &mut self,
+        found: &mut Vec<(String, usize, Option<String>)>,
+    ) -> Result<(), (usize, String)> {
+        let mut bases = Vec::new();
+        for (key, at, value) in found.iter() {
+            let Some((name, setting)) = key.strip_prefix("profiles.").and_then(|rest| rest.split_once('.'))
+            else {
+                continue;
+            };
+            let known = self.profiles.iter().any(|(known, _)| known == name);
+            if setting == "base" {
+                let base = value.clone().unwrap_or_default();
+                if Profile::find(&base).is_none() {
+                    let near =
+                        nearest(&base, Profile::all().into_iter().map(|profile| profile.name.into_string()));
+                    return Err((
+                        *at,
+                        format!("`{key}` is {base:?}; there is no such built-in profile, is {near:?} meant?"),
+                    ));
+                }
+                if Profile::find(name).is_some() {
+                    return Err((*at, format!("`{key}`: {name:?} is built in and has no base")));
+                }
+                bases.push((name.to_owned(), base));
+            } else if !known && !found.iter().any(|(other, ..)| *other == format!("profiles.{name}.base")) {
+                let near = nearest(name, self.names().into_iter());
+                return Err((
+                    *at,
+                    format!("there is no profile {name:?}; is {near:?} meant? A new one needs a `base`"),
+                ));
             }
         }
-        Self { settings }
+        for (name, base) in bases {
+            self.settings.retain(|setting| !setting.key.starts_with(&format!("profiles.{name}.")));
+            self.profiles.retain(|(known, _)| *known != name);
+            self.define(&name, &base);
+        }
+        found.retain(|(key, ..)| !(key.starts_with("profiles.") && key.ends_with(".base")));
+        Ok(())
     }
 
     /// Reads all layers.
@@ -139,6 +191,8 @@ impl Config {
         })?;
         let mut found = Vec::new();
         leaves(table.get_ref(), "", &mut found);
+        self.define_new(&mut found)
+            .map_err(|(at, problem)| Failure::file(path, format!("line {}: {problem}", line(at))))?;
         for (key, at, value) in found {
             let line = line(at);
             let failed = |problem: String| Failure::file(path, format!("line {line}: {problem}"));
@@ -170,27 +224,44 @@ impl Config {
     }
 
     fn set(&mut self, key: &str, value: &str, origin: Origin) -> Result<(), String> {
+        let names = self.names();
+        if let Some(tool) = key.strip_prefix("tools.") {
+            let kinds = || ToolKind::NAMES.iter().map(|(name, _)| *name);
+            if !kinds().any(|kind| kind == value) {
+                let kinds: Vec<_> = kinds().collect();
+                return Err(format!("`{key}` is {value:?}, not one of {}", kinds.join(", ")));
+            }
+            self.settings.retain(|setting| setting.key != key);
+            let says = "a tool of this kind";
+            self.settings.push(Setting {
+                key: format!("tools.{tool}"),
+                kind: Kind::Text,
+                says,
+                value: value.to_owned(),
+                origin,
+            });
+            return Ok(());
+        }
         let Some(setting) = self.settings.iter_mut().find(|setting| setting.key == key) else {
             let near = nearest(key, self.settings.iter().map(|setting| setting.key.clone()));
             return Err(format!("there is no setting `{key}`; is `{near}` meant?"));
         };
-        setting.kind.check(value).map_err(|problem| format!("`{key}` {problem}"))?;
-        (setting.value, setting.origin) = (value.replace('_', ""), origin);
-        if let Kind::Profile = setting.kind {
-            setting.value = value.to_owned();
-        }
+        setting.kind.check(value, &names).map_err(|problem| format!("`{key}` {problem}"))?;
+        let number = matches!(setting.kind, Kind::Number(..));
+        setting.value = if number { value.replace('_', "") } else { value.to_owned() };
+        setting.origin = origin;
         Ok(())
     }
 
     /// Settings that only make sense together.
     fn check(&self) -> Result<(), Failure> {
-        for profile in Profile::all() {
-            let key = |name: &str| format!("profiles.{}.{name}", profile.name);
+        for (profile, _) in &self.profiles {
+            let key = |name: &str| format!("profiles.{profile}.{name}");
             let (target, trigger) = (self.number(&key("target")), self.number(&key("trigger")));
-            if target >= trigger {
+            if target > trigger {
                 let of = |name: &str| self.find(&key(name)).map(|s| s.origin.to_string()).unwrap_or_default();
                 return Err(Failure::Input(format!(
-                    "`{}` is {target} ({}), not below `{}`, {trigger} ({})",
+                    "`{}` is {target} ({}), above `{}`, {trigger} ({})",
                     key("target"),
                     of("target"),
                     key("trigger"),
@@ -216,60 +287,34 @@ impl Config {
 
     /// A profile, with the settings it was given.
     pub fn profile(&self, name: &str) -> Result<Profile, Failure> {
-        let mut profile = Profile::find(name).ok_or_else(|| {
-            let known: Vec<_> = Profile::all().into_iter().map(|profile| profile.name).collect();
-            Failure::Input(format!("there is no profile {name:?}; there is {}", known.join(", ")))
+        let found = self.profiles.iter().find(|(known, _)| known == name);
+        let profile = found.and_then(|(_, base)| Profile::find(base));
+        let mut profile = profile.ok_or_else(|| {
+            Failure::Input(format!("there is no profile {name:?}; there is {}", self.names().join(", ")))
         })?;
-        let number = |field: &str| self.number(&format!("profiles.{name}.{field}"));
-        let percent = |field: &str| u8::try_from(number(field)).unwrap_or(100);
-        profile.shares.warn = percent("warn");
-        profile.shares.trigger = percent("trigger");
-        profile.shares.target = percent("target");
-        profile.keep_recent = percent("keep_recent");
-        profile.summary = percent("summary");
-        profile.entry_bytes = usize::try_from(number("entry_bytes")).unwrap_or(usize::MAX);
-        profile.entry_digests = self.text(&format!("profiles.{name}.entry_digests")) == "true";
-        profile.when_cold = self.text(&format!("profiles.{name}.when_cold")) == "true";
+        for row in OF_PROFILES {
+            if let Some(setting) = self.find(&format!("profiles.{name}.{}", row.name)) {
+                (row.set)(&mut profile, &setting.value);
+            }
+        }
+        for setting in &self.settings {
+            let Some(tool) = setting.key.strip_prefix("tools.") else { continue };
+            if let Some((_, kind)) = ToolKind::NAMES.iter().find(|(name, _)| *name == setting.value) {
+                profile.aliases.add(tool, *kind);
+            }
+        }
+        profile.name = name.into();
         Ok(profile)
+    }
+
+    /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
+    pub fn offline(&self, name: &str) -> Result<Profile, Failure> {
+        Ok(Profile { summariser: Summariser::Extractor, ..self.profile(name)? })
     }
 
     /// All profiles, with the settings they were given.
     pub fn profiles(&self) -> Result<Vec<Profile>, Failure> {
-        Profile::all().iter().map(|profile| self.profile(&profile.name)).collect()
-    }
-}
-
-/// What is built in for a setting of a profile.
-fn get(profile: &Profile, name: &str) -> String {
-    match name {
-        "warn" => profile.shares.warn.to_string(),
-        "trigger" => profile.shares.trigger.to_string(),
-        "target" => profile.shares.target.to_string(),
-        "keep_recent" => profile.keep_recent.to_string(),
-        "summary" => profile.summary.to_string(),
-        "entry_bytes" => profile.entry_bytes.to_string(),
-        "entry_digests" => profile.entry_digests.to_string(),
-        "when_cold" => profile.when_cold.to_string(),
-        _ => String::new(),
-    }
-}
-
-impl Kind {
-    fn check(self, value: &str) -> Result<(), String> {
-        match self {
-            Self::Number(least, most) => match value.replace('_', "").parse::<u64>() {
-                Ok(number) if (least..=most).contains(&number) => Ok(()),
-                _ => Err(format!("is {value:?}, not a whole number from {least} to {most}")),
-            },
-            Self::Flag if matches!(value, "true" | "false") => Ok(()),
-            Self::Flag => Err(format!("is {value:?}, neither true nor false")),
-            Self::Profile if Profile::find(value).is_some() => Ok(()),
-            Self::Profile => {
-                let near =
-                    nearest(value, Profile::all().into_iter().map(|profile| profile.name.into_string()));
-                Err(format!("is {value:?}; there is no such profile, is {near:?} meant?"))
-            }
-        }
+        self.profiles.iter().map(|(name, _)| self.profile(name)).collect()
     }
 }
 
@@ -291,34 +336,19 @@ fn leaves(table: &DeTable<'_>, before: &str, found: &mut Vec<(String, usize, Opt
                 let read = i128::from_str_radix(&number.as_str().replace('_', ""), number.radix());
                 Some(read.map_or_else(|_| number.to_string(), |number| number.to_string()))
             }
+            DeValue::Float(number) => Some(number.as_str().to_owned()),
             DeValue::Boolean(flag) => Some(flag.to_string()),
+            DeValue::Array(items) => items
+                .iter()
+                .map(|item| item.get_ref().as_str().map(str::to_owned))
+                .collect::<Option<Vec<_>>>()
+                .map(|items| items.join(", ")),
             _ => None,
         };
         found.push((key, name.span().start, text));
     }
     // A table goes by its names, a person by the lines.
     found.sort_by_key(|(_, at, _)| *at);
-}
-
-/// The name that differs least.
-fn nearest(name: &str, known: impl Iterator<Item = String>) -> String {
-    known.min_by_key(|known| distance(name, known)).unwrap_or_default()
-}
-
-/// How many letters must be changed, added or left out to make one of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The file of the user, if there is one. One that is named must be there.
@@ -381,9 +411,18 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             writeln!(out, "\n{strong}[{table}]{strong:#}")?;
             section = table;
         }
-        let quote = if matches!(setting.kind, Kind::Profile) { "\"" } else { "" };
-        let value = format!("{name} = {quote}{}{quote}", setting.value);
-        writeln!(out, "{value:26}{faint}# {}{faint:#}", setting.origin)?;
+        let value = match setting.kind {
+            Kind::Strategies => {
+                let names = setting.value.split(", ").filter(|name| !name.is_empty());
+                format!(
+                    "{name} = [{}]",
+                    names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+                )
+            }
+            kind if kind.is_text() => format!("{name} = \"{}\"", setting.value),
+            _ => format!("{name} = {}", setting.value),
+        };
+        writeln!(out, "{value:38} {faint}# {}{faint:#}", setting.origin)?;
     }
     Ok(())
 }

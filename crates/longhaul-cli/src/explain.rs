@@ -131,7 +131,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut source = Source::open(&args.file)?;
     let model = Models::builtin().find("").clone();
     let session =
-        Session::new(config.profile(config.text("profile"))?, model).with_window(Tokens(args.window));
+        Session::new(config.offline(config.text("profile"))?, model).with_window(Tokens(args.window));
     let mut session = session.with_meter(Meter::neutral());
     let (mut calls, mut now, mut empty) = (0, None, true);
     let (mut batches, mut sent) = (Vec::new(), At(0));

@@ -13,7 +13,9 @@ mod explain;
 mod figures;
 mod needs;
 mod policies;
+mod profiles;
 mod replay;
+mod settings;
 mod show;
 mod source;
 mod views;
@@ -32,6 +34,7 @@ Examples:
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
   longhaul replay *.gz --json         the same for scripts, one JSON line a file
   longhaul bench corpus               profiles beside reference policies
+  longhaul profiles archive           what a way to compact does
   longhaul explain session.jsonl --call 40     what would be sent there, and why
   longhaul convert rollout.jsonl out.jsonl     another agent's session as ours")]
 struct Cli {
@@ -48,6 +51,7 @@ enum Command {
     Compact(compact::Args),
     Convert(convert::Args),
     Config(config::Args),
+    Profiles(profiles::Args),
     /// Print a script that completes commands in your shell
     #[command(after_help = "Example:\n  source <(longhaul completions bash)")]
     Completions {
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
+        Command::Profiles(args) => config.and_then(|config| profiles::run(&args, &config)),
         Command::Completions { shell } => completions(shell),
     };
     match done {

@@ -74,7 +74,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             return Err(Failure::file(path, "is a folder, not a transcript"));
         }
     }
-    let profile = config.profile(&args.profile)?;
+    let profile = config.offline(&args.profile)?;
     let mut views = args.views.as_deref().map(|out| Views::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();

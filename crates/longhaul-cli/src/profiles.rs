@@ -1,0 +1,143 @@
+//! `longhaul profiles`: the ways to compact, and what each does.
+
+use std::io::{self, Write};
+
+use longhaul::{OnFailure, Profile, Strategy, Summariser};
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::error::Failure;
+use crate::show;
+
+/// List the ways to compact, or explain one
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longhaul profiles
+  longhaul profiles archive
+  longhaul replay session.jsonl --profile transform --window 64000")]
+pub struct Args {
+    /// The profile to explain
+    name: Option<String>,
+    /// Print one JSON line per profile
+    #[arg(long)]
+    json: bool,
+}
+
+/// A profile, for scripts.
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    says: &'a str,
+    trigger: u8,
+    target: u8,
+    rules: Vec<&'a str>,
+    ladder: Vec<&'a str>,
+    finished: &'a str,
+    running: &'a str,
+    summariser: &'a str,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let profiles = match &args.name {
+        Some(name) => vec![config.profile(name)?],
+        None => config.profiles()?,
+    };
+    let mut out = anstream::stdout().lock();
+    for profile in &profiles {
+        if args.json {
+            let names = |all: &[&'static Strategy]| all.iter().map(|strategy| strategy.name).collect();
+            let line = Line {
+                name: &profile.name,
+                says: &profile.says,
+                trigger: profile.shares.trigger,
+                target: profile.shares.target,
+                rules: names(&profile.rules),
+                ladder: names(&profile.ladder),
+                finished: profile.templates.finished.name,
+                running: profile.templates.running.name,
+                summariser: summariser(profile),
+            };
+            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+        } else if args.name.is_some() {
+            explain(profile, &mut out)?;
+        } else {
+            writeln!(out, "{}{:12}{:#} {}", show::STRONG, profile.name, show::STRONG, profile.says)?;
+        }
+    }
+    if args.name.is_none() && !args.json {
+        writeln!(out, "\n`longhaul profiles NAME` explains one, `longhaul config show` its settings.")?;
+    }
+    Ok(())
+}
+
+fn summariser(profile: &Profile) -> &'static str {
+    if profile.summariser == Summariser::Host { "model" } else { "extractor" }
+}
+
+fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let (strong, faint) = (show::STRONG, show::FAINT);
+    let head = |out: &mut dyn Write, name: &str| writeln!(out, "\n{strong}{name}{strong:#}");
+    writeln!(out, "{strong}{}{strong:#}: {}", profile.name, profile.says)?;
+    head(out, "compacts")?;
+    let triggers = &profile.triggers;
+    let over = if triggers.inclusive { "from" } else { "over" };
+    let when =
+        if triggers.end_of_turn { ", when a turn has ended and its last prompt was so large" } else { "" };
+    writeln!(
+        out,
+        "  {over} {} % of the window{when}, down to {} %",
+        profile.shares.trigger, profile.shares.target
+    )?;
+    if triggers.min_messages > 0 {
+        writeln!(out, "  not before there are {} messages", triggers.min_messages)?;
+    }
+    if triggers.calls > 0 {
+        writeln!(out, "  after {} calls without a full summary: a full summary", triggers.calls)?;
+    }
+    if let Some(mark) = &triggers.mark {
+        writeln!(out, "  when the model prints {mark} on a line of its own")?;
+    }
+    if profile.when_cold {
+        writeln!(out, "  down to the target whenever the prompt cache has gone cold")?;
+    }
+    writeln!(out, "  always before a request would pass the hard limit, and when asked")?;
+    head(out, "when a result enters")?;
+    let limits =
+        [(profile.cut.bytes, "bytes"), (profile.cut.characters, "characters"), (profile.cut.lines, "lines")];
+    let limits: Vec<String> = limits
+        .iter()
+        .filter(|(most, _)| *most < 1 << 40)
+        .map(|(most, what)| format!("{most} {what}"))
+        .collect();
+    writeln!(out, "  at most {}; the rest can be recalled", limits.join(", "))?;
+    if profile.entry_digests {
+        writeln!(out, "  without its noise")?;
+    }
+    for (name, strategies) in [
+        ("before every call", &profile.rules),
+        ("tried in this order, until the target is met", &profile.ladder),
+    ] {
+        if !strategies.is_empty() {
+            head(out, name)?;
+        }
+        if profile.by_task && name.starts_with("tried") {
+            writeln!(out, "  first three of these, by the kind of work; then:")?;
+        }
+        for strategy in strategies {
+            writeln!(out, "  {:18} {faint}{}{faint:#}", strategy.name, strategy.says)?;
+        }
+    }
+    head(out, "summaries")?;
+    let (finished, running) = (profile.templates.finished, profile.templates.running);
+    writeln!(out, "  of finished turns: {} {faint}({}){faint:#}", finished.name, finished.says)?;
+    writeln!(out, "  of running ones:   {} {faint}({}){faint:#}", running.name, running.says)?;
+    let failure = match profile.on_failure {
+        OnFailure::Extract => "the extractor writes it",
+        OnFailure::Keep => "history is kept as it is, unless the hard limit forces an extract",
+        OnFailure::Cut => "what it was for is hidden, and can be recalled",
+        OnFailure::Next => "the next strategy is tried",
+    };
+    writeln!(out, "  written by the {}; if a model fails twice, {failure}", summariser(profile))
+}
