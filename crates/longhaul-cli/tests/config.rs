@@ -84,7 +84,7 @@ fn a_bad_setting_is_said_with_its_place() {
     );
     says("window = 0x10\n", "", "line 1: `window` is \"16\", not a whole number");
     says("window = -5\n", "", "line 1: `window` is \"-5\", not a whole number");
-    says("window = 1.5\n", "", "line 1: `window` has a value of a kind that no setting has");
+    says("window = 1.5\n", "", "line 1: `window` is \"1.5\", not a whole number");
     says("window = [1]\n", "", "line 1: `window` has a value of a kind that no setting has");
     says("window = \n", "", "config.toml: line 1: ");
     says(

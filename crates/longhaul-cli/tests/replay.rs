@@ -146,7 +146,7 @@ fn views_never_overwrite_a_transcript() {
     assert_eq!(failure(&["replay", path, "--views", "-"]).1, 2);
     assert_eq!(
         failure(&["replay", path, "--profile", "nobody"]).0,
-        "error: there is no profile \"nobody\"; there is longhaul\n"
+        "error: there is no profile \"nobody\"; there is longhaul, mini, transform, archive, progressive\n"
     );
 }
 

@@ -163,7 +163,7 @@ impl Profile {
             by_task: false,
             keep_recent: 15,
             summary: 30,
-            templates: Templates { finished: &summary::LINES, running: &summary::LINES },
+            templates: Templates { finished: &summary::HAND_OFF, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
             on_failure: OnFailure::Extract,
             summary_timeout: 120,

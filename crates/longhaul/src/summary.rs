@@ -6,6 +6,7 @@ mod extract;
 mod facts;
 mod template;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::digest::Aliases;
@@ -46,6 +47,7 @@ struct Words {
     solved: &'static str,
     unsolved: &'static str,
     message: &'static str,
+    goal_below: &'static str,
     left_out: fn(usize) -> String,
 }
 
@@ -53,7 +55,7 @@ impl Language {
     /// The language of what people say here.
     pub(crate) fn of<'a>(messages: impl Iterator<Item = &'a Message>) -> Self {
         /// So many letters tell.
-        const ENOUGH: usize = 4_000;
+        const ENOUGH: usize = 1_000;
         let (mut letters, mut chinese, mut kana) = (0, 0, 0);
         for message in messages.filter(|message| message.role() == Role::User) {
             let texts = message.blocks().iter().filter_map(|block| match block {
@@ -87,6 +89,7 @@ impl Language {
                 solved: "solved later",
                 unsolved: "open",
                 message: "message",
+                goal_below: "see <goal> below",
                 left_out: |count| format!("{count} older points"),
             },
             Self::Chinese => Words {
@@ -101,6 +104,7 @@ impl Language {
                 solved: "之后已解决",
                 unsolved: "未解决",
                 message: "消息",
+                goal_below: "见下方 <goal>",
                 left_out: |count| format!("{count} 条较早的要点"),
             },
         }
@@ -114,17 +118,14 @@ pub(crate) struct Form<'a> {
     pub(crate) language: Language,
     /// In bytes, about.
     pub(crate) limit: usize,
-    /// What the work is for.
-    pub(crate) goal: Option<&'a str>,
+    /// The goal is restated behind the summary.
+    pub(crate) goal_below: bool,
     /// What the summary is to be about.
     pub(crate) focus: Option<&'a str>,
     pub(crate) aliases: &'a Aliases,
     /// The first and the last message, by number, where they have no time.
     pub(crate) range: (u32, u32),
 }
-
-/// The goal in a few words.
-const GOAL: usize = 200;
 
 /// Fills a template from what is told. `later` are names that what follows mentions anyway.
 pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Item = &'a str>) -> String {
@@ -135,7 +136,7 @@ pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Ite
     let mut values = facts_of(told, form);
     let frame = template.render(language, &Values::default()).len() + 200;
     let room = limit.saturating_sub(frame);
-    let gone = values.fit(if template.has("lines") { room * 6 / 10 } else { room });
+    let gone = values.fit(if template.has("lines") { room / 5 } else { room });
     if gone > 0 {
         values.add("left_out", [(language.words().left_out)(gone)]);
     }
@@ -156,28 +157,21 @@ pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Ite
 fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
     let Form { template, language, .. } = form;
     let mut values = Values::default();
-    let mut files: Vec<File> = Vec::new();
-    let mut add_file = |file: File| match files.iter().position(|known| known.path == file.path) {
-        Some(at) => {
-            let known = files.remove(at);
-            files.push(File {
-                reads: known.reads + file.reads,
-                changes: known.changes + file.changes,
-                ..file
-            });
-        }
-        None => files.push(file),
+    // By path, with where it came last.
+    let mut files: HashMap<String, (usize, File)> = HashMap::new();
+    let mut add_file = |file: File| {
+        let count = files.len();
+        let (at, known) = files
+            .entry(file.path.clone())
+            .or_insert_with(|| (count, File { path: file.path.clone(), reads: 0, changes: 0 }));
+        *at = count.max(*at + 1);
+        (known.reads, known.changes) = (known.reads + file.reads, known.changes + file.changes);
     };
     let mut lines = Vec::new();
     for told in told {
         let Told::Summary(text) = told else { continue };
-        // In the language that it was written in.
-        let written = |language| (language, template.parse(language, text));
-        let (spoken, mut earlier) = [Language::English, Language::Chinese]
-            .map(written)
-            .into_iter()
-            .min_by_key(|(_, values)| values.get("notes").len())
-            .unwrap_or_default();
+        let spoken = template.language_of(text);
+        let mut earlier = template.parse(spoken, text);
         for slot in ["files", "read"] {
             earlier.take(slot).iter().filter_map(|said| File::heard(said, spoken)).for_each(&mut add_file);
         }
@@ -202,7 +196,10 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
     }
     let facts = Facts::of(told.iter().copied(), form.aliases);
     facts.files.iter().cloned().for_each(&mut add_file);
-    let (changed, read): (Vec<&File>, Vec<&File>) = files.iter().partition(|file| file.changes > 0);
+    let mut files: Vec<(usize, File)> = files.into_values().collect();
+    files.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
+    let files = files.iter().map(|(_, file)| file);
+    let (changed, read): (Vec<&File>, Vec<&File>) = files.partition(|file| file.changes > 0);
     values.add("files", changed.iter().map(|file| file.say(language)));
     values.add("read", read.iter().map(|file| file.say(language)));
     // What only looks around says nothing of what was done.
@@ -230,9 +227,9 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
             .next_back(),
     );
     values.add("state", facts.last_words);
-    // The goal itself is in the keep set; here it is named.
+    // Once is enough.
     values.take("goal");
-    values.add("goal", form.goal.map(|goal| facts::shorten(goal, GOAL)));
+    values.add("goal", form.goal_below.then(|| language.words().goal_below.to_owned()));
     values.add("todos", facts.todos);
     values.add("lines", lines);
     values.add("range", range(told, form));
@@ -369,7 +366,7 @@ mod tests {
             template,
             language,
             limit,
-            goal: Some("The date parser fails on leap years."),
+            goal_below: true,
             focus: None,
             aliases: &Aliases::default(),
             range: (1, 15),
@@ -393,7 +390,7 @@ mod tests {
     #[test]
     fn a_later_summary_takes_the_earlier_in() {
         for template in [&ARCHIVE, &HAND_OFF, &REBUILD, &FULL] {
-            let first = written(template, false, 4_000);
+            let first = written(template, false, 12_000);
             let all = [
                 Told::Summary(first.as_str().into()),
                 told(Message::user("And the docs.")),
@@ -405,8 +402,8 @@ mod tests {
             let form = Form {
                 template,
                 language: Language::English,
-                limit: 4_000,
-                goal: None,
+                limit: 12_000,
+                goal_below: false,
                 focus: None,
                 aliases: &Aliases::default(),
                 range: (1, 20),
@@ -439,7 +436,7 @@ mod tests {
                     template,
                     language: Language::English,
                     limit,
-                    goal: None,
+                    goal_below: false,
                     focus: None,
                     aliases: &Aliases::default(),
                     range: (1, 800),

@@ -392,13 +392,12 @@ impl Session {
                 Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
             });
             let told: Vec<&Told> = told.collect();
-            let goal = self.keep.items.iter().find(|item| item.key == KeepKey::Goal).map(|item| &*item.text);
             let form = Form {
                 template,
                 language: self.language(),
                 // The neutral measure of a token; what is over is refused or folded again.
                 limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
-                goal,
+                goal_below: keep.iter().any(|item| item.key == KeepKey::Goal),
                 focus: self.focus.as_deref(),
                 aliases: &self.profile.aliases,
                 range: (

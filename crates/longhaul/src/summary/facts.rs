@@ -2,8 +2,11 @@
 //! errors and what became of them, decisions in the model's words, wishes in the person's. Every
 //! statement stands in a message; nothing is made up.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
+use regex::Regex;
 use serde_json::Value;
 
 use super::{Language, Told};
@@ -18,6 +21,7 @@ const SHORT: usize = 140;
 /// What happened in a run of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
+    /// The one that was touched last stands last.
     pub(crate) files: Vec<File>,
     pub(crate) commands: Vec<Command>,
     pub(crate) errors: Vec<Problem>,
@@ -30,6 +34,10 @@ pub(crate) struct Facts {
     pub(crate) todos: Option<String>,
     /// The model's last words.
     pub(crate) last_words: Option<String>,
+    touched: HashMap<String, (File, usize)>,
+    touches: usize,
+    /// Errors that are not solved, by their calls.
+    unsolved: HashMap<String, Vec<usize>>,
 }
 
 /// A file and what was done with it.
@@ -87,18 +95,21 @@ impl Facts {
                 }
             }
         }
+        let mut files: Vec<(File, usize)> = facts.touched.drain().map(|(_, file)| file).collect();
+        files.sort_by_key(|(_, last)| *last);
+        facts.files = files.into_iter().map(|(file, _)| file).collect();
         facts
     }
 
     fn asked(&mut self, text: &str) {
         let Some(first) = first_words(text) else { return };
         self.requests.push(Request { asked: shorten(first, SHORT), answer: None });
-        let wishes = sentences(text).filter(|line| has_word(line, &WISHES));
+        let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
         self.preferences.extend(wishes.map(|line| shorten(line, LINE)));
     }
 
     fn answered(&mut self, text: &str, message: &Message) {
-        for line in sentences(text) {
+        for line in sentences(text, &TOLD) {
             if has_word(line, &DECISIONS) {
                 self.decisions.push(shorten(line, LINE));
             } else if has_word(line, &LEARNINGS) {
@@ -125,7 +136,7 @@ impl Facts {
                     true => patched(call),
                     false => vec![subject.clone()],
                 };
-                paths.into_iter().for_each(|path| self.touched(path, tool != ToolKind::Read));
+                paths.into_iter().for_each(|path| self.touch(path, tool != ToolKind::Read));
             }
             ToolKind::Todo => self.todos = tasks(call).or(self.todos.take()),
             ToolKind::Bash if !subject.is_empty() => {
@@ -136,22 +147,22 @@ impl Facts {
         let name = format!("{} {subject}", call.name);
         if failed {
             let line = failure(&result.text).unwrap_or_default();
+            self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
             self.errors.push(Problem { line: shorten(line, LINE), call: name, solved: false });
-        } else {
-            self.errors.iter_mut().filter(|problem| problem.call == name).for_each(|p| p.solved = true);
+        } else if let Some(solved) = self.unsolved.remove(&name) {
+            solved.into_iter().for_each(|at| self.errors[at].solved = true);
         }
     }
 
-    fn touched(&mut self, path: String, changed: bool) {
-        let known = self.files.iter().position(|file| file.path == path);
-        let mut file = match known {
-            Some(at) => self.files.remove(at),
-            None => File { path, reads: 0, changes: 0 },
-        };
+    fn touch(&mut self, path: String, changed: bool) {
+        self.touches += 1;
+        let (file, last) = self
+            .touched
+            .entry(path)
+            .or_insert_with_key(|path| (File { path: path.clone(), reads: 0, changes: 0 }, 0));
         file.reads += usize::from(!changed);
         file.changes += usize::from(changed);
-        // The newest stands last.
-        self.files.push(file);
+        *last = self.touches;
     }
 }
 
@@ -269,12 +280,49 @@ fn first_words(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| line.chars().filter(|c| c.is_alphanumeric()).count() > 1)
 }
 
-/// Lines, and the sentences of long ones.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let lines = text.lines().map(|line| line.trim().trim_start_matches(['-', '*', '#', '>', ' ']));
+/// The lines, and the sentences of long ones, that hold one of these words.
+fn sentences<'a>(text: &'a str, words: &'static Sign) -> impl Iterator<Item = &'a str> {
+    let mut found = words.find(text);
+    let mut next = found.as_mut().and_then(Iterator::next);
+    let lines = text.split_inclusive('\n').scan(0, |at, line| {
+        *at += line.len();
+        Some((*at, line))
+    });
+    let telling = lines.filter(move |(end, _)| {
+        let has = next.is_some_and(|at| at < *end);
+        while next.is_some_and(|at| at < *end) {
+            next = found.as_mut().and_then(Iterator::next);
+        }
+        has
+    });
+    let lines = telling.map(|(_, line)| line.trim().trim_start_matches(['-', '*', '#', '>', ' ']));
     let parts = lines.flat_map(|line| line.split_inclusive(". ").flat_map(|part| part.split_inclusive('。')));
     parts.map(str::trim).filter(|part| part.len() >= 12 && !part.starts_with("```") && !part.starts_with('|'))
 }
+
+/// Words to be looked for in one pass.
+struct Sign {
+    words: &'static [&'static [&'static str]],
+    pattern: OnceLock<Option<Regex>>,
+}
+
+impl Sign {
+    const fn new(words: &'static [&'static [&'static str]]) -> Self {
+        Self { words, pattern: OnceLock::new() }
+    }
+
+    /// Where they stand.
+    fn find<'a>(&'static self, text: &'a str) -> Option<impl Iterator<Item = usize> + use<'a>> {
+        let made = self.pattern.get_or_init(|| {
+            let words: Vec<String> = self.words.concat().into_iter().map(regex::escape).collect();
+            Regex::new(&words.join("|")).ok()
+        });
+        made.as_ref().map(|pattern| pattern.find_iter(text).map(|found| found.start()))
+    }
+}
+
+static TOLD: Sign = Sign::new(&[&DECISIONS, &LEARNINGS]);
+static WISHED: Sign = Sign::new(&[&WISHES]);
 
 /// Whether one of these words is there, as a word. Chinese has no spaces.
 fn has_word(line: &str, words: &[&str]) -> bool {
@@ -361,9 +409,13 @@ const WISHES: [&str; 24] = [
 
 /// A text in at most so many bytes, on one line.
 pub(super) fn shorten(text: &str, most: usize) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Of a long text the start is enough.
+    let start = &text[..text.floor_char_boundary(most * 4)];
+    let is_plain = !start.bytes().any(|b| b.is_ascii_control()) && !start.contains("  ");
+    let text: Cow<'_, str> =
+        if is_plain { start.into() } else { start.split_whitespace().collect::<Vec<_>>().join(" ").into() };
     if text.len() <= most {
-        return text;
+        return text.into_owned();
     }
     format!("{}…", text[..text.floor_char_boundary(most)].trim_end())
 }

@@ -3,6 +3,8 @@
 //! stands there when it is empty (`{open|nothing known}`). What was written can be read back, so
 //! that a later summary takes it in section by section.
 
+use std::collections::HashSet;
+
 use super::{File, Language};
 
 /// A form that a summary has.
@@ -78,21 +80,22 @@ impl Values {
         self.lists.iter().find(|(name, _)| *name == slot).map_or(&[], |(_, values)| values)
     }
 
-    pub(crate) fn add(&mut self, slot: &str, values: impl IntoIterator<Item = String>) {
-        let Some((slot, ..)) = SLOTS.iter().find(|(name, ..)| *name == slot) else { return };
-        let list = match self.lists.iter().position(|(name, _)| name == slot) {
-            Some(at) => &mut self.lists[at].1,
-            None => {
-                self.lists.push((slot, Vec::new()));
-                let last = self.lists.len() - 1;
-                &mut self.lists[last].1
-            }
-        };
-        for value in values {
-            // Said again: the newest stands last.
-            list.retain(|known| *known != value);
-            list.push(value);
+    fn list(&mut self, slot: &str) -> Option<&mut Vec<String>> {
+        let (slot, ..) = SLOTS.iter().find(|(name, ..)| *name == slot)?;
+        let at = self.lists.iter().position(|(name, _)| name == slot).unwrap_or(self.lists.len());
+        if at == self.lists.len() {
+            self.lists.push((slot, Vec::new()));
         }
+        Some(&mut self.lists[at].1)
+    }
+
+    pub(crate) fn add(&mut self, slot: &str, values: impl IntoIterator<Item = String>) {
+        let Some(list) = self.list(slot) else { return };
+        list.extend(values);
+        // What is said again stands where it was said last.
+        let mut said = HashSet::with_capacity(list.len());
+        let mut last: Vec<bool> = list.iter().rev().map(|value| said.insert(value.as_str())).collect();
+        list.retain(|_| last.pop().unwrap_or(true));
     }
 
     pub(crate) fn take(&mut self, slot: &str) -> Vec<String> {
@@ -160,6 +163,15 @@ impl Template {
         match language {
             Language::English => self.english,
             Language::Chinese => self.chinese,
+        }
+    }
+
+    /// The language that a text in this form is written in.
+    pub(crate) fn language_of(&self, text: &str) -> Language {
+        let heading = self.chinese.lines().find(|line| line.starts_with(['#', '[']));
+        match heading {
+            Some(heading) if text.contains(heading) => Language::Chinese,
+            _ => Language::English,
         }
     }
 
@@ -253,6 +265,8 @@ impl Template {
         // The slots under the heading where we are.
         let mut at = 0;
         let mut last: Option<&str> = None;
+        // One text, in which a line may come twice.
+        let mut lines_of = String::new();
         for line in text.lines() {
             let known = lines
                 .iter()
@@ -296,18 +310,24 @@ impl Template {
                 }
             }
             match best {
+                Some((_, "lines", value)) => {
+                    lines_of.push_str(value);
+                    lines_of.push('\n');
+                    last = Some("lines");
+                }
                 Some((_, slot, value)) => {
-                    values.add(slot, [value.to_owned()]);
+                    values.list(slot).into_iter().for_each(|list| list.push(value.to_owned()));
                     last = SLOTS.iter().map(|(name, ..)| *name).find(|name| *name == slot);
                 }
                 None if is_empty_mark(&lines, line) => {}
                 None => {
                     let note = line.trim().trim_start_matches(['-', '*', ' ']);
-                    values.add("notes", (!note.is_empty()).then(|| note.to_owned()));
+                    values.list("notes").into_iter().for_each(|list| list.push(note.to_owned()));
                     last = Some("notes");
                 }
             }
         }
+        values.add("lines", (!lines_of.is_empty()).then_some(lines_of));
         values
     }
 }
