@@ -87,11 +87,7 @@ fn a_bad_setting_is_said_with_its_place() {
     says("window = 1.5\n", "", "line 1: `window` is \"1.5\", not a whole number");
     says("window = [1]\n", "", "line 1: `window` has a value of a kind that no setting has");
     says("window = \n", "", "config.toml: line 1: ");
-    says(
-        "profile = \"minni\"\n",
-        "",
-        "`profile` is \"minni\"; there is no such profile, is \"longhaul\" meant?",
-    );
+    says("profile = \"minni\"\n", "", "`profile` is \"minni\"; there is no such profile, is \"mini\" meant?");
     says("[profiles.longhaul]\ntarget = 80\n", "", "`profiles.longhaul.target` is 80 (");
     let folder = folder("", "");
     let said = error(longhaul(folder.path(), &["config", "show"]).env("LONGHAUL_WINDOE", "5"));

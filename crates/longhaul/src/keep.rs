@@ -53,6 +53,21 @@ pub struct KeepItem {
     pub source: Option<At>,
 }
 
+/// Files of project rules, in the order they are shown. A host looks for them in the root of the
+/// project whenever it builds a request, and gives them to
+/// [`Session::set_rules`](crate::Session::set_rules).
+pub const RULE_FILES: [&str; 3] = ["CODE_LAW.md", "AGENTS.md", "CLAUDE.md"];
+
+/// Whether a file of this name holds project rules; letter case does not matter.
+///
+/// ```
+/// use longhaul::{RULE_FILES, is_rule_file};
+/// assert!(is_rule_file("code_law.md", &RULE_FILES) && !is_rule_file("README.md", &RULE_FILES));
+/// ```
+pub fn is_rule_file(name: &str, rules: &[&str]) -> bool {
+    rules.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// At most this many memories are kept, the newest.
 const MEMORIES: usize = 10;
 
@@ -72,7 +87,7 @@ pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
         None => items.extend(first_goal(log).map(|(at, text)| item(KeepKey::Goal, &text, Some(at)))),
     }
     for (name, text) in log.facts(FactKind::Pin) {
-        items.push(item(KeepKey::Pin(name.into()), text, None));
+        items.push(item(KeepKey::Pin(name.into()), text, pinned_in(log, name, text)));
     }
     let memories = log.facts(FactKind::Memory);
     for (name, text) in &memories[memories.len().saturating_sub(MEMORIES)..] {
@@ -82,6 +97,20 @@ pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
         items.extend(log.fact(kind, "").map(|text| item(key, text, None)));
     }
     items
+}
+
+/// The name of a pin that stands in a message.
+pub(crate) fn pin_name(at: At) -> String {
+    format!("{PINNED}{}", at.0 + 1)
+}
+
+const PINNED: &str = "message ";
+
+/// The message that a pin stands in, if it is one of those.
+fn pinned_in(log: &Log, name: &str, text: &str) -> Option<At> {
+    let number: u32 = name.strip_prefix(PINNED)?.parse().ok()?;
+    let at = At(number.checked_sub(1)?);
+    log.get(at).filter(|message| text_of(message).contains(text)).map(|_| at)
 }
 
 /// The first thing a person said is the goal until another is set.

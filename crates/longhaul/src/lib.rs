@@ -36,7 +36,7 @@
 //! | sizes | `tokens`, `tokenizer`, `image`, `meter`, `calibration`, `usage` |
 //! | limits, models, prices | `budget`, `models`, `models.toml`, `cache` |
 //! | compressions, undo, what was taken out | `edit`, `ledger`, `archive` |
-//! | what is sent, and what must hold for it | `view`, `keep`, `guard` |
+//! | what is sent, and what must hold for it | `view`, `keep`, `mention`, `guard` |
 //! | how to compact | `profile`, `task`, `strategy`, `digest`, `summary`, `breaker`, `job` |
 //! | the state machine around it all | `session` |
 
@@ -59,6 +59,7 @@ mod json;
 mod keep;
 mod ledger;
 mod log;
+mod mention;
 mod message;
 mod meter;
 mod models;
@@ -93,9 +94,10 @@ pub use guard::{Refusal, Rule, Violation};
 pub use image::{ImageRule, size_of as image_size};
 pub use job::{Job, Outcome, Resolved};
 pub use json::{Extra, Json};
-pub use keep::{KeepItem, KeepKey, Kept};
+pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
 pub use ledger::{Event, Ledger, LedgerError};
 pub use log::{At, Log, Span};
+pub use mention::with_mentions;
 pub use message::{
     Block, BlockPart, Image, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
 };

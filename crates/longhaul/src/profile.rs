@@ -216,7 +216,7 @@ impl Profile {
             triggers: Triggers { inclusive: true, min_messages: 3, ..Triggers::default() },
             cut: Cut { bytes: 50 << 10, lines: 2_000, ..Cut::NONE },
             rules: vec![&strategy::FINISHED_RESULTS],
-            ladder: vec![&strategy::ARCHIVE_ROUNDS, &strategy::MERGE_SUMMARIES, &strategy::FOLD_KEPT_ROUNDS],
+            ladder: vec![&strategy::MERGE_SUMMARIES, &strategy::ARCHIVE_ROUNDS, &strategy::FOLD_KEPT_ROUNDS],
             templates: Templates { finished: &summary::ARCHIVE, running: &summary::HAND_OFF },
             summary: 10,
             on_failure: OnFailure::Cut,

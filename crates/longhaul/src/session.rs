@@ -262,7 +262,7 @@ impl Session {
                     .filter(|text| !text.is_empty())
                     .collect();
                 if !pinned.is_empty() {
-                    self.pin(format!("message {}", at.0 + 1), pinned.join("\n"));
+                    self.pin(keep::pin_name(at), pinned.join("\n"));
                 }
             }
             Role::Assistant => {

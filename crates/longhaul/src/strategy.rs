@@ -127,20 +127,18 @@ impl FoldPlan {
 pub(crate) struct Ruled {
     /// The end of the log then.
     pub(crate) end: At,
-    /// Where its newest step began.
+    /// Where its newest step or its current input began: from here on the guard kept all whole.
     pub(crate) step: At,
-    /// Where its running turn began; the end if none was running.
+    /// Where its running turn began, if that was before.
     pub(crate) turn: At,
 }
 
 impl Ruled {
     pub(crate) fn all_of(log: &Log) -> Self {
         let end = log.end();
-        Self {
-            end,
-            step: log.newest_step().map_or(end, |step| step.span.start),
-            turn: log.running_turn().map_or(end, |turn| turn.start),
-        }
+        let newest = log.newest_step().map_or(end, |step| step.span.start);
+        let step = log.current_input().map_or(end, |input| input.start).min(newest);
+        Self { end, step, turn: log.running_turn().map_or(end, |turn| turn.start).min(step) }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::log::{At, Log};
 use crate::message::{Block, Message, Role, Text, ToolCall, ToolResult};
 use crate::meter::{Measure, Meter};
 use crate::repair::Shown;
+use crate::step::UnitKind;
 
 /// Where a part of a view comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct View {
     settled: Settled,
     unchanged: usize,
     events_seen: usize,
+    /// System messages before all others.
+    leading: usize,
     /// Messages before this one were shown.
     shown_end: At,
     made: Made,
@@ -152,7 +155,11 @@ impl View {
             Event::PlaceholderSent { .. } | Event::Usage { .. } => false,
         });
         self.events_seen = from.ledger.events().len();
-        if anew {
+        // What stands behind the system prompt moves when another system message joins it.
+        let leading = leading_system(from.log);
+        let moves = leading != self.leading && self.parts.iter().any(|part| part.source == Source::Rules);
+        self.leading = leading;
+        if anew || moves {
             self.rebuild(from);
         } else {
             self.unchanged = self.unchanged.min(self.settled.parts);
@@ -167,8 +174,11 @@ impl View {
         let before = std::mem::take(&mut self.parts);
         self.measure = Measure::default();
         self.settled = Settled::default();
+        // The system prompt, where it is a message: nothing stands before it.
+        let settled = leading_system(from.log).min(from.log.settled_units());
+        (0..settled).for_each(|unit| self.show(from, unit));
         if let Some(rules) = from.ledger.rules() {
-            let message = match before.first().filter(|part| part.source == Source::Rules) {
+            let message = match before.iter().find(|part| part.source == Source::Rules) {
                 Some(part) => part.message.clone(),
                 None => keep::host_message(rules.to_owned()),
             };
@@ -181,7 +191,7 @@ impl View {
             let part = self.made.fold(edit, from.meter);
             self.push(part);
         }
-        self.settled = Settled { units: 0, parts: self.parts.len(), measure: self.measure };
+        self.settled = Settled { units: settled, parts: self.parts.len(), measure: self.measure };
         self.walk(from);
         let same = |(a, b): &(&Part, &Part)| Arc::ptr_eq(&a.message, &b.message);
         self.unchanged = self.unchanged.min(before.iter().zip(&self.parts).take_while(same).count());
@@ -265,6 +275,11 @@ impl Made {
         };
         self.folds.entry(edit.id).or_insert_with(make).clone()
     }
+}
+
+/// System messages before all others.
+fn leading_system(log: &Log) -> usize {
+    log.units().iter().take_while(|unit| unit.kind == UnitKind::System).count()
 }
 
 fn is_head(part: &Part) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{PrepareError, Prepared, Session, TooLarge};
 use crate::archive::{Archive, Handle, Original};
+use crate::budget::Budget;
 use crate::edit::{Edit, EditId, EditKind, EditPrice, Limit, Why};
 use crate::guard::{Check, Refusal};
 use crate::job::{Job, Outcome, Resolved};
@@ -22,6 +23,9 @@ use crate::summary::{self, Form, Language, Told};
 use crate::task::Task;
 use crate::tokens::Tokens;
 use crate::view::Source;
+
+/// A summary of fewer tokens is not worth asking for.
+const LEAST_ANSWER: Tokens = Tokens(40);
 
 /// How a rung ended.
 enum Rung {
@@ -41,13 +45,19 @@ impl Session {
         }
         self.follow();
         self.rules();
-        if let Some(why) = self.why_compact(now)
-            && let Some(job) = self.compact(why)
-        {
-            return Ok(Prepared::NeedsSummary(job));
+        let budget = self.budget;
+        if self.overflowed {
+            // The provider's window is smaller than it was thought to be.
+            let size = self.size().tokens.min(budget.window);
+            self.budget = Budget::with_shares(size, self.model.max_output, self.profile.shares);
         }
-        if self.size().tokens > self.budget.hard {
+        let waits = self.why_compact(now).and_then(|why| self.compact(why));
+        if waits.is_none() && self.size().tokens > self.budget.hard {
             self.common_end();
+        }
+        self.budget = budget;
+        if let Some(job) = waits {
+            return Ok(Prepared::NeedsSummary(job));
         }
         (self.asked, self.focus, self.overflowed) = (false, None, false);
         self.failed.clear();
@@ -129,10 +139,11 @@ impl Session {
             return Some(job.clone());
         }
         let before = self.size().tokens;
-        // Who asks wants more gone than is gone already; a provider that refuses counts otherwise.
+        // Who asks wants more gone than is gone already.
         let target = match why {
+            // By the prompt of the last call: whatever the size is now, all goes.
+            _ if self.profile.triggers.end_of_turn => Tokens::ZERO,
             Why::Asked => self.budget.target.min(Tokens(before.0 / 2)),
-            _ if self.overflowed => self.budget.target.min(Tokens(before.0 / 4 * 3)),
             _ => self.budget.target,
         };
         let due = self.full_is_due();
@@ -150,9 +161,15 @@ impl Session {
         if due {
             self.full_at = self.calls;
         }
-        let after = self.size().tokens;
-        self.breaker.compacted(self.calls, before, after, self.budget.trigger);
+        self.count_compaction(before);
         None
+    }
+
+    /// Tells the breaker. A profile that works to its trigger compacts at every call.
+    fn count_compaction(&mut self, before: Tokens) {
+        if self.budget.target < self.budget.trigger {
+            self.breaker.compacted(self.calls, before, self.size().tokens, self.budget.trigger);
+        }
     }
 
     /// The end of every ladder: only as far as the hard limit demands.
@@ -278,7 +295,7 @@ impl Session {
         let folded = self.fold(plan, text, job.strategy, job.why);
         self.breaker.summary(problem.is_none() && folded.is_ok());
         self.follow();
-        self.breaker.compacted(self.calls, before, self.size().tokens, self.budget.trigger);
+        self.count_compaction(before);
         match (folded, problem) {
             (Err(refusal), _) => Resolved::Dropped(refusal.to_string()),
             (Ok(_), None) => Resolved::Folded,
@@ -323,6 +340,10 @@ impl Session {
         let (keep, _) = self.kept_in(&spans);
         let kept = self.tokens(self.meter.text(&keep::render(&keep)));
         self.check(why).edit(&trial, before + kept, kept).ok()?;
+        let limit = limit.unwrap_or_else(|| self.summary_room(before - kept));
+        if limit < LEAST_ANSWER {
+            return None;
+        }
         self.next_job += 1;
         self.asked = false;
         Some(Job {
@@ -331,7 +352,7 @@ impl Session {
             covers: covered.original().handle(),
             earlier: covered.earlier.map(Into::into),
             messages: covered.messages,
-            limit: limit.unwrap_or_else(|| self.summary_room(before)),
+            limit,
             template,
             language: self.language(),
             focus: self.focus.clone(),
@@ -386,7 +407,8 @@ impl Session {
         let before = before + self.tokens(self.meter.text(&keep::render(&moved)));
         let body = text.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
-            let goal = keep.iter().find_map(|item| self.log.get(item.source?));
+            let goal = keep.iter().find(|item| item.key == KeepKey::Goal);
+            let goal = goal.and_then(|item| self.log.get(item.source?));
             let told = covered.told.iter().filter(|told| match told {
                 Told::Summary(_) => true,
                 Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),

@@ -18,8 +18,9 @@ pub static ARCHIVE_ROUNDS: Strategy = Strategy {
         let old = visible.iter().filter(|item| {
             item.kind.is_some() && !context.stays(item) && item.spans.iter().all(|span| span.end <= kept)
         });
-        let spans: Vec<Span> = old.flat_map(|item| item.spans.iter().copied()).collect();
-        if spans.is_empty() { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
+        let spans: Vec<Span> = old.clone().flat_map(|item| item.spans.iter().copied()).collect();
+        // A single message is not worth a summary.
+        if old.count() < 2 { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
     },
 };
 
