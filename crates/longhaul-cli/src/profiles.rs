@@ -63,7 +63,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         } else if args.name.is_some() {
             explain(profile, &mut out)?;
         } else {
-            writeln!(out, "{}{:12}{:#} {}", show::STRONG, profile.name, show::STRONG, profile.says)?;
+            let says = wrapped(&profile.says, 13);
+            writeln!(out, "{}{:12}{:#} {says}", show::STRONG, profile.name, show::STRONG)?;
         }
     }
     if args.name.is_none() && !args.json {
@@ -79,17 +80,16 @@ fn summariser(profile: &Profile) -> &'static str {
 fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     let (strong, faint) = (show::STRONG, show::FAINT);
     let head = |out: &mut dyn Write, name: &str| writeln!(out, "\n{strong}{name}{strong:#}");
-    writeln!(out, "{strong}{}{strong:#}: {}", profile.name, profile.says)?;
+    writeln!(out, "{strong}{}{strong:#}\n  {}", profile.name, wrapped(&profile.says, 2))?;
     head(out, "compacts")?;
     let triggers = &profile.triggers;
+    let (trigger, target) = (profile.shares.trigger, profile.shares.target);
     let over = if triggers.inclusive { "from" } else { "over" };
-    let when =
-        if triggers.end_of_turn { ", when a turn has ended and its last prompt was so large" } else { "" };
-    writeln!(
-        out,
-        "  {over} {} % of the window{when}, down to {} %",
-        profile.shares.trigger, profile.shares.target
-    )?;
+    if triggers.end_of_turn {
+        writeln!(out, "  all of it, when a turn has ended whose last prompt was over {trigger} %")?;
+    } else {
+        writeln!(out, "  {over} {trigger} % of the window, down to {target} %")?;
+    }
     if triggers.min_messages > 0 {
         writeln!(out, "  not before there are {} messages", triggers.min_messages)?;
     }
@@ -126,18 +126,38 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "  first three of these, by the kind of work; then:")?;
         }
         for strategy in strategies {
-            writeln!(out, "  {:18} {faint}{}{faint:#}", strategy.name, strategy.says)?;
+            writeln!(out, "  {:18} {faint}{}{faint:#}", strategy.name, wrapped(strategy.says, 21))?;
         }
     }
     head(out, "summaries")?;
     let (finished, running) = (profile.templates.finished, profile.templates.running);
-    writeln!(out, "  of finished turns: {} {faint}({}){faint:#}", finished.name, finished.says)?;
-    writeln!(out, "  of running ones:   {} {faint}({}){faint:#}", running.name, running.says)?;
+    for (of, template) in [("of finished turns:", finished), ("of running ones:  ", running)] {
+        writeln!(out, "  {of} {}\n    {faint}{}{faint:#}", template.name, wrapped(template.says, 4))?;
+    }
     let failure = match profile.on_failure {
         OnFailure::Extract => "the extractor writes it",
         OnFailure::Keep => "history is kept as it is, unless the hard limit forces an extract",
         OnFailure::Cut => "what it was for is hidden, and can be recalled",
         OnFailure::Next => "the next strategy is tried",
     };
-    writeln!(out, "  written by the {}; if a model fails twice, {failure}", summariser(profile))
+    writeln!(out, "  written by the {}; if a model fails twice,\n  {failure}", summariser(profile))
+}
+
+/// A text in lines of 80 columns at most, all but the first indented.
+fn wrapped(text: &str, indent: usize) -> String {
+    const COLUMNS: usize = 80;
+    let (mut out, mut column) = (String::new(), indent);
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if column > indent && column + 1 + width > COLUMNS {
+            out.push_str(&format!("\n{:indent$}", ""));
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out
 }

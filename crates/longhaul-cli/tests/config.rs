@@ -96,3 +96,100 @@ fn a_bad_setting_is_said_with_its_place() {
         error(longhaul(folder.path(), &["config", "show"]).env("LONGHAUL_CONFIG", "/nonexistent/x.toml"));
     assert!(said.contains("LONGHAUL_CONFIG names this file, which is not there"), "{said}");
 }
+
+// covers: T-CONF A-CONF P-CONF M-CONF
+#[test]
+fn the_constants_of_the_seeds_are_settings() {
+    let folder = folder("", "");
+    let all = shown(&mut longhaul(folder.path(), &["config", "show", "--json"]));
+    let value = |key: &str| {
+        let lines = all.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let mut found =
+            lines.filter(|line| line["key"] == key).map(|line| line["value"].as_str().unwrap().to_owned());
+        found.next().unwrap_or_else(|| panic!("no {key}"))
+    };
+    for (key, want) in [
+        ("mini.trigger", "80"),
+        ("mini.entry_characters", "8000"),
+        ("transform.keep_recent_tool_results", "6"),
+        ("transform.keep_recent_thinking", "1"),
+        ("transform.trigger", "75"),
+        ("transform.keep_recent_messages", "20"),
+        ("transform.summary_head_lines", "3"),
+        ("transform.summary_tail_lines", "2"),
+        ("archive.trigger", "80"),
+        ("archive.min_retain_rounds", "10"),
+        ("archive.summary_timeout", "120"),
+        ("archive.summary_model", ""),
+        ("progressive.sliding_window_size", "9"),
+        ("progressive.importance_score_threshold", "3.0"),
+        ("progressive.incremental_summary_chunk_size", "20"),
+        ("progressive.conversation_turn_threshold", "200"),
+    ] {
+        assert_eq!(value(&format!("profiles.{key}")), want, "{key}");
+    }
+    let changed = shown(
+        longhaul(folder.path(), &["config", "show"])
+            .env("LONGHAUL_PROFILES_PROGRESSIVE_IMPORTANCE_SCORE_THRESHOLD", "4.5"),
+    );
+    assert!(changed.contains("importance_score_threshold = 4.5"), "{changed}");
+}
+
+#[test]
+fn a_profile_of_ones_own_has_a_base_and_what_differs() {
+    let own = "profile = \"mine\"\n\n[profiles.mine]\nbase = \"archive\"\ntrigger = 65\nladder = [\"archive-rounds\", \"old-results\"]\nrunning = \"full\"\n\n[tools]\nmy_reader = \"read\"\n";
+    let folder = folder("", own);
+    let explained = shown(&mut longhaul(folder.path(), &["profiles", "mine"]));
+    assert!(
+        explained.contains("from 65 % of the window") && explained.contains("old-results"),
+        "{explained}"
+    );
+    assert!(explained.contains("of running ones:   full"), "{explained}");
+    let listed = shown(&mut longhaul(folder.path(), &["profiles", "--json"]));
+    assert_eq!(listed.lines().count(), 6, "{listed}");
+    let session = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/session.jsonl.gz");
+    let replayed = shown(&mut longhaul(
+        folder.path(),
+        &["replay", session.to_str().unwrap(), "--window", "32000", "--json"],
+    ));
+    assert!(replayed.contains("\"profile\":\"mine\"") && replayed.contains("\"violations\":0"), "{replayed}");
+    for (text, expected) in [
+        (
+            "[profiles.mine]\ntrigger = 60\n",
+            "line 2: there is no profile \"mine\"; is \"mini\" meant? A new one needs a `base`",
+        ),
+        (
+            "[profiles.mine]\nbase = \"archiv\"\n",
+            "line 2: `profiles.mine.base` is \"archiv\"; there is no such built-in profile, is \"archive\" meant?",
+        ),
+        ("[profiles.mini]\nbase = \"archive\"\n", "\"mini\" is built in and has no base"),
+        (
+            "[profiles.mine]\nbase = \"mini\"\nladder = [\"old-result\"]\n",
+            "names \"old-result\"; there is no such strategy, is \"old-results\" meant?",
+        ),
+        ("[profiles.mini]\nrunning = \"handoff\"\n", "there is no such template, is \"hand_off\" meant?"),
+        ("[profiles.mini]\nsummariser = \"me\"\n", "is \"me\", not one of extractor, model"),
+        ("[tools]\nmy_reader = \"reader\"\n", "line 2: `tools.my_reader` is \"reader\", not one of ls, glob"),
+    ] {
+        let folder = self::folder("", text);
+        let said = error(&mut longhaul(folder.path(), &["config", "show"]));
+        assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn every_profile_is_explained() {
+    let folder = folder("", "");
+    let listed = shown(&mut longhaul(folder.path(), &["profiles"]));
+    for name in ["longhaul", "mini", "transform", "archive", "progressive"] {
+        assert!(listed.contains(&format!("\n{name}")) || listed.starts_with(name), "{listed}");
+        let explained = shown(&mut longhaul(folder.path(), &["profiles", name]));
+        assert!(
+            explained.lines().chain(listed.lines()).all(|line| line.chars().count() <= 80),
+            "{explained}"
+        );
+        insta::assert_snapshot!(format!("profile_{name}"), explained);
+    }
+    let said = error(&mut longhaul(folder.path(), &["profiles", "nobody"]));
+    assert!(said.contains("there is no profile \"nobody\"; there is longhaul, mini"), "{said}");
+}

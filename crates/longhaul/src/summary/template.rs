@@ -109,13 +109,15 @@ impl Values {
         /// A line's own share: its bullet and its end.
         const EACH: usize = 24;
         let size = |values: &[String]| values.iter().map(|value| value.len() + EACH).sum::<usize>();
-        let mut sizes: Vec<usize> = self.lists.iter().map(|(_, values)| size(values)).collect();
+        let counted = |name: &str, values: &[String]| if name == "range" { 0 } else { size(values) };
+        let mut sizes: Vec<usize> = self.lists.iter().map(|(name, values)| counted(name, values)).collect();
         let mut starts = vec![0; sizes.len()];
         let mut gone = 0;
         while sizes.iter().sum::<usize>() > limit {
             // What people want goes last.
             let weight = |at: usize| match self.lists[at].0 {
                 "goal" | "preferences" => sizes[at] / 4,
+                "range" => 0,
                 _ => sizes[at],
             };
             let Some(longest) = (0..sizes.len()).filter(|at| sizes[*at] > 0).max_by_key(|at| weight(*at))
