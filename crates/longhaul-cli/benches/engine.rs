@@ -3,12 +3,13 @@
 
 #![allow(clippy::expect_used)]
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use longhaul::{Block, Message, Meter, Models, Profile, Role, Session, Tokens, Vocabulary};
+use longhaul::{Block, Handle, Message, Meter, Models, Profile, Role, Session, Tokens, ToolCall, Vocabulary};
 use longhaul_wire::transcript;
 
 fn main() {
@@ -29,6 +30,7 @@ fn main() {
         None => vec![messages],
     };
     compacting(&sessions);
+    digesting(&sessions);
     loading(&sessions);
 }
 
@@ -265,6 +267,38 @@ fn compacting(sessions: &[Vec<Arc<Message>>]) {
                 );
             }
         }
+    }
+}
+
+/// How fast results become digests.
+fn digesting(sessions: &[Vec<Arc<Message>>]) {
+    println!("\ndigests of all results (bar: 100 MB/s)");
+    type Digest = fn(&ToolCall, &str, Handle) -> Option<String>;
+    let ways: [(&str, Digest); 3] = [
+        ("by content", longhaul::digest_of),
+        ("by tool", longhaul::digest_by_tool),
+        ("by position", |_, text, handle| longhaul::digest_result(text, handle)),
+    ];
+    let handle = Handle::of("");
+    for (name, digest) in ways {
+        let (mut bytes, mut kept, mut made) = (0, 0, 0);
+        let started = Instant::now();
+        for messages in sessions {
+            let calls: HashMap<&str, &ToolCall> =
+                messages.iter().flat_map(|message| message.calls()).map(|call| (&*call.id, call)).collect();
+            for result in messages.iter().flat_map(|message| message.results()) {
+                let Some(call) = calls.get(&*result.id) else { continue };
+                let short = digest(call, &result.text, handle);
+                bytes += result.text.len();
+                made += usize::from(short.is_some());
+                kept += short.map_or(result.text.len(), |short| short.len());
+            }
+        }
+        let rate = bytes as f64 / started.elapsed().as_secs_f64() / 1e6;
+        println!(
+            "  {name:12} {rate:6.0} MB/s, {made} digests, {:4.1} % kept",
+            kept as f64 * 100.0 / bytes as f64
+        );
     }
 }
 

@@ -13,13 +13,15 @@ mod tool;
 
 use crate::archive::Handle;
 use crate::json::{Extra, Json};
+use crate::message::ToolCall;
+use crate::names::NameSet;
 
 pub(crate) use by_tool::by_tool;
 pub use content::ContentKind;
 pub use cut::{Cut, Ends};
 pub(crate) use entry::{HUGE, entry};
 pub(crate) use rank::Failures;
-pub(crate) use select::{Room, select};
+use select::{Room, select};
 pub use tool::{Aliases, ToolKind};
 
 /// Lines of a digest: so many from the start and the end.
@@ -73,6 +75,46 @@ pub(crate) fn by_position(text: &str, (head, tail): (usize, usize), handle: Hand
     let before = if text[..start].is_empty() || text[..start].ends_with('\n') { "" } else { "\n" };
     let mark = format!("{before}⟦{what}, {characters} characters originally; recall {}⟧\n", handle.short());
     (mark.len() < end - start).then(|| [&text[..start], &mark, &text[end..]].concat())
+}
+
+/// The best lines of a result by what it is: failures, definitions, places, names in use; a fifth
+/// of it, 2,000 bytes at most. `None` if that would not be shorter.
+pub(crate) fn by_content(
+    text: &str,
+    tool: ToolKind,
+    subject: &str,
+    names: &NameSet<'_>,
+    handle: Handle,
+) -> Option<String> {
+    if text.len() > HUGE {
+        return result(text, handle);
+    }
+    let kind = ContentKind::of(text, tool, subject);
+    let room = Room { bytes: (text.len() / 5).clamp(400, 2_000), head: 2, tail: 2, fill: false };
+    select(text, kind, room, names, handle).or_else(|| result(text, handle))
+}
+
+/// The digest of what a call gave: by content, its best lines. `None` if it is short already.
+///
+/// ```
+/// use longhaul::{Block, Handle, Json, Message, digest_of};
+/// let Block::ToolCall(call) = Block::call("c", "Bash", Json::new(r#"{"command":"cargo test"}"#).unwrap())
+/// else { unreachable!() };
+/// let mut text: String = (0..90).map(|n| format!("test case_{n} ... ok\n")).collect();
+/// text += "test empty ... FAILED\n\ntest result: FAILED. 90 passed; 1 failed\n";
+/// let short = digest_of(&call, &text, Handle::of(&text)).unwrap();
+/// assert!(short.contains("test empty ... FAILED") && short.len() < 400);
+/// ```
+pub fn of_call(call: &ToolCall, text: &str, handle: Handle) -> Option<String> {
+    let tool = ToolKind::of(&call.name, &call.arguments);
+    by_content(text, tool, &tool.subject(&call.arguments), &NameSet::default(), handle)
+}
+
+/// What history keeps of what a call gave, by its tool: so many entries, hits or lines. `None` if
+/// it is short already.
+pub fn of_call_by_tool(call: &ToolCall, text: &str, handle: Handle) -> Option<String> {
+    let tool = ToolKind::of(&call.name, &call.arguments);
+    by_tool(text, tool, &tool.subject(&call.arguments), handle)
 }
 
 /// The first `head` and last `tail` bytes of a text, and a mark between; `None` if that would

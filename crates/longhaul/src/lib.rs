@@ -85,7 +85,8 @@ pub use budget::{Budget, Shares};
 pub use cache::{PromptCache, Sent, pays_back};
 pub use calibration::Calibration;
 pub use digest::{
-    Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, result as digest_result,
+    Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, of_call as digest_of,
+    of_call_by_tool as digest_by_tool, result as digest_result,
 };
 pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
 pub use fact::{Fact, FactKind, Note, Noted};

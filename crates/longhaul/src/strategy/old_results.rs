@@ -2,7 +2,7 @@
 
 use super::{Context, Proposal, Strategy};
 use crate::archive::{Handle, Original};
-use crate::digest::{self, ContentKind, Room, ToolKind};
+use crate::digest::{self, ToolKind};
 use crate::edit::EditKind;
 use crate::log::At;
 use crate::message::{Block, ToolResult};
@@ -61,13 +61,8 @@ fn by_content(
     names: &NameSet<'_>,
     handle: Handle,
 ) -> Option<String> {
-    if result.text.len() > digest::HUGE {
-        return digest::result(&result.text, handle);
-    }
     let call = context.call_of(at, result);
     let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
     let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-    let kind = ContentKind::of(&result.text, tool, &subject);
-    let room = Room { bytes: (result.text.len() / 5).clamp(400, 2_000), head: 2, tail: 2, fill: false };
-    digest::select(&result.text, kind, room, names, handle).or_else(|| digest::result(&result.text, handle))
+    digest::by_content(&result.text, tool, &subject, names, handle)
 }
