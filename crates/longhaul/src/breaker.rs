@@ -15,6 +15,8 @@ const REST: u64 = 6;
 const LEAST_PERCENT: u64 = 5;
 /// Failed summaries in a row.
 const FAILURES: u32 = 3;
+/// After so many calls it is asked again.
+const FORGIVEN: u64 = 24;
 
 /// Why compaction is stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -31,7 +33,7 @@ pub enum Tripped {
     #[error("{} compactions in {} calls: stopped for {REST} calls", OFTEN.0, OFTEN.1)]
     TooOften,
     /// The model that summarises fails: the extractor does it alone.
-    #[error("{FAILURES} summaries failed in a row: none is asked for any more")]
+    #[error("{FAILURES} summaries failed in a row: none is asked for in the next {FORGIVEN} calls")]
     Failures,
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct Breaker {
     recent: VecDeque<u64>,
     tripped: Option<(Tripped, u64)>,
     failures: u32,
+    #[serde(default)]
+    failed_at: u64,
 }
 
 impl Breaker {
@@ -67,29 +71,32 @@ impl Breaker {
             Some((Tripped::Failures, _)) | None => false,
         };
         if over {
-            self.reset();
+            self.tripped = None;
+            self.recent.clear();
         }
         self.tripped.as_ref().map(|(why, _)| why)
     }
 
     /// Why compaction is stopped, or done without a model, as far as is known.
     pub(crate) fn why(&self) -> Option<&Tripped> {
-        let failing = self.summaries_fail().then_some(&Tripped::Failures);
+        let failing = (self.failures >= FAILURES).then_some(&Tripped::Failures);
         failing.or(self.tripped.as_ref().map(|(why, _)| why))
     }
 
     /// Something changed: a person asked, undid, or took another model.
     pub(crate) fn reset(&mut self) {
         self.tripped = None;
+        self.failures = 0;
         self.recent.clear();
     }
 
     /// A summary was made, or failed. True as long as it makes sense to ask for one.
-    pub(crate) fn summary(&mut self, made: bool) {
+    pub(crate) fn summary(&mut self, call: u64, made: bool) {
         self.failures = if made { 0 } else { self.failures + 1 };
+        self.failed_at = call;
     }
 
-    pub(crate) fn summaries_fail(&self) -> bool {
-        self.failures >= FAILURES
+    pub(crate) fn summaries_fail(&self, call: u64) -> bool {
+        self.failures >= FAILURES && call < self.failed_at + FORGIVEN
     }
 }

@@ -50,7 +50,8 @@ pub fn result(text: &str, handle: Handle) -> Option<String> {
 /// So many lines from the start and the end. Where there are few lines, or long ones, the first
 /// 300 and the last 200 characters.
 pub(crate) fn by_position(text: &str, (head, tail): (usize, usize), handle: Handle) -> Option<String> {
-    if text.len() <= SHORT || select::is_digest(text) {
+    // A digest by position is short: what is longer only quotes one.
+    if text.len() <= SHORT || text.len() < 6 * SHORT && select::is_digest(text) {
         return None;
     }
     let characters = text.chars().count();

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use crate::archive::Handle;
-use crate::digest;
 use crate::edit::{Placement, Why};
 use crate::log::Span;
 use crate::message::{Block, Message, Role};
@@ -69,7 +68,7 @@ impl Job {
         let used = (system.len() as u64).div_ceil(TOKEN) + self.limit.0 + 200;
         let room = window.0.saturating_sub(used).max(window.0 / 4) * TOKEN;
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        let chunks = chunks(cut_to(self.texts(), room), room);
+        let chunks = chunks(cut_to(self.texts(), usize::from(self.earlier.is_some()), room), room);
         let count = chunks.len();
         let asked = chunks.into_iter().enumerate().map(|(at, chunk)| {
             let part = if count > 1 { format!("Part {} of {count}.\n", at + 1) } else { String::new() };
@@ -150,9 +149,9 @@ fn content(block: &Block) -> Option<String> {
     })
 }
 
-/// Cuts long messages, head and tail, until all fit; the newest fifth stays whole as long as
-/// that is possible.
-fn cut_to(mut texts: Vec<String>, room: usize) -> Vec<String> {
+/// Cuts long messages, head and tail, until all fit; the first `earlier`, which are summaries, and
+/// the newest fifth stay whole as long as that is possible.
+fn cut_to(mut texts: Vec<String>, earlier: usize, room: usize) -> Vec<String> {
     let size = |texts: &[String]| texts.iter().map(|text| text.len() + BETWEEN.len()).sum::<usize>();
     let newest = texts.len() - texts.len() / 5;
     for (level, end) in
@@ -161,10 +160,13 @@ fn cut_to(mut texts: Vec<String>, room: usize) -> Vec<String> {
         if size(&texts) <= room {
             break;
         }
-        for text in texts[..end].iter_mut().filter(|text| text.len() > level) {
-            if let Some(short) = digest::head_and_tail(text, level * 2 / 3, level / 3, Handle::of(text)) {
-                *text = short;
-            }
+        let first = if end == newest { earlier.min(end) } else { 0 };
+        for text in texts[first..end].iter_mut().filter(|text| text.len() > level + 100) {
+            let head = text.floor_char_boundary(level * 2 / 3);
+            let tail = text.ceil_char_boundary(text.len() - level / 3);
+            // No handle: what stands in a prompt is nobody's to recall.
+            let mark = format!("\n[… {} characters left out …]\n", text[head..tail].chars().count());
+            *text = [&text[..head], &mark, &text[tail..]].concat();
         }
     }
     texts

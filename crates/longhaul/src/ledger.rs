@@ -100,6 +100,8 @@ pub struct Ledger {
     /// Outermost active spans, by their start.
     outer: BTreeMap<At, (At, EditId)>,
     rules: Option<Box<str>>,
+    /// Edits that a person took back: few.
+    held: Vec<EditId>,
 }
 
 impl Ledger {
@@ -179,20 +181,21 @@ impl Ledger {
 
     /// True if a person took back an edit of this message and wants it so.
     pub fn is_held(&self, at: At) -> bool {
-        let held = self.edits.iter().filter(|state| state.held);
-        held.flat_map(|state| state.edit.kind.spans()).any(|span| span.contains(at))
+        self.held_spans().any(|span| span.contains(at))
     }
 
     /// True if an edit that is held takes in any of these messages.
     pub(crate) fn holds(&self, run: Span) -> bool {
-        let held = self.edits.iter().filter(|state| state.held);
-        held.flat_map(|state| state.edit.kind.spans())
-            .any(|span| span.start < run.end && run.start < span.end)
+        self.held_spans().any(|span| span.start < run.end && run.start < span.end)
+    }
+
+    fn held_spans(&self) -> impl Iterator<Item = Span> {
+        self.held.iter().filter_map(|id| self.get(*id)).flat_map(|edit| edit.kind.spans())
     }
 
     /// True if any edit is held at all.
     pub fn holds_any(&self) -> bool {
-        self.edits.iter().any(|state| state.held)
+        !self.held.is_empty()
     }
 
     /// Takes in an event that the guard has let through, or that is loaded.
@@ -258,6 +261,7 @@ impl Ledger {
         self.outer.clear();
         let active: Vec<Arc<Edit>> = self.edits.iter().filter(|s| s.active).map(|s| s.edit.clone()).collect();
         active.iter().for_each(|edit| self.show(edit));
+        self.held = self.edits.iter().filter(|state| state.held).map(|state| state.edit.id).collect();
     }
 
     /// What must be undone with this edit: those that were made from it, and itself last.

@@ -31,6 +31,7 @@ use crate::tokens::{Count, Tokens};
 use crate::usage::Usage;
 use crate::view::{Fixed, Part, Source, Sources, View};
 
+use compaction::Compaction;
 pub use saved::{Saved, State};
 
 /// One conversation.
@@ -72,8 +73,8 @@ pub struct Session {
     asked: bool,
     /// What the next compaction is to be about.
     focus: Option<Box<str>>,
-    /// The provider said that the last request was too long.
-    overflowed: bool,
+    /// The size of a request that the provider refused as too long.
+    overflowed: Option<Tokens>,
     /// The prompt of the last call, as it was reported or counted.
     last_prompt: Tokens,
     /// The call at which the last full summary was made.
@@ -82,8 +83,8 @@ pub struct Session {
     ruled: Ruled,
     /// The kind of work, if the host says so.
     task: Option<Task>,
-    /// Strategies whose summaries failed in this compaction.
-    failed: Vec<&'static str>,
+    /// The compaction that is being made: it may wait for summaries.
+    compaction: Option<Compaction>,
     /// At this call a summary failed, and the history was kept.
     kept_at: Option<u64>,
     job: Option<Job>,
@@ -175,12 +176,12 @@ impl Session {
             calls: 0,
             asked: false,
             focus: None,
-            overflowed: false,
+            overflowed: None,
             last_prompt: Tokens::ZERO,
             full_at: 0,
             ruled: Ruled::default(),
             task: None,
-            failed: Vec::new(),
+            compaction: None,
             kept_at: None,
             job: None,
             next_job: 0,
@@ -239,7 +240,12 @@ impl Session {
             let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
             digest::entry(&result.text, tool, subject, cut.bytes, handle)
         } else {
-            cut.apply(&result.text, call.map_or("tool", |call| &call.name), handle)
+            None
+        };
+        let name = call.map_or("tool", |call| &call.name);
+        let text = match text {
+            Some(text) => Some(cut.apply(&text, name, handle).unwrap_or(text)),
+            None => cut.apply(&result.text, name, handle),
         };
         if let Some(text) = text {
             let kind = EditKind::Digest { at, block, text: text.into() };
@@ -298,7 +304,7 @@ impl Session {
     /// The provider refused the last request as too long: the next one is compacted, whatever
     /// it counts here.
     pub fn overflowed(&mut self) {
-        self.overflowed = true;
+        self.overflowed = Some(self.size().tokens.min(self.budget.window));
         self.breaker.reset();
     }
 
@@ -462,6 +468,8 @@ impl Session {
         fork.keep = Keep::default();
         fork.cache = PromptCache::new();
         fork.job = None;
+        (fork.asked, fork.focus, fork.overflowed, fork.compaction) = (false, None, None, None);
+        (fork.last_prompt, fork.kept_at) = (Tokens::ZERO, None);
         fork.ruled = Ruled::default();
         fork.meter.forget_base();
         fork

@@ -29,6 +29,7 @@ use crate::names::{NameSet, names, names_in_json};
 use crate::profile::Profile;
 use crate::step::UnitKind;
 use crate::summary::Template;
+use crate::task::Task;
 use crate::tokens::Tokens;
 use crate::view::{Source, View};
 
@@ -129,7 +130,9 @@ pub(crate) struct Ruled {
     pub(crate) end: At,
     /// Where its newest step or its current input began: from here on the guard kept all whole.
     pub(crate) step: At,
-    /// Where its running turn began, if that was before.
+    /// Where its running turn began.
+    pub(crate) running: At,
+    /// The earlier of the two.
     pub(crate) turn: At,
 }
 
@@ -138,7 +141,8 @@ impl Ruled {
         let end = log.end();
         let newest = log.newest_step().map_or(end, |step| step.span.start);
         let step = log.current_input().map_or(end, |input| input.start).min(newest);
-        Self { end, step, turn: log.running_turn().map_or(end, |turn| turn.start).min(step) }
+        let running = log.running_turn().map_or(end, |turn| turn.start);
+        Self { end, step, running, turn: running.min(step) }
     }
 }
 
@@ -154,6 +158,8 @@ pub(crate) struct Context<'a> {
     pub(crate) profile: &'a Profile,
     /// What rules have looked at before.
     pub(crate) ruled: Ruled,
+    /// The kind of work, if the host says so.
+    pub(crate) task: Option<Task>,
     /// How much must go.
     pub(crate) excess: Tokens,
     /// What a user took back may be taken again: the hard limit demands it.
@@ -255,11 +261,11 @@ impl Context<'_> {
         newest.count()
     }
 
-    /// True if a digest that was not made on entry stands for this block.
+    /// True if a digest stands for this block that was not a mere cut.
     pub(crate) fn is_digested(&self, at: At, block: usize) -> bool {
         self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id)).any(|edit| {
             matches!(edit.kind, EditKind::Digest { block: b, .. } if b == block)
-                && edit.strategy.as_ref() != "entry"
+                && !matches!(edit.strategy.as_ref(), "entry" | "cut-newest")
         })
     }
 

@@ -22,6 +22,8 @@ pub use template::{ARCHIVE, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template}
 pub(crate) enum Told {
     Summary(Box<str>),
     Message(Arc<Message>),
+    /// Something that is not told stood here.
+    Gap,
 }
 
 /// The language that a summary is written in.
@@ -134,6 +136,8 @@ pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Ite
         return extract::extract(told, limit, form.focus, later);
     }
     let mut values = facts_of(told, form);
+    let earlier = values.take("lines").join("\n");
+    values.keep_slots_of(template);
     let frame = template.render(language, &Values::default()).len() + 200;
     let room = limit.saturating_sub(frame);
     let gone = values.fit(if template.has("lines") { room / 5 } else { room });
@@ -143,7 +147,6 @@ pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Ite
     if template.has("lines") {
         let used = template.render(language, &values).len();
         let room = limit.saturating_sub(used + 40);
-        let earlier = values.take("lines").join("\n");
         let earlier = Told::Summary(earlier.into());
         let messages = told.iter().copied().filter(|told| matches!(told, Told::Message(_)));
         let told: Vec<&Told> = std::iter::once(&earlier).chain(messages).collect();
@@ -170,8 +173,8 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
     let mut lines = Vec::new();
     for told in told {
         let Told::Summary(text) = told else { continue };
-        let spoken = template.language_of(text);
-        let mut earlier = template.parse(spoken, text);
+        let (written, spoken) = Template::of(text).unwrap_or((template, language));
+        let mut earlier = written.parse(spoken, text);
         for slot in ["files", "read"] {
             earlier.take(slot).iter().filter_map(|said| File::heard(said, spoken)).for_each(&mut add_file);
         }
@@ -209,14 +212,12 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
     values.add("decisions", facts.decisions);
     values.add("learnings", facts.learnings);
     values.add("preferences", facts.preferences);
-    let count = facts.requests.len();
-    for (at, request) in facts.requests.into_iter().enumerate() {
-        match request.answer {
-            Some(answer) => values.add("done", [format!("{} - {answer}", request.asked)]),
-            None if at + 1 == count => values.add("open", [request.asked]),
-            None => values.add("done", [request.asked]),
-        }
-    }
+    let (done, open): (Vec<_>, Vec<_>) =
+        facts.requests.into_iter().partition(|request| request.answer.is_some());
+    let said =
+        done.into_iter().map(|request| format!("{} - {}", request.asked, request.answer.unwrap_or_default()));
+    values.add("done", said);
+    values.add("open", open.into_iter().map(|request| request.asked));
     values.add(
         "open",
         facts
@@ -236,12 +237,22 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
     values
 }
 
-/// The answers to several parts of a conversation as one summary, section by section.
-pub(crate) fn merge(template: &'static Template, language: Language, parts: &[String]) -> String {
+/// The answers of a model, in the form, with what code knows: the files that were changed and
+/// the task list, where the model does not name them.
+pub(crate) fn completed(
+    template: &'static Template,
+    language: Language,
+    parts: &[String],
+    told: &[Told],
+    aliases: &Aliases,
+) -> String {
+    /// No more files are added.
+    const FILES: usize = 20;
     let template = if template.name == LINES.name { &HAND_OFF } else { template };
     let mut values = Values::default();
     for part in parts {
-        let mut more = template.parse(language, part);
+        let (written, spoken) = Template::of(part).unwrap_or((template, language));
+        let mut more = written.parse(spoken, part);
         // Where the work stands, the last part says.
         for slot in ["state", "open", "todos"] {
             values.take(slot);
@@ -251,22 +262,20 @@ pub(crate) fn merge(template: &'static Template, language: Language, parts: &[St
         }
         values.add("notes", more.take("notes"));
     }
-    template.render(language, &values)
-}
-
-/// A text that names all files that were changed: those that it does not name are added.
-pub(crate) fn with_files(mut text: String, told: &[Told], language: Language, aliases: &Aliases) -> String {
     let facts = Facts::of(told.iter(), aliases);
     let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let missing = facts.files.iter().filter(|file| file.changes > 0 && !text.contains(&name(&file.path)));
-    let missing: Vec<String> = missing.map(|file| format!("* {}\n", file.say(language))).collect();
-    if !missing.is_empty() {
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.extend(missing);
+    let named = |file: &File| parts.iter().any(|part| part.contains(&name(&file.path)));
+    let missing: Vec<String> = facts
+        .files
+        .iter()
+        .filter(|file| file.changes > 0 && !named(file))
+        .map(|file| file.say(language))
+        .collect();
+    values.add("files", missing.into_iter().rev().take(FILES).rev());
+    if values.get("todos").is_empty() {
+        values.add("todos", facts.todos);
     }
-    text
+    template.render(language, &values)
 }
 
 /// A command that changes nothing.
@@ -283,7 +292,7 @@ fn range(told: &[&Told], form: Form<'_>) -> [String; 2] {
     let times = || {
         told.iter().filter_map(|told| match told {
             Told::Message(message) => message.time(),
-            Told::Summary(_) => None,
+            Told::Summary(_) | Told::Gap => None,
         })
     };
     let word = form.language.words().message;
@@ -360,7 +369,7 @@ mod tests {
         let told: Vec<&Told> = all.iter().collect();
         let language = Language::of(all.iter().filter_map(|told| match told {
             Told::Message(message) => Some(&**message),
-            Told::Summary(_) => None,
+            Told::Summary(_) | Told::Gap => None,
         }));
         let form = Form {
             template,
@@ -418,6 +427,34 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn what_was_not_answered_is_not_done_and_words_go_with_their_questions() {
+        let all = [
+            told(Message::user("First question?")),
+            told(Message::user("`cargo test` fails, fix it")),
+            told(Message::assistant("Fixed.")),
+            Told::Gap,
+            told(Message::assistant("An answer to something else.")),
+        ];
+        let told: Vec<&Told> = all.iter().collect();
+        let form = Form {
+            template: &HAND_OFF,
+            language: Language::English,
+            limit: 12_000,
+            goal_below: false,
+            focus: None,
+            aliases: &Aliases::default(),
+            range: (1, 5),
+        };
+        let text = write(&told, form, std::iter::empty());
+        assert!(text.contains("### Done\n* `cargo test` fails, fix it - Fixed.\n"), "{text}");
+        assert!(text.contains("### Remaining\n* First question?\n"), "{text}");
+        // It is read back as what it is.
+        let again = [Told::Summary(text.as_str().into())];
+        let text = write(&again.iter().collect::<Vec<_>>(), form, std::iter::empty());
+        assert!(text.contains("* `cargo test` fails, fix it - Fixed."), "{text}");
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Object<'_> {
             let data = match fields.remove("data") {
                 Some(Value::Object(data)) => self.data(data, &fields),
                 Some(Value::Null) | None => Value::Object(Map::new()),
+                Some(other) if self.tool == ToolKind::Other => self.whole(other),
                 Some(other) => self.value("data", other),
             };
             let status = fields.remove("status").unwrap_or_default();
@@ -75,6 +76,11 @@ impl Object<'_> {
                 if fields.contains_key(name) {
                     self.gone.push(name.to_owned());
                 }
+            }
+        } else if self.tool == ToolKind::Other {
+            match self.whole(Value::Object(fields)) {
+                Value::Object(short) => out = short,
+                _ => return None,
             }
         } else {
             out = self.fields(fields);

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{PrepareError, Prepared, Session, TooLarge};
 use crate::archive::{Archive, Handle, Original};
 use crate::budget::Budget;
@@ -18,7 +20,7 @@ use crate::meter::Measure;
 use crate::names::{names, names_in_json};
 use crate::profile::{OnFailure, Summariser};
 use crate::step::UnitKind;
-use crate::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, Proposal, Ruled, Strategy};
+use crate::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, INCREMENTS, Proposal, Ruled, Strategy};
 use crate::summary::{self, Form, Language, Told};
 use crate::task::Task;
 use crate::tokens::Tokens;
@@ -26,6 +28,24 @@ use crate::view::Source;
 
 /// A summary of fewer tokens is not worth asking for.
 const LEAST_ANSWER: Tokens = Tokens(40);
+
+/// What is said of a summary that never came.
+const TIMED_OUT: &str = "Summary generation timed out";
+/// What stands in the place of what was cut without one.
+const NO_SUMMARY: &str = "Summary generation timed out, keeping recent history only.";
+
+/// A compaction on its way: it may wait for summaries, and goes on where it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Compaction {
+    why: Why,
+    target: Tokens,
+    /// The size before.
+    before: Tokens,
+    /// A full summary is due, and nothing else.
+    full: bool,
+    /// Strategies whose summaries failed.
+    failed: Vec<Box<str>>,
+}
 
 /// How a rung ended.
 enum Rung {
@@ -46,12 +66,14 @@ impl Session {
         self.follow();
         self.rules();
         let budget = self.budget;
-        if self.overflowed {
+        if let Some(refused) = self.overflowed {
             // The provider's window is smaller than it was thought to be.
-            let size = self.size().tokens.min(budget.window);
-            self.budget = Budget::with_shares(size, self.model.max_output, self.profile.shares);
+            self.budget = Budget::with_shares(refused, self.model.max_output, self.profile.shares);
         }
-        let waits = self.why_compact(now).and_then(|why| self.compact(why));
+        if self.compaction.is_none() {
+            self.compaction = self.why_compact(now).map(|why| self.begin(why));
+        }
+        let waits = self.compact();
         if waits.is_none() && self.size().tokens > self.budget.hard {
             self.common_end();
         }
@@ -59,8 +81,7 @@ impl Session {
         if let Some(job) = waits {
             return Ok(Prepared::NeedsSummary(job));
         }
-        (self.asked, self.focus, self.overflowed) = (false, None, false);
-        self.failed.clear();
+        (self.asked, self.focus, self.overflowed) = (false, None, None);
         let size = self.size().tokens;
         if size > self.budget.hard {
             return Err(self.too_large(size));
@@ -76,7 +97,7 @@ impl Session {
     /// Why the view must be compacted now, if it must.
     fn why_compact(&mut self, now: Option<Time>) -> Option<Why> {
         let size = self.size().tokens;
-        if size > self.budget.hard || self.overflowed {
+        if size > self.budget.hard || self.overflowed.is_some() {
             return Some(Why::Forced(Limit::Hard));
         }
         if self.asked {
@@ -121,8 +142,8 @@ impl Session {
     }
 
     /// What is tried now.
-    fn ladder(&self, why: Why) -> Vec<&'static Strategy> {
-        if self.full_is_due() && why != Why::Asked {
+    fn ladder(&self, full: bool) -> Vec<&'static Strategy> {
+        if full {
             return vec![&FULL_SUMMARY];
         }
         let task = self
@@ -133,34 +154,42 @@ impl Session {
         first.chain(self.profile.ladder.iter().copied()).collect()
     }
 
-    /// Tries the ladder. Gives a job if a rung waits for a summary.
-    fn compact(&mut self, why: Why) -> Option<Job> {
-        if let Some(job) = &self.job {
-            return Some(job.clone());
-        }
+    /// A compaction, and what it works to.
+    fn begin(&self, why: Why) -> Compaction {
         let before = self.size().tokens;
-        // Who asks wants more gone than is gone already.
+        let full = self.full_is_due() && why != Why::Asked;
         let target = match why {
-            // By the prompt of the last call: whatever the size is now, all goes.
-            _ if self.profile.triggers.end_of_turn => Tokens::ZERO,
+            // By the prompt of the last call, or by the calls: whatever the size is, all goes.
+            _ if self.profile.triggers.end_of_turn || full => Tokens::ZERO,
+            // Who asks wants more gone than is gone already.
             Why::Asked => self.budget.target.min(Tokens(before.0 / 2)),
             _ => self.budget.target,
         };
-        let due = self.full_is_due();
-        for strategy in self.ladder(why) {
-            if self.size().tokens <= target && !due {
+        Compaction { why, target, before, full, failed: Vec::new() }
+    }
+
+    /// Goes on with the compaction, if one is being made: tries the ladder until the target is
+    /// met. Gives a job if a rung waits for a summary.
+    fn compact(&mut self) -> Option<Job> {
+        if let Some(job) = &self.job {
+            return Some(job.clone());
+        }
+        let Compaction { why, target, before, full, failed } = self.compaction.clone()?;
+        for strategy in self.ladder(full) {
+            if self.size().tokens <= target {
                 break;
             }
-            if self.failed.contains(&strategy.name) {
+            if failed.iter().any(|name| **name == *strategy.name) {
                 continue;
             }
             if let Rung::Waits = self.climb(strategy, why, target) {
                 return self.job.clone();
             }
         }
-        if due {
+        if full {
             self.full_at = self.calls;
         }
+        self.compaction = None;
         self.count_compaction(before);
         None
     }
@@ -201,6 +230,7 @@ impl Session {
             budget: &self.budget,
             profile: &self.profile,
             ruled: self.ruled,
+            task: self.task,
             excess: size - target,
             takes_held: why == Why::Forced(Limit::Hard),
         };
@@ -210,12 +240,15 @@ impl Session {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
                 Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
                 Proposal::Fold(plan) => match self.profile.summariser {
-                    // It failed at this call, and the history is kept unless it cannot be.
-                    Summariser::Host if self.kept_at == Some(self.calls) && !plan.by_code => match why {
+                    Summariser::Host if plan.by_code || why == Why::Rule => {
+                        self.fold(plan, None, strategy.name, why)
+                    }
+                    // It failed, and the history is kept unless it cannot be.
+                    Summariser::Host if self.keeps_history() => match why {
                         Why::Forced(Limit::Hard) => self.fold(plan, None, strategy.name, why),
                         _ => continue,
                     },
-                    Summariser::Host if !self.breaker.summaries_fail() && !plan.by_code => {
+                    Summariser::Host if !self.breaker.summaries_fail(self.calls) => {
                         match self.ask(plan, strategy.name, why) {
                             Some(job) => {
                                 self.job = Some(job);
@@ -235,6 +268,12 @@ impl Session {
         Rung::Edits(made)
     }
 
+    /// No summary came, and the profile wants its history kept then.
+    fn keeps_history(&self) -> bool {
+        self.profile.on_failure == OnFailure::Keep
+            && (self.kept_at == Some(self.calls) || self.breaker.summaries_fail(self.calls))
+    }
+
     /// Answers a job. The fold is made if the question still stands. An answer that is empty,
     /// too long or an error is asked for once more; then the profile's rule for failures holds.
     pub fn resolve(&mut self, job: u64, outcome: Outcome) -> Resolved {
@@ -252,8 +291,6 @@ impl Session {
                 self.next_job += 1;
                 let again =
                     Job { id: self.next_job, attempt: 2, problem: Some(problem.as_str().into()), ..job };
-                // Who asked still waits.
-                self.asked |= again.why == Why::Asked;
                 self.job = Some(again.clone());
                 Resolved::Again(Box::new(again), problem)
             }
@@ -261,30 +298,28 @@ impl Session {
         }
     }
 
-    /// The text of an answer, or what is wrong with it.
+    /// The text of an answer, or what is wrong with it. It is put into its form, and what code
+    /// knows better is added: a model may forget a file, the log does not.
     fn usable(&self, job: &Job, outcome: Outcome) -> Result<String, String> {
-        let text = match outcome {
-            Outcome::Summary(text) => text,
-            Outcome::Parts(parts) => summary::merge(job.template, job.language, &parts),
+        let parts = match outcome {
+            Outcome::Summary(text) => vec![text],
+            Outcome::Parts(parts) => parts,
             Outcome::Failed(problem) => return Err(problem),
-            Outcome::TimedOut => return Err("Summary generation timed out".to_owned()),
+            Outcome::TimedOut => return Err(TIMED_OUT.to_owned()),
         };
-        if text.trim().is_empty() {
+        if parts.is_empty() || parts.iter().any(|part| part.trim().is_empty()) {
             return Err("the summary is empty".to_owned());
         }
-        // Facts are the log's: a model may forget a file, code does not.
-        let told: Vec<Told> = job.messages.iter().cloned().map(Told::Message).collect();
-        let text = summary::with_files(text, &told, job.language, &self.profile.aliases);
-        let size = self.tokens(self.meter.text(&text));
+        let size = self.tokens(parts.iter().map(|part| self.meter.text(part)).sum());
         if size > job.limit {
             return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
         }
-        Ok(text)
+        let told: Vec<Told> = job.messages.iter().cloned().map(Told::Message).collect();
+        Ok(summary::completed(job.template, job.language, &parts, &told, &self.profile.aliases))
     }
 
     /// Makes the fold of a job.
     fn folded(&mut self, job: Job, text: Option<String>, problem: Option<String>) -> Resolved {
-        let before = self.size().tokens;
         let plan = FoldPlan {
             spans: job.spans,
             placement: job.placement,
@@ -293,9 +328,8 @@ impl Session {
             by_code: false,
         };
         let folded = self.fold(plan, text, job.strategy, job.why);
-        self.breaker.summary(problem.is_none() && folded.is_ok());
+        self.breaker.summary(self.calls, problem.is_none() && folded.is_ok());
         self.follow();
-        self.count_compaction(before);
         match (folded, problem) {
             (Err(refusal), _) => Resolved::Dropped(refusal.to_string()),
             (Ok(_), None) => Resolved::Folded,
@@ -305,28 +339,28 @@ impl Session {
 
     /// There is no summary: what then, the profile says.
     fn unsummarised(&mut self, job: Job, problem: String) -> Resolved {
+        // A chunk is one of many: the others do not wait for it.
+        if self.profile.on_failure == OnFailure::Extract || job.strategy == INCREMENTS.name {
+            return self.folded(job, None, Some(problem));
+        }
+        self.breaker.summary(self.calls, false);
         match self.profile.on_failure {
-            OnFailure::Extract => self.folded(job, None, Some(problem)),
-            OnFailure::Keep => {
-                self.breaker.summary(false);
+            OnFailure::Cut => match self.hide_as(job.spans, NO_SUMMARY, job.strategy, job.why) {
+                Ok(_) => {
+                    self.follow();
+                    let why = if problem == TIMED_OUT { String::new() } else { format!(" ({problem})") };
+                    Resolved::Cut(format!("{NO_SUMMARY}{why}"))
+                }
+                Err(refusal) => Resolved::Dropped(refusal.to_string()),
+            },
+            OnFailure::Next => {
+                let failed = self.compaction.iter_mut().map(|compaction| &mut compaction.failed);
+                failed.for_each(|failed| failed.push(job.strategy.into()));
+                Resolved::Kept(problem)
+            }
+            OnFailure::Keep | OnFailure::Extract => {
                 self.kept_at = Some(self.calls);
                 Resolved::Kept(problem)
-            }
-            OnFailure::Next => {
-                self.breaker.summary(false);
-                self.failed.push(job.strategy);
-                Resolved::Kept(problem)
-            }
-            OnFailure::Cut => {
-                self.breaker.summary(false);
-                let says = format!("{problem}, keeping recent history only.");
-                match self.hide_as(job.spans, &says, job.strategy, job.why) {
-                    Ok(_) => {
-                        self.follow();
-                        Resolved::Cut(says)
-                    }
-                    Err(refusal) => Resolved::Dropped(refusal.to_string()),
-                }
             }
         }
     }
@@ -345,7 +379,6 @@ impl Session {
             return None;
         }
         self.next_job += 1;
-        self.asked = false;
         Some(Job {
             id: self.next_job,
             revision: self.ledger.revision(),
@@ -400,7 +433,7 @@ impl Session {
         // What is restated whole anyway is not what the summary stands for.
         let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
         let room = self.summary_room(before - self.tokens(self.meter.text(&keep::render(&restated))));
-        let room = limit.unwrap_or(room).min(before);
+        let room = limit.map_or(room, |limit| limit.min(before));
         // What the tail holds and the fold takes in leaves the tail.
         let moved: Vec<KeepItem> =
             keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
@@ -410,7 +443,7 @@ impl Session {
             let goal = keep.iter().find(|item| item.key == KeepKey::Goal);
             let goal = goal.and_then(|item| self.log.get(item.source?));
             let told = covered.told.iter().filter(|told| match told {
-                Told::Summary(_) => true,
+                Told::Summary(_) | Told::Gap => true,
                 Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
             });
             let told: Vec<&Told> = told.collect();
@@ -608,22 +641,25 @@ impl Session {
                     covered.measure += part.measure;
                     covered.count += runs.iter().map(|span| span.len()).sum::<usize>();
                     covered.before.extend(&edit.originals);
-                    if let EditKind::Fold { text, .. } = &edit.kind {
+                    if let EditKind::Fold { text, kept, .. } = &edit.kind {
                         covered.folds.push(id);
-                        covered.earlier.get_or_insert_default().push_str(fold_body(text));
+                        covered.earlier.get_or_insert_default().push_str(fold_body(text, !kept.is_empty()));
                     }
                 }
                 _ => {}
             }
         }
-        for span in spans {
+        for (number, span) in spans.iter().enumerate() {
+            if number > 0 {
+                covered.told.push(Told::Gap);
+            }
             let mut at = span.start;
             while at < span.end {
                 match self.ledger.covering(at) {
                     Some((outer, id)) => {
                         let fold = self.ledger.get(id).and_then(|edit| match &edit.kind {
-                            EditKind::Fold { spans, text, .. } if spans.first() == Some(&outer) => {
-                                Some(fold_body(text))
+                            EditKind::Fold { spans, text, kept, .. } if spans.first() == Some(&outer) => {
+                                Some(fold_body(text, !kept.is_empty()))
                             }
                             _ => None,
                         });
@@ -709,12 +745,15 @@ fn fold_text(body: &str, keep: &[KeepItem], handle: Handle, count: usize) -> Str
     text
 }
 
-/// The summary alone, without its head and what it restates.
-fn fold_body(text: &str) -> &str {
+/// The summary alone, without its head and what it restates, if it does.
+fn fold_body(text: &str, restates: bool) -> &str {
     let body = match text.strip_prefix(FOLD_HEAD).and_then(|rest| rest.split_once('\n')) {
         Some((_, body)) => body,
         None => text,
     };
+    if !restates {
+        return body;
+    }
     body.rsplit_once(KEEP_HEAD).map_or(body, |(body, _)| body)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Session;
+use super::compaction::Compaction;
 use crate::archive::{Archive, Original};
 use crate::breaker::Breaker;
 use crate::cache::PromptCache;
@@ -50,7 +51,9 @@ pub struct State {
     next_job: u64,
     foreign_end: At,
     focus: Option<Box<str>>,
-    overflowed: bool,
+    overflowed: Option<Tokens>,
+    compaction: Option<Compaction>,
+    kept_at: Option<u64>,
     last_prompt: Tokens,
     full_at: u64,
     task: Option<Task>,
@@ -74,6 +77,8 @@ impl Session {
                 foreign_end: self.foreign_end,
                 focus: self.focus.clone(),
                 overflowed: self.overflowed,
+                compaction: self.compaction.clone(),
+                kept_at: self.kept_at,
                 last_prompt: self.last_prompt,
                 full_at: self.full_at,
                 task: self.task,
@@ -96,6 +101,8 @@ impl Session {
         session.foreign_end = saved.state.foreign_end;
         session.focus = saved.state.focus;
         session.overflowed = saved.state.overflowed;
+        session.compaction = saved.state.compaction;
+        session.kept_at = saved.state.kept_at;
         session.last_prompt = saved.state.last_prompt;
         session.full_at = saved.state.full_at;
         session.task = saved.state.task;

@@ -5,6 +5,12 @@ use super::{Context, FoldPlan, Proposal, Strategy, joined};
 use crate::edit::Placement;
 use crate::log::Span;
 use crate::summary::FULL;
+use crate::task::Task;
+use crate::tokens::Tokens;
+
+/// 500 words, and 800 of a task about code.
+const FULL_OF_OTHERS: Tokens = Tokens(700);
+const FULL_OF_CODE: Tokens = Tokens(1_100);
 
 /// The whole history becomes a hint in the system layer.
 pub static REBUILD: Strategy = Strategy {
@@ -21,7 +27,10 @@ pub static FULL_SUMMARY: Strategy = Strategy {
     name: "full-summary",
     says: "the whole history becomes a full summary",
     propose: |context| {
-        let plan = |spans| FoldPlan { template: &FULL, ..FoldPlan::of(context, spans) };
+        let code =
+            context.task.unwrap_or_else(|| Task::of(context.log, &context.profile.aliases)) == Task::Code;
+        let limit = Some(if code { FULL_OF_CODE } else { FULL_OF_OTHERS });
+        let plan = |spans| FoldPlan { template: &FULL, limit, ..FoldPlan::of(context, spans) };
         everything(context).map(|spans| Proposal::Fold(plan(spans))).into_iter().collect()
     },
 };

@@ -24,7 +24,9 @@ pub static IMPORTANCE: Strategy = Strategy {
         // What a summary takes is not gone.
         let wanted = context.excess + context.excess.scaled(250_000);
         let mut gone: Tokens = low.iter().map(|at| scored[*at].1.tokens).sum();
-        let mut order: Vec<usize> = (0..scored.len()).filter(|at| !low.contains(at)).collect();
+        let mut folded = vec![false; scored.len()];
+        low.iter().for_each(|at| folded[*at] = true);
+        let mut order: Vec<usize> = (0..scored.len()).filter(|at| !folded[*at]).collect();
         order.sort_by_key(|at| (scored[*at].0, *at));
         // The newest stay: there must be something to go on from.
         let newest = scored.len().saturating_sub(context.profile.constants.keep_recent_others);
@@ -35,10 +37,10 @@ pub static IMPORTANCE: Strategy = Strategy {
             if scored[at].0 >= threshold && at < newest {
                 gone += scored[at].1.tokens;
                 low.push(at);
+                folded[at] = true;
             }
         }
-        let folded = |at: &usize| low.contains(at);
-        let kept = (0..scored.len()).filter(|at| !folded(at)).map(|at| scored[at].1);
+        let kept = (0..scored.len()).filter(|at| !folded[*at]).map(|at| scored[at].1);
         let steps = kept.filter(|item| item.kind == Some(UnitKind::Step));
         let ats: Vec<usize> =
             steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())).collect();
@@ -89,7 +91,7 @@ fn score(context: &Context<'_>, item: &Visible) -> u32 {
     score += if has(&ERROR_OR_FIX) { 20 } else { 0 };
     score += if has(&COMPLETION) { 15 } else { 0 };
     score += if has(&MUST) { 30 } else { 0 };
-    score -= if text.chars().count() < 50 { 5 } else { 0 };
+    score -= if text.trim_end().chars().count() < 50 { 5 } else { 0 };
     score.clamp(0, 100) as u32
 }
 

@@ -28,9 +28,10 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
                     continue;
                 }
                 let original = Original::Block(message.clone(), block);
-                // What entered cut is cut from what is shown.
-                let shown = context.shown(at, block).unwrap_or(&result.text);
-                if let Some(text) = digest::by_position(shown, lines, context.handle_of(&original, result)) {
+                let handle = context.handle_of(&original, result);
+                let Some(text) = digest::by_position(&result.text, lines, handle) else { continue };
+                // It may be shown shorter already.
+                if text.len() < context.shown(at, block).map_or(result.text.len(), str::len) {
                     proposals
                         .push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
                 }

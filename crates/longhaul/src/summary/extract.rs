@@ -87,6 +87,7 @@ impl<'a> Texts<'a> {
                     continue;
                 }
                 Told::Message(message) => message,
+                Told::Gap => continue,
             };
             for block in message.blocks() {
                 let part = match (block, message.role()) {

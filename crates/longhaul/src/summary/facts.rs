@@ -34,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) todos: Option<String>,
     /// The model's last words.
     pub(crate) last_words: Option<String>,
+    /// Something is missing since the last request.
+    gap: bool,
     touched: HashMap<String, (File, usize)>,
     touches: usize,
     /// Errors that are not solved, by their calls.
@@ -78,7 +80,15 @@ impl Facts {
         let mut facts = Self::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
         for told in told {
-            let Told::Message(message) = told else { continue };
+            let message = match told {
+                Told::Message(message) => message,
+                Told::Summary(_) => continue,
+                // What follows is no answer to what was asked before.
+                Told::Gap => {
+                    facts.gap = true;
+                    continue;
+                }
+            };
             for block in message.blocks() {
                 match (block, message.role()) {
                     (Block::Text(text), Role::User) if !message.is_attachment() => facts.asked(&text.text),
@@ -103,6 +113,7 @@ impl Facts {
 
     fn asked(&mut self, text: &str) {
         let Some(first) = first_words(text) else { return };
+        self.gap = false;
         self.requests.push(Request { asked: shorten(first, SHORT), answer: None });
         let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
         self.preferences.extend(wishes.map(|line| shorten(line, LINE)));
@@ -118,7 +129,8 @@ impl Facts {
         }
         let Some(first) = first_words(text) else { return };
         self.last_words = Some(shorten(first, LINE));
-        if message.calls().next().is_none()
+        if !self.gap
+            && message.calls().next().is_none()
             && let Some(request) = self.requests.last_mut()
         {
             request.answer = Some(shorten(first, LINE));
@@ -128,7 +140,8 @@ impl Facts {
     fn called(&mut self, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
         let subject = tool.subject(&call.arguments);
         let subject = shorten(subject.trim(), SHORT);
-        let status = exit_status(result);
+        let runs = matches!(tool, ToolKind::Bash | ToolKind::Other);
+        let status = if runs { exit_status(result) } else { None };
         let failed = status.map_or(result.is_error, |status| status != 0);
         match tool {
             ToolKind::Read | ToolKind::Edit | ToolKind::Write if !failed => {
@@ -189,7 +202,8 @@ impl File {
             let digits = after.bytes().take_while(u8::is_ascii_digit).count();
             after[..digits].parse().unwrap_or(0)
         };
-        Some(Self { path: path.to_owned(), reads: times(words.read), changes: times(words.changed) })
+        let file = Self { path: path.to_owned(), reads: times(words.read), changes: times(words.changed) };
+        (file.reads + file.changes > 0).then_some(file)
     }
 }
 

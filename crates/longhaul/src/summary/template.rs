@@ -98,6 +98,11 @@ impl Values {
         list.retain(|_| last.pop().unwrap_or(true));
     }
 
+    /// Leaves out what the template has no place for.
+    pub(crate) fn keep_slots_of(&mut self, template: &Template) {
+        self.lists.retain(|(name, _)| *name == "range" || template.has(name));
+    }
+
     pub(crate) fn take(&mut self, slot: &str) -> Vec<String> {
         let found = self.lists.iter_mut().find(|(name, _)| *name == slot);
         found.map(|(_, values)| std::mem::take(values)).unwrap_or_default()
@@ -168,13 +173,17 @@ impl Template {
         }
     }
 
-    /// The language that a text in this form is written in.
-    pub(crate) fn language_of(&self, text: &str) -> Language {
-        let heading = self.chinese.lines().find(|line| line.starts_with(['#', '[']));
-        match heading {
-            Some(heading) if text.contains(heading) => Language::Chinese,
-            _ => Language::English,
-        }
+    /// The template that a text begins like, and its language.
+    pub(crate) fn of(text: &str) -> Option<(&'static Self, Language)> {
+        let first = text.lines().find(|line| !line.trim().is_empty())?;
+        let begins = |template: &&Self, language| template.text(language).lines().next() == Some(first);
+        [Language::English, Language::Chinese].into_iter().find_map(|language| {
+            TEMPLATES
+                .iter()
+                .copied()
+                .find(|template| begins(template, language))
+                .map(|template| (template, language))
+        })
     }
 
     pub(crate) fn has(&self, slot: &str) -> bool {
@@ -296,9 +305,8 @@ impl Template {
             let mut best: Option<(&str, &str, &str)> = None;
             for slot in here {
                 let Line::Slot { before, slot, empty } = slot else { continue };
-                let Some(value) = line.strip_prefix(before).filter(|value| Some(*value) != *empty) else {
-                    continue;
-                };
+                let value = line.strip_prefix(before).or_else(|| other_bullet(line, before));
+                let Some(value) = value.filter(|value| Some(*value) != *empty) else { continue };
                 let fits = looks_like(slot, value);
                 let better = match best {
                     None => true,
@@ -332,6 +340,12 @@ impl Template {
         values.add("lines", (!lines_of.is_empty()).then_some(lines_of));
         values
     }
+}
+
+/// The rest of a line that begins like this but for its bullet: models write either.
+fn other_bullet<'a>(line: &'a str, before: &str) -> Option<&'a str> {
+    let rest = before.strip_prefix(['*', '-'])?;
+    line.strip_prefix(['*', '-'])?.strip_prefix(rest)
 }
 
 /// The line that says from when to when.
