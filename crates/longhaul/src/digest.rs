@@ -91,7 +91,9 @@ pub(crate) fn by_content(
         return result(text, handle);
     }
     let kind = ContentKind::of(text, tool, subject);
-    let room = Room { bytes: (text.len() / 5).clamp(400, 2_000), head: 2, tail: 2, fill: false };
+    // Of data no line says more than its size.
+    let edge = if kind == ContentKind::Blob { 0 } else { 2 };
+    let room = Room { bytes: (text.len() / 5).clamp(400, 2_000), head: edge, tail: edge, fill: true };
     select(text, kind, room, names, handle).or_else(|| result(text, handle))
 }
 

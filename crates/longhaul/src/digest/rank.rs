@@ -53,7 +53,8 @@ pub(super) fn ranks(kind: ContentKind, text: &str, lines: &[&str], wanted: &Name
         if rank == BEST
             && matches!(kind, ContentKind::Tests | ContentKind::Build | ContentKind::Log | ContentKind::Plain)
         {
-            after = 3;
+            // A compiler shows the place, the line and what it expected there.
+            after = if kind == ContentKind::Build { 5 } else { 3 };
         } else if after > 0 {
             after -= 1;
             rank = rank.max(GOOD);
@@ -120,13 +121,14 @@ fn one(kind: ContentKind, line: &str, trimmed: &str, failure: bool) -> u8 {
             () if is_change(line) => GOOD,
             () => PLAIN,
         },
-        ContentKind::Git => {
-            if trimmed.starts_with("modified:") || trimmed.starts_with("commit ") || failure {
-                BETTER
-            } else {
-                PLAIN
-            }
-        }
+        ContentKind::Git => match () {
+            () if failure || trimmed.starts_with("modified:") || trimmed.starts_with("new file:") => BETTER,
+            // The subject of a commit says what its number does not.
+            () if line.starts_with("    ") && !trimmed.is_empty() => BETTER,
+            () if is_log_line(trimmed) => BETTER,
+            () if trimmed.starts_with("commit ") || trimmed.contains(" | ") => GOOD,
+            () => PLAIN,
+        },
         ContentKind::Json => {
             if failure || trimmed.contains("\"name\"") || trimmed.contains("\"path\"") {
                 GOOD
@@ -150,6 +152,12 @@ fn one(kind: ContentKind, line: &str, trimmed: &str, failure: bool) -> u8 {
         },
         ContentKind::Blob => NOISE,
     }
+}
+
+/// A commit on one line: its number and its subject.
+fn is_log_line(trimmed: &str) -> bool {
+    let number = trimmed.bytes().take_while(u8::is_ascii_hexdigit).count();
+    (7..=40).contains(&number) && trimmed.as_bytes().get(number) == Some(&b' ')
 }
 
 /// A line without the number that a tool put before it: `  12→`, `12:`, `12\t`, `12|`.
@@ -285,7 +293,7 @@ pub(super) fn is_package_noise(trimmed: &str) -> bool {
         "Setting" => rest.starts_with("up "),
         "Selecting" => rest.starts_with("previously"),
         "go:" => rest.starts_with("downloading "),
-        "npm" => rest.starts_with("warn deprecated") || rest.starts_with("WARN deprecated"),
+        "npm" => ["warn deprecated", "WARN deprecated", "http "].iter().any(|start| rest.starts_with(start)),
         _ => {
             first.starts_with("Get:")
                 || first.starts_with("Hit:")
