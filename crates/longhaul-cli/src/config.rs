@@ -210,7 +210,7 @@ impl Config {
             if name == "LONGHAUL_CONFIG" {
                 continue;
             }
-            let variable = |key: &str| format!("LONGHAUL_{}", key.replace('.', "_").to_uppercase());
+            let variable = |key: &str| format!("LONGHAUL_{}", key.replace(['.', '-'], "_").to_uppercase());
             let key =
                 self.settings.iter().map(|setting| setting.key.clone()).find(|key| variable(key) == name);
             let failed = |problem: String| Failure::Input(format!("{name}: {problem}"));

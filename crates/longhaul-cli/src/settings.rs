@@ -198,6 +198,16 @@ pub const OF_PROFILES: &[OfProfile] = &[
         &["progressive"],
         triggers.calls
     ),
+    OfProfile {
+        name: "mark",
+        kind: Kind::Text,
+        says: "the model asks for a compaction by this text on a line of its own; empty is none",
+        of: &["progressive"],
+        get: |profile| profile.triggers.mark.as_deref().unwrap_or_default().to_owned(),
+        set: |profile, value| profile.triggers.mark = (!value.is_empty()).then(|| value.into()),
+    },
+    flag!("end_of_turn", "by the last prompt of a turn that has ended", &["mini"], triggers.end_of_turn),
+    flag!("at_trigger", "at the trigger already, not only over it", &["archive"], triggers.inclusive),
     flag!("by_task", "the kind of work decides what is tried first", &["progressive"], by_task),
     flag!("pin_mark", "text behind <Pin> in a user message is pinned", &["progressive"], pin_mark),
     OfProfile {

@@ -116,7 +116,7 @@ impl Models {
 
     fn empty() -> Self {
         let unknown = Model {
-            name: "unknown".into(),
+            name: UNKNOWN.into(),
             window: Tokens(200_000),
             max_output: Tokens(32_000),
             vocabulary: Vocabulary::O200k,
@@ -167,6 +167,16 @@ impl Models {
         self.rows.iter().map(|(_, model)| model)
     }
 }
+
+impl Model {
+    /// Whether it is the careful guess for a model that no row fits.
+    pub fn is_unknown(&self) -> bool {
+        &*self.name == UNKNOWN
+    }
+}
+
+/// The name of the row for models that no other fits.
+const UNKNOWN: &str = "unknown";
 
 /// `*` stands for any text, everything else for itself.
 fn glob_fits(glob: &str, name: &str) -> bool {

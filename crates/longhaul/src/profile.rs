@@ -5,6 +5,7 @@ use crate::budget::Shares;
 use crate::digest::{Aliases, Cut};
 use crate::strategy::{self, Strategy};
 use crate::summary::{self, Template};
+use crate::tokens::Tokens;
 
 /// One way to compact.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Profile {
     pub name: Box<str>,
     /// What it does, in one sentence.
     pub says: Box<str>,
+    /// The window, where neither the user nor the model's row says what it is.
+    pub window: Tokens,
     /// Where limits stand in the window.
     pub shares: Shares,
     /// When compaction starts.
@@ -154,6 +157,7 @@ impl Profile {
         Self {
             name: "longhaul".into(),
             says: "folds what is finished into its best lines, then digests old results; cheapest for the prompt cache".into(),
+            window: Tokens(200_000),
             shares: Shares { warn: 70, trigger: 75, target: 50 },
             triggers: Triggers::default(),
             cut: Cut { bytes: 50_000, ..Cut::NONE },
@@ -181,6 +185,7 @@ impl Profile {
         Self {
             name: "mini".into(),
             says: "after a turn whose prompt was over 80 %, the whole history becomes one summary in the system layer".into(),
+            window: Tokens(128_000),
             shares: Shares { warn: 70, trigger: 80, target: 60 },
             triggers: Triggers { end_of_turn: true, ..Triggers::default() },
             cut: Cut { characters: 8_000, ..Cut::NONE },

@@ -154,7 +154,8 @@ impl TooLarge {
 impl Session {
     /// An empty session for a model.
     pub fn new(profile: Profile, model: Model) -> Self {
-        let budget = Budget::with_shares(model.window, model.max_output, profile.shares);
+        let window = Self::window_of(&model, &profile);
+        let budget = Budget::with_shares(window, model.max_output, profile.shares);
         Self {
             profile,
             budget,
@@ -187,6 +188,11 @@ impl Session {
             next_job: 0,
             foreign_end: At(0),
         }
+    }
+
+    /// The window of a model; of one that nobody knows, the profile's.
+    fn window_of(model: &Model, profile: &Profile) -> Tokens {
+        if model.is_unknown() { profile.window } else { model.window }
     }
 
     /// With another window than the model's.
@@ -297,7 +303,8 @@ impl Session {
 
     /// Compacts at the next `prepare`; what is said of this is kept first.
     pub fn compact_now_on(&mut self, focus: impl Into<Box<str>>) {
-        self.focus = Some(focus.into()).filter(|focus: &Box<str>| !focus.trim().is_empty());
+        let focus: Box<str> = focus.into();
+        self.focus = (!focus.trim().is_empty()).then_some(focus);
         self.compact_now();
     }
 
@@ -394,8 +401,10 @@ impl Session {
             self.drop_foreign_seals();
             self.breaker.reset();
         }
-        self.budget =
-            Budget::with_shares(self.window.unwrap_or(model.window), model.max_output, self.profile.shares);
+        self.budget = {
+            let window = self.window.unwrap_or_else(|| Self::window_of(&model, &self.profile));
+            Budget::with_shares(window, model.max_output, self.profile.shares)
+        };
         let meter = Meter::for_model(&model);
         self.model = model;
         self.recount(meter);

@@ -296,7 +296,7 @@ fn range(told: &[&Told], form: Form<'_>) -> [String; 2] {
         })
     };
     let word = form.language.words().message;
-    match (times().next(), times().last()) {
+    match (times().next(), times().next_back()) {
         (Some(first), Some(last)) => [first.to_string(), last.to_string()],
         _ => [format!("{word} {}", form.range.0), format!("{word} {}", form.range.1)],
     }

@@ -126,6 +126,20 @@ fn mini_compacts_over_102_400_and_not_at_it() {
     assert_eq!(strategies(&turn_with_usage(102_401)), ["rebuild"]);
 }
 
+// covers: M-TRIG A-TRIG S-1
+#[test]
+fn a_window_comes_from_the_user_the_model_or_the_profile() {
+    let unknown = || Models::builtin().find("nobody-knows-it").clone();
+    let window = |session: &Session| session.budget().window;
+    assert_eq!(window(&Session::new(Profile::mini(), unknown())), Tokens(128_000));
+    assert_eq!(window(&Session::new(Profile::archive(), unknown())), Tokens(200_000));
+    assert_eq!(window(&Session::new(Profile::mini(), model(64_000))), Tokens(64_000));
+    assert_eq!(
+        window(&Session::new(Profile::mini(), model(64_000)).with_window(Tokens(9_000))),
+        Tokens(9_000)
+    );
+}
+
 // covers: M-TRIG
 #[test]
 fn mini_goes_by_the_last_call_and_not_by_the_sum_of_its_steps() {
@@ -479,7 +493,7 @@ fn archive_compacts_at_the_threshold_and_with_three_messages() {
     let size = probe.size().tokens.0;
     for (over, compacts) in [(0, true), (1, false)] {
         // A window whose 80 % is the size, or one more.
-        let window = (size + over) * 5 / 4 + u64::from((size + over) * 5 % 4 > 0);
+        let window = ((size + over) * 5).div_ceil(4);
         let mut session = rounds(Profile::archive(), window, 23, 8);
         assert_eq!(session.budget().trigger.0, size + over);
         ready(&mut session);
