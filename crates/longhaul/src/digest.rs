@@ -7,6 +7,7 @@ mod by_tool;
 mod content;
 mod cut;
 mod entry;
+mod json;
 mod rank;
 mod select;
 mod tool;
@@ -94,6 +95,9 @@ pub(crate) fn by_content(
     // Of data no line says more than its size.
     let edge = if kind == ContentKind::Blob { 0 } else { 2 };
     let room = Room { bytes: (text.len() / 5).clamp(400, 2_000), head: edge, tail: edge, fill: true };
+    if kind == ContentKind::Json && json::is_dense(text) && !select::is_digest(text) {
+        return json::shape(text, room.bytes + 200, handle).or_else(|| result(text, handle));
+    }
     select(text, kind, room, names, handle).or_else(|| result(text, handle))
 }
 

@@ -147,6 +147,23 @@ fn examples() -> Vec<Example> {
             ),
         ),
         example(
+            "JSON on one line",
+            "WebFetch",
+            "{}",
+            format!(
+                "{{\"total\":60,\"rows\":[{}]}}",
+                (0..60)
+                    .map(|n| format!(
+                        "{{\"id\":{n},\"owner\":{{\"login\":\"{}\",\"url\":\"/users/{}\"}},\"body\":\"{}\"}}",
+                        word(n),
+                        word(n),
+                        "Some words. ".repeat(12)
+                    ))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            ),
+        ),
+        example(
             "table",
             "Bash",
             r#"{"command":"docker ps"}"#,
@@ -249,7 +266,7 @@ fn a_digest_of_each_kind() {
         )
         .unwrap();
         for line in short.lines() {
-            writeln!(page, "    {}", line.chars().take(100).collect::<String>()).unwrap();
+            writeln!(page, "    {}", line.chars().take(240).collect::<String>()).unwrap();
         }
         page.push('\n');
     }
@@ -263,4 +280,44 @@ fn a_digest_of_each_kind() {
         std::fs::write(&path, &page).unwrap();
     }
     assert_eq!(docs.replace("\r\n", "\n"), page, "UPDATE_GOLDEN=1 writes docs/digests.md anew");
+}
+
+/// Whatever is printed, a digest is shorter, says what is missing, and is not digested again.
+#[test]
+fn hostile_results_are_digested_like_others() {
+    let binary: String = (0..60_000u32).filter_map(|n| char::from_u32(n * 37 % 0x500)).collect();
+    let hostile = [
+        ("one line of 5 MB", "x".repeat(5 << 20)),
+        ("50 MB", "a line of a log that goes on and on\n".repeat((50 << 20) / 36)),
+        ("binary", binary),
+        (
+            "colours",
+            "\u{1b}[31merror\u{1b}[0m: it failed\r\n\u{1b}[2K\rprogress 10%\rprogress 90%\r\n".repeat(300),
+        ),
+        ("control characters", "\u{0}\u{7}\u{8}\u{b}\u{c}\u{1f}\u{7f}\n".repeat(2_000)),
+        ("scripts", "日本語 العربية עברית हिन्दी 한국어 🎉👩‍🚀 e\u{301}\n".repeat(400)),
+        ("newlines", "\n".repeat(20_000)),
+        ("deep JSON", format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000))),
+        ("a bare number", "42".to_owned()),
+        ("nothing", String::new()),
+        ("marks", "⟦9 lines of a log left out; recall 0123456789ab⟧\n".repeat(2_000)),
+    ];
+    let tools = ["LS", "Glob", "Grep", "Read", "Edit", "Write", "Bash", "TodoWrite", "Anything"];
+    for (name, text) in &hostile {
+        for tool in tools {
+            let Block::ToolCall(call) = Block::call("c", tool, Json::empty_object()) else { unreachable!() };
+            for digest in [digest_of, digest_by_tool] {
+                let handle = Handle::of("x");
+                if let Some(short) = digest(&call, text, handle) {
+                    assert!(short.len() < text.len() && short.contains("; recall "), "{name} {tool}");
+                    assert_eq!(
+                        digest(&call, &short, handle),
+                        None,
+                        "{name} {tool}\n{}",
+                        &short[..short.floor_char_boundary(2_000)]
+                    );
+                }
+            }
+        }
+    }
 }
