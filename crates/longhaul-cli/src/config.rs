@@ -145,6 +145,14 @@ impl Config {
                         format!("`{key}` is {base:?}; there is no such built-in profile, is {near:?} meant?"),
                     ));
                 }
+                if name.is_empty()
+                    || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+                {
+                    return Err((
+                        *at,
+                        format!("`{key}`: the name of a profile has letters, digits, - and _"),
+                    ));
+                }
                 if Profile::find(name).is_some() {
                     return Err((*at, format!("`{key}`: {name:?} is built in and has no base")));
                 }
@@ -257,6 +265,15 @@ impl Config {
     fn check(&self) -> Result<(), Failure> {
         for (profile, _) in &self.profiles {
             let key = |name: &str| format!("profiles.{profile}.{name}");
+            if self.number(&key("merge_to")) > self.number(&key("merge_above")) {
+                return Err(Failure::Input(format!(
+                    "`{}` is {}, above `{}`, {}",
+                    key("merge_to"),
+                    self.number(&key("merge_to")),
+                    key("merge_above"),
+                    self.number(&key("merge_above"))
+                )));
+            }
             let (target, trigger) = (self.number(&key("target")), self.number(&key("trigger")));
             if target > trigger {
                 let of = |name: &str| self.find(&key(name)).map(|s| s.origin.to_string()).unwrap_or_default();
@@ -351,6 +368,17 @@ fn leaves(table: &DeTable<'_>, before: &str, found: &mut Vec<(String, usize, Opt
     found.sort_by_key(|(_, at, _)| *at);
 }
 
+/// A text as TOML writes it: as JSON does.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// A name as it is, or in quotes if it must be.
+fn bare(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
+}
+
 /// The file of the user, if there is one. One that is named must be there.
 fn user_file() -> Result<Option<PathBuf>, Failure> {
     if let Some(path) = env::var_os("LONGHAUL_CONFIG").filter(|path| !path.is_empty()) {
@@ -419,7 +447,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                     names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
                 )
             }
-            kind if kind.is_text() => format!("{name} = \"{}\"", setting.value),
+            kind if kind.is_text() => format!("{} = {}", bare(name), quoted(&setting.value)),
             _ => format!("{name} = {}", setting.value),
         };
         writeln!(out, "{value:38} {faint}# {}{faint:#}", setting.origin)?;

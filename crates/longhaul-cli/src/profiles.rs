@@ -111,7 +111,11 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         .filter(|(most, _)| *most < 1 << 40)
         .map(|(most, what)| format!("{most} {what}"))
         .collect();
-    writeln!(out, "  at most {}; the rest can be recalled", limits.join(", "))?;
+    if limits.is_empty() {
+        writeln!(out, "  whole")?;
+    } else {
+        writeln!(out, "  at most {}; the rest can be recalled", limits.join(", "))?;
+    }
     if profile.entry_digests {
         writeln!(out, "  without its noise")?;
     }

@@ -61,15 +61,19 @@ impl Job {
     /// a user message. Several if what is to be summarised does not fit at once: their answers
     /// go back together, as [`Outcome::Parts`].
     pub fn fresh(&self, window: Tokens) -> Vec<[Message; 2]> {
-        let system = self.instructions(match self.language {
+        let prompt = match self.language {
             Language::English => include_str!("../templates/prompt.en.txt"),
             Language::Chinese => include_str!("../templates/prompt.zh.txt"),
-        });
+        };
+        let system = self.instructions(prompt, self.limit);
         let used = (system.len() as u64).div_ceil(TOKEN) + self.limit.0 + 200;
         let room = window.0.saturating_sub(used).max(window.0 / 4) * TOKEN;
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let chunks = chunks(cut_to(self.texts(), usize::from(self.earlier.is_some()), room), room);
         let count = chunks.len();
+        // Together the answers have the room of one.
+        let system =
+            if count > 1 { self.instructions(prompt, Tokens(self.limit.0 / count as u64)) } else { system };
         let asked = chunks.into_iter().enumerate().map(|(at, chunk)| {
             let part = if count > 1 { format!("Part {} of {count}.\n", at + 1) } else { String::new() };
             let user = format!("{part}<conversation>\n{chunk}\n</conversation>");
@@ -84,17 +88,18 @@ impl Job {
     /// What to send behind the running conversation, as it is: the provider has its prefix in
     /// the cache. For the same model, with the same system prompt and tools.
     pub fn warm(&self) -> Message {
-        Message::user(self.instructions(match self.language {
+        let prompt = match self.language {
             Language::English => include_str!("../templates/directive.en.txt"),
             Language::Chinese => include_str!("../templates/directive.zh.txt"),
-        }))
+        };
+        Message::user(self.instructions(prompt, self.limit))
     }
 
-    fn instructions(&self, prompt: &str) -> String {
+    fn instructions(&self, prompt: &str, limit: Tokens) -> String {
         // Lines are chosen by code; a model writes the hand-off.
         let template = if self.template.name == "lines" { &summary::HAND_OFF } else { self.template };
         let mut text = prompt
-            .replace("{limit}", &self.limit.0.to_string())
+            .replace("{limit}", &limit.0.to_string())
             .replace("{form}", template.form(self.language).trim_end());
         if let Some(focus) = &self.focus {
             text.push_str(&format!(

@@ -184,7 +184,7 @@ impl Profile {
     pub fn mini() -> Self {
         Self {
             name: "mini".into(),
-            says: "after a turn whose prompt was over 80 %, the whole history becomes one summary in the system layer".into(),
+            says: "when a turn has ended whose last prompt was large, the whole history becomes one summary in the system layer".into(),
             window: Tokens(128_000),
             shares: Shares { warn: 70, trigger: 80, target: 60 },
             triggers: Triggers { end_of_turn: true, ..Triggers::default() },
@@ -202,7 +202,7 @@ impl Profile {
     pub fn transform() -> Self {
         Self {
             name: "transform".into(),
-            says: "before every call shortens all but the newest results and drops old thinking; over 75 % drops the oldest messages".into(),
+            says: "before every call shortens all but the newest results and drops old thinking; then drops the oldest messages until all fits".into(),
             shares: Shares { warn: 70, trigger: 75, target: 75 },
             cut: Cut { bytes: 50 << 10, ..Cut::NONE },
             rules: vec![&strategy::NEWEST_RESULTS, &strategy::OLD_THINKING],
@@ -216,7 +216,7 @@ impl Profile {
     pub fn archive() -> Self {
         Self {
             name: "archive".into(),
-            says: "digests results when their turn ends; from 80 % archives all but the 10 newest rounds in an appended summary".into(),
+            says: "digests results when their turn ends; archives all but the newest rounds in an appended summary".into(),
             shares: Shares { warn: 70, trigger: 80, target: 60 },
             triggers: Triggers { inclusive: true, min_messages: 3, ..Triggers::default() },
             cut: Cut { bytes: 50 << 10, lines: 2_000, ..Cut::NONE },
@@ -234,7 +234,7 @@ impl Profile {
     pub fn progressive() -> Self {
         Self {
             name: "progressive".into(),
-            says: "with less than 25 % left tries strategies by the kind of work, from light to heavy; a full summary last".into(),
+            says: "tries strategies by the kind of work, from light to heavy; a full summary last".into(),
             shares: Shares { warn: 70, trigger: 75, target: 60 },
             triggers: Triggers { calls: 200, mark: Some("!!!SUMMARY!!!".into()), ..Triggers::default() },
             cut: Cut { bytes: 50_000, ..Cut::NONE },

@@ -3,6 +3,8 @@
 //! time and text are passed in; what needs the outside is returned as a job.
 
 mod compaction;
+mod edits;
+mod folding;
 mod saved;
 
 use std::collections::HashMap;
@@ -16,7 +18,7 @@ use crate::digest::{self, ToolKind};
 use crate::edit::{Edit, EditId, EditKind, Why};
 use crate::fact::{Fact, FactKind};
 use crate::frame::Frame;
-use crate::guard::{Audit, Check, Refusal, Violation};
+use crate::guard::{Audit, Check, Violation};
 use crate::job::Job;
 use crate::keep::{self, KeepItem, KeepKey};
 use crate::ledger::{Event, Ledger, LedgerError};
@@ -298,6 +300,8 @@ impl Session {
     /// Compacts at the next `prepare`, whatever the size.
     pub fn compact_now(&mut self) {
         self.asked = true;
+        // One that waits worked to less.
+        self.compaction = None;
         self.breaker.reset();
     }
 
@@ -401,6 +405,8 @@ impl Session {
             self.drop_foreign_seals();
             self.breaker.reset();
         }
+        // What it worked to was of the other window.
+        self.compaction = None;
         self.budget = {
             let window = self.window.unwrap_or_else(|| Self::window_of(&model, &self.profile));
             Budget::with_shares(window, model.max_output, self.profile.shares)
@@ -477,6 +483,7 @@ impl Session {
         fork.keep = Keep::default();
         fork.cache = PromptCache::new();
         fork.job = None;
+        fork.breaker.reset();
         (fork.asked, fork.focus, fork.overflowed, fork.compaction) = (false, None, None, None);
         (fork.last_prompt, fork.kept_at) = (Tokens::ZERO, None);
         fork.ruled = Ruled::default();
@@ -677,17 +684,6 @@ impl Session {
             Source::Rules => true,
             Source::Tail => false,
         })
-    }
-
-    /// Makes an edit inside a message, if the guard lets it through.
-    fn edit_inside(
-        &mut self,
-        kind: EditKind,
-        original: Original,
-        strategy: &str,
-        why: Why,
-    ) -> Result<EditId, Refusal> {
-        compaction::edit_inside(self, kind, original, strategy, why)
     }
 
     /// The price of time: true if the provider's cache has lost the prefix by now.

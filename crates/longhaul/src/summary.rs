@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::digest::Aliases;
 use crate::message::{Block, Message, Role};
 
+pub(crate) use facts::exit_status;
 use facts::{Facts, File};
 use template::Values;
 
@@ -171,6 +172,10 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
         (known.reads, known.changes) = (known.reads + file.reads, known.changes + file.changes);
     };
     let mut lines = Vec::new();
+    let facts = Facts::of(told.iter().copied(), form.aliases);
+    // What the summaries before said of where the work stood.
+    const STOOD: [&str; 3] = ["state", "open", "todos"];
+    let mut stood: [Vec<String>; 3] = Default::default();
     for told in told {
         let Told::Summary(text) = told else { continue };
         let (written, spoken) = Template::of(text).unwrap_or((template, language));
@@ -179,25 +184,28 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
             earlier.take(slot).iter().filter_map(|said| File::heard(said, spoken)).for_each(&mut add_file);
         }
         lines.extend(earlier.take("lines"));
-        // Where the work stood then is not where it stands now.
-        for slot in ["state", "open", "todos", "left_out", "range"] {
-            earlier.take(slot);
+        // Where the work stood then holds until something newer is said.
+        for (last, slot) in stood.iter_mut().zip(STOOD) {
+            let said = earlier.take(slot);
+            if !said.is_empty() {
+                *last = said;
+            }
         }
-        for slot in [
-            "goal",
-            "technical",
-            "done",
-            "commands",
-            "errors",
-            "decisions",
-            "learnings",
-            "preferences",
-            "notes",
-        ] {
+        // An error that was open then may have been solved since.
+        let (was, is) =
+            (format!(" → {}", spoken.words().unsolved), format!(" → {}", language.words().solved));
+        let call = |error: &str| error.rsplit_once("(`")?.1.split_once("`)").map(|(call, _)| call.to_owned());
+        let now = |error: String| match call(&error) {
+            Some(call) if facts.went_well.contains(&call) => error.replace(&was, &is),
+            _ => error,
+        };
+        values.add("errors", earlier.take("errors").into_iter().map(now));
+        for slot in
+            ["goal", "technical", "done", "commands", "decisions", "learnings", "preferences", "notes"]
+        {
             values.add(slot, earlier.take(slot));
         }
     }
-    let facts = Facts::of(told.iter().copied(), form.aliases);
     facts.files.iter().cloned().for_each(&mut add_file);
     let mut files: Vec<(usize, File)> = files.into_values().collect();
     files.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
@@ -212,6 +220,7 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
     values.add("decisions", facts.decisions);
     values.add("learnings", facts.learnings);
     values.add("preferences", facts.preferences);
+    let done_or_open = facts.requests.len();
     let (done, open): (Vec<_>, Vec<_>) =
         facts.requests.into_iter().partition(|request| request.answer.is_some());
     let said =
@@ -227,11 +236,15 @@ fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
             .map(|problem| problem.say(language))
             .next_back(),
     );
-    values.add("state", facts.last_words);
+    let [state, was_open, todos] = stood;
+    if done_or_open == 0 {
+        values.add("open", was_open);
+    }
+    values.add("state", facts.last_words.map_or(state, |words| vec![words]));
     // Once is enough.
     values.take("goal");
     values.add("goal", form.goal_below.then(|| language.words().goal_below.to_owned()));
-    values.add("todos", facts.todos);
+    values.add("todos", facts.todos.map_or(todos, |tasks| vec![tasks]));
     values.add("lines", lines);
     values.add("range", range(told, form));
     values
@@ -253,9 +266,11 @@ pub(crate) fn completed(
     for part in parts {
         let (written, spoken) = Template::of(part).unwrap_or((template, language));
         let mut more = written.parse(spoken, part);
-        // Where the work stands, the last part says.
+        // Where the work stands, the last part that speaks of it says.
         for slot in ["state", "open", "todos"] {
-            values.take(slot);
+            if !more.get(slot).is_empty() {
+                values.take(slot);
+            }
         }
         for slot in template.slots() {
             values.add(slot, more.take(slot));
@@ -263,19 +278,36 @@ pub(crate) fn completed(
         values.add("notes", more.take("notes"));
     }
     let facts = Facts::of(told.iter(), aliases);
-    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let named = |file: &File| parts.iter().any(|part| part.contains(&name(&file.path)));
-    let missing: Vec<String> = facts
-        .files
-        .iter()
-        .filter(|file| file.changes > 0 && !named(file))
-        .map(|file| file.say(language))
-        .collect();
+    // Files of earlier summaries too: what is merged is all there will be of them.
+    let mut files: Vec<File> = Vec::new();
+    for told in told {
+        let Told::Summary(text) = told else { continue };
+        let (written, spoken) = Template::of(text).unwrap_or((template, language));
+        let mut earlier = written.parse(spoken, text);
+        files.extend(earlier.take("files").iter().filter_map(|said| File::heard(said, spoken)));
+    }
+    files.retain(|file| facts.files.iter().all(|newer| newer.path != file.path));
+    files.extend(facts.files.iter().cloned());
+    let named = |file: &File| parts.iter().any(|part| names_file(part, &file.path));
+    let missing = files.iter().filter(|file| file.changes > 0 && !named(file)).map(|file| file.say(language));
+    let missing: Vec<String> = missing.collect();
     values.add("files", missing.into_iter().rev().take(FILES).rev());
     if values.get("todos").is_empty() {
         values.add("todos", facts.todos);
     }
     template.render(language, &values)
+}
+
+/// Whether a text names a file: its path, or its name where no other path ends in it.
+fn names_file(text: &str, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let alone = |at: usize| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
+        !before.is_some_and(|c| joins(c) || c == '.') && !after.is_some_and(joins)
+    };
+    text.contains(path) || text.match_indices(name).any(|(at, _)| alone(at))
 }
 
 /// A command that changes nothing.
@@ -455,6 +487,82 @@ mod tests {
         let again = [Told::Summary(text.as_str().into())];
         let text = write(&again.iter().collect::<Vec<_>>(), form, std::iter::empty());
         assert!(text.contains("* `cargo test` fails, fix it - Fixed."), "{text}");
+    }
+
+    fn hand_off(all: &[Told]) -> String {
+        let form = Form {
+            template: &HAND_OFF,
+            language: Language::English,
+            limit: 12_000,
+            goal_below: false,
+            focus: None,
+            aliases: &Aliases::default(),
+            range: (1, 5),
+        };
+        write(&all.iter().collect::<Vec<_>>(), form, std::iter::empty())
+    }
+
+    #[test]
+    fn tasks_hold_until_there_are_newer_ones_and_errors_until_they_are_solved() {
+        let run = |id: &str| call(id, "Bash", r#"{"command":"cargo test storage"}"#);
+        let first = hand_off(&[
+            told(Message::user("Mend the storage.")),
+            call("t", "TodoWrite", r#"{"todos":[{"content":"ALPHA","status":"in_progress"}]}"#),
+            told(Message::result("t", "ok")),
+            run("a"),
+            told(Message::result(
+                "a",
+                "Process exited with code 101\nOutput:\nassertion failed: rows == 3\n",
+            )),
+        ]);
+        assert!(
+            first.contains("* Error: assertion failed: rows == 3 (`Bash cargo test storage`) → open"),
+            "{first}"
+        );
+        let second = hand_off(&[
+            Told::Summary(first.as_str().into()),
+            call("r", "Read", r#"{"path":"src/storage.rs"}"#),
+            told(Message::result("r", "fn rows() {}\n// exit code 2 is for bad input\n")),
+        ]);
+        assert!(
+            second.contains("Tasks: [>] ALPHA") && second.contains("### Remaining\n* Mend the storage."),
+            "{second}"
+        );
+        assert!(second.contains("→ open"), "{second}");
+        let third = hand_off(&[
+            Told::Summary(second.as_str().into()),
+            run("b"),
+            told(Message::result(
+                "b",
+                "Process exited with code 0\nOutput:\nok: the child had exit code 7 as expected\n",
+            )),
+        ]);
+        assert!(
+            third.contains("assertion failed: rows == 3 (`Bash cargo test storage`) → solved later"),
+            "{third}"
+        );
+        assert!(
+            third.contains("Tasks: [>] ALPHA") && third.contains("`cargo test storage` → exit 0"),
+            "{third}"
+        );
+    }
+
+    #[test]
+    fn a_message_of_several_texts_is_one_request() {
+        let asked = Message::new(
+            Role::User,
+            vec![Block::text("Background: the zebra feature."), Block::text("Fix the parser.")],
+        );
+        let text = hand_off(&[told(asked), told(Message::assistant("Fixed."))]);
+        assert!(text.contains("* Fix the parser. - Fixed.\n") && !text.contains("### Remaining"), "{text}");
+    }
+
+    #[test]
+    fn files_are_named_by_their_paths() {
+        assert!(names_file("I changed src/core/mod.rs.", "src/core/mod.rs"));
+        assert!(names_file("I changed `mod.rs` too", "src/core/mod.rs"));
+        assert!(!names_file("I changed util/mod.rs and data.rs", "src/core/mod.rs"));
+        assert!(!names_file("data.rs", "src/a.rs"));
     }
 
     #[test]

@@ -1178,3 +1178,56 @@ fn a_compaction_that_waits_goes_on_to_its_target() {
     let mut loaded = Session::load(session.profile().clone(), session.model().clone(), session.save());
     assert_eq!(job(&mut loaded).spans, open.spans);
 }
+
+// covers: P-WIN
+#[test]
+fn a_summary_alone_is_not_folded_again() {
+    let mut session = session(Profile::progressive(), 20_000);
+    session.push(Message::user("Read all."));
+    for n in 0..60 {
+        step(&mut session, n, 20);
+    }
+    let ids: Vec<String> = (0..22).map(|n| format!("p{n}")).collect();
+    session.push(Message::new(
+        Role::Assistant,
+        ids.iter().map(|id| Block::call(id.as_str(), "Read", Json::empty_object())).collect(),
+    ));
+    for id in &ids {
+        session.push(Message::result(id.as_str(), "a line of some length\n".repeat(60)));
+    }
+    ready(&mut session);
+    let windows = strategies(&session).iter().filter(|name| *name == "sliding-window").count();
+    assert_eq!(windows, 1, "{:?}", strategies(&session));
+}
+
+// covers: M-FAIL
+#[test]
+fn one_failure_does_not_stop_mini() {
+    let mut session = asking(Profile::mini(), 100_000);
+    let turn = |session: &mut Session, n: usize, outcome: Outcome| {
+        session.push(Message::user(format!("Question number {n}? {}", "word ".repeat(800))));
+        ready_or(session, outcome, |_| {});
+        session.push(Message::assistant("Yes."));
+        session.observe(&Usage { input: 80_500 + n as u64, ..Usage::default() });
+    };
+    turn(&mut session, 0, Outcome::TimedOut);
+    turn(&mut session, 1, Outcome::TimedOut);
+    assert!(strategies(&session).is_empty());
+    turn(&mut session, 2, Outcome::Summary("<completed>\n- it\n</completed>".into()));
+    assert_eq!(strategies(&session), ["rebuild"]);
+}
+
+#[test]
+fn a_model_switch_ends_a_compaction_that_waits() {
+    let mut session = asking(Profile::longhaul(), 200_000);
+    session.push(Message::user("Read all."));
+    for n in 0..1_300 {
+        step(&mut session, n, 12);
+    }
+    let open = job(&mut session);
+    session.switch(Model { name: "small".into(), ..model(64_000) });
+    session.resolve(open.id, Outcome::Summary("Short.".into()));
+    ready_with(&mut session, "Short.");
+    assert!(session.size().tokens <= session.budget().target, "{:?}", session.size());
+    assert!(!strategies(&session).iter().any(|name| name == "hide-old"), "{:?}", strategies(&session));
+}

@@ -161,48 +161,6 @@ fn a_fixed_overhead_above_the_limit_is_an_error_that_says_so() {
     }
 }
 
-#[test]
-fn ten_compactions_in_a_row_keep_goal_pins_rules_and_todos_once() {
-    let mut session = session(20_000);
-    session.set_rules("CODE_LAW.md", Some("Never use tabs."));
-    session.push(Message::user("Build the ingest service."));
-    session.pin("port", "The port is 8473.");
-    session.remember("owner", "The owner reads mail at noon.");
-    session.set_todos(Some("1. parser\n2. store"));
-    session.set_git_stat(Some(" 3 files changed"));
-    for n in 0..11 {
-        for m in 0..6 {
-            step(&mut session, n * 10 + m, 1_500);
-        }
-        session.push(Message::assistant(format!("Part {n} is done.")));
-        session.push(Message::user(format!("Go on with part {n}.")));
-        session.compact_now();
-        ready(&mut session);
-        let all = text(&session);
-        for item in [
-            "Build the ingest service.",
-            "The port is 8473.",
-            "reads mail at noon",
-            "1. parser",
-            "3 files changed",
-            "Never use tabs.",
-        ] {
-            assert_eq!(all.matches(item).count(), 1, "{item} after {n}\n{all}");
-        }
-        // Summaries stay within their share, with what they restate.
-        let folded: u64 = session
-            .view()
-            .parts()
-            .iter()
-            .filter(|p| matches!(p.source, Source::Edit(_)))
-            .map(|p| p.measure.counted as u64)
-            .sum();
-        assert!(folded <= 6_200, "{folded}");
-    }
-    let asked = session.ledger().edits().filter(|(edit, _)| edit.why == Why::Asked).count();
-    assert!(asked >= 10, "{asked}");
-}
-
 // covers: S-10
 #[test]
 fn a_new_goal_stands_for_the_old_one() {

@@ -24,6 +24,8 @@ const SNIPPET: usize = 50;
 const OUTPUT: (usize, usize, usize, usize) = (10, 20, 10, 2_000);
 /// Lines of a command's errors, from the end.
 const ERRORS: usize = 20;
+/// Fields of an object.
+const FIELDS: usize = 60;
 /// Characters of anything else.
 const OTHER: usize = 1_000;
 /// More than this is not taken for JSON.
@@ -36,7 +38,15 @@ pub(crate) fn by_tool(text: &str, tool: ToolKind, subject: &str, handle: Handle)
     }
     let object = (text.len() <= LARGEST_JSON && text.trim_start().starts_with('{'))
         .then(|| serde_json::from_str::<Map<String, Value>>(text).ok())
-        .flatten();
+        .flatten()
+        // What a file holds is no result of its own form, nor is what a command prints.
+        .filter(|fields| match tool {
+            ToolKind::Read => is_envelope(fields),
+            ToolKind::Bash => {
+                is_envelope(fields) || fields.contains_key("output") || fields.contains_key("stdout")
+            }
+            _ => true,
+        });
     let short = match object {
         Some(fields) => Object { tool, subject, handle, gone: Vec::new() }.digest(fields),
         None => plain(text, tool, handle),
@@ -55,9 +65,7 @@ struct Object<'a> {
 
 impl Object<'_> {
     fn digest(mut self, mut fields: Map<String, Value>) -> Option<String> {
-        let is_envelope =
-            matches!(fields.get("status").and_then(Value::as_str), Some("success" | "partial" | "error"))
-                && (fields.contains_key("data") || fields.contains_key("error"));
+        let is_envelope = is_envelope(&fields);
         let mut out = Map::new();
         if is_envelope {
             let data = match fields.remove("data") {
@@ -108,9 +116,16 @@ impl Object<'_> {
             ("mtime", &["mtime", "file_mtime_ms"]),
         ];
         for (name, names) in lifted {
-            let found = names.iter().find_map(|n| data.shift_remove(*n).filter(|value| !value.is_null()));
-            let found =
-                found.or_else(|| names.iter().find_map(|n| from("context", n).or_else(|| from("stats", n))));
+            // A total is a number; what is a list or long is a field like others.
+            let fits = |value: &Value| match value {
+                Value::Number(_) => true,
+                Value::String(text) => *name != "total" && text.len() <= OTHER,
+                _ => false,
+            };
+            let here = names.iter().find(|n| data.get(**n).is_some_and(fits));
+            let found = here.and_then(|n| data.shift_remove(*n));
+            let beside = |n: &&str| from("context", n).or_else(|| from("stats", n)).filter(fits);
+            let found = found.or_else(|| names.iter().find_map(beside));
             let named = match (self.tool, *name) {
                 (ToolKind::Bash, "command") | (ToolKind::Grep | ToolKind::Glob, "pattern") => true,
                 (ToolKind::Bash | ToolKind::Grep | ToolKind::Glob | ToolKind::Other | ToolKind::Todo, _) => {
@@ -146,7 +161,12 @@ impl Object<'_> {
     }
 
     fn fields(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
-        fields.into_iter().map(|(name, value)| (name.clone(), self.value(&name, value))).collect()
+        let count = fields.len();
+        if count > FIELDS {
+            self.gone.push(format!("{} of {count} fields", count - FIELDS));
+        }
+        let shown = fields.into_iter().take(FIELDS);
+        shown.map(|(name, value)| (name.clone(), self.value(&name, value))).collect()
     }
 
     /// A field, shorter if it is a list or a long text.
@@ -199,6 +219,12 @@ impl Object<'_> {
         let short = head_and_tail(&text, OTHER * 2 / 3, OTHER / 3, self.handle).unwrap_or_default();
         json!({ "characters": characters, "head_and_tail": short })
     }
+}
+
+/// `{status, data, …}`.
+fn is_envelope(fields: &Map<String, Value>) -> bool {
+    matches!(fields.get("status").and_then(Value::as_str), Some("success" | "partial" | "error"))
+        && (fields.contains_key("data") || fields.contains_key("error"))
 }
 
 /// The digest of plain text by the tool that printed it.
@@ -258,8 +284,12 @@ fn last_lines(text: &str, most: usize, handle: Handle) -> Option<String> {
     if lines.len() <= most {
         return bounded_output(text, handle);
     }
-    let first = lines.len() - most;
-    let kept: Vec<bool> = (0..lines.len()).map(|at| at >= first).collect();
+    let (mut kept, mut left) = (vec![false; lines.len()], OUTPUT.3);
+    for at in (lines.len() - most..lines.len()).rev() {
+        let characters = lines[at].chars().count();
+        kept[at] = characters <= left;
+        left -= if kept[at] { characters } else { 0 };
+    }
     render(text, &lines, &kept, ContentKind::Log, handle)
 }
 
@@ -488,6 +518,25 @@ mod tests {
         for odd in ["42", "null", "\"text\"", "[1,2]", "{", "{}", "", "{\"status\":\"success\"}"] {
             assert_eq!(digest(ToolKind::Other, odd), None, "{odd}");
         }
+    }
+
+    // covers: A-READ A-GLOB A-BASH
+    #[test]
+    fn what_a_file_holds_is_no_envelope_and_no_list_is_lifted() {
+        let config = serde_json::to_string_pretty(
+            &json!({"files": (0..40).map(|n| format!("src/{n}.ts")).collect::<Vec<_>>()}),
+        )
+        .unwrap();
+        assert_eq!(digest(ToolKind::Read, &config), None);
+        let paths: Vec<String> = (0..800).map(|n| format!("src/module_{n}.rs")).collect();
+        let short = of_json(ToolKind::Glob, &json!({"status": "success", "data": {"matched": paths}}));
+        assert_eq!(short["data"]["matched"].as_array().unwrap().len(), 10);
+        let stderr = lines(40, |n| format!("{n} {}", "e".repeat(900)));
+        let short = of_json(
+            ToolKind::Bash,
+            &json!({"status": "error", "data": {"stdout": "", "stderr": stderr, "exit_code": 1}}),
+        );
+        assert!(short["data"]["stderr"].as_str().unwrap().chars().count() < 2_200);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::tokens::Tokens;
 /// The oldest messages go.
 pub static DROP_OLDEST: Strategy = Strategy {
     name: "drop-oldest",
-    says: "the oldest messages are hidden, whole steps; the first user message and the newest 20 stay",
+    says: "the oldest messages are hidden, whole steps; the first of the user and the newest stay",
     propose: |context: &Context<'_>| {
         let visible = context.visible();
         let kept = context.newest_messages(&visible, context.profile.constants.keep_recent_messages);

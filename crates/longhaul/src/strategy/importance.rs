@@ -10,7 +10,7 @@ use crate::tokens::Tokens;
 /// Units of little score become a summary.
 pub static IMPORTANCE: Strategy = Strategy {
     name: "importance",
-    says: "units that score less than 3.0 become a summary; older results of the others become digests",
+    says: "what scores little becomes a summary; older results of the rest become digests",
     propose: |context: &Context<'_>| {
         let visible = context.visible();
         if context.messages(&visible) < LEAST {
@@ -58,18 +58,18 @@ pub(super) const LEAST: usize = 10;
 
 /// Words that say that something matters; each counts once.
 const WORDS: [&[&str]; 18] = [
-    &["error", "错误"],
+    &["error", "errors", "错误"],
     &["failure", "failed", "失败"],
-    &["exception", "异常"],
-    &["bug", "缺陷"],
-    &["fix", "fixed", "修复"],
+    &["exception", "exceptions", "异常"],
+    &["bug", "bugs", "缺陷"],
+    &["fix", "fixes", "fixed", "修复"],
     &["done", "完成"],
     &["success", "successfully", "成功"],
     &["task", "任务"],
     &["goal", "目标"],
     &["decision", "决定", "决策"],
     &["plan", "计划"],
-    &["problem", "问题"],
+    &["problem", "problems", "问题"],
     &["solve", "solved", "解决"],
     &["key", "关键"],
     &["important", "重要"],

@@ -6,7 +6,7 @@ use crate::log::Span;
 /// Chunks become summaries.
 pub static INCREMENTS: Strategy = Strategy {
     name: "increments",
-    says: "history in chunks of 20 messages; all but the last become a summary each",
+    says: "history in chunks; all but the last become a summary each",
     propose: |context: &Context<'_>| {
         let size = context.profile.constants.incremental_summary_chunk_size.max(1);
         let visible = context.visible();

@@ -6,6 +6,7 @@ use crate::digest::ToolKind;
 use crate::log::{At, Span};
 use crate::message::Block;
 use crate::step::UnitKind;
+use crate::summary::exit_status;
 
 /// All but key events become a summary.
 pub static KEY_EVENTS: Strategy = Strategy {
@@ -36,7 +37,22 @@ fn is_key(context: &Context<'_>, item: &Visible) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| has_word(&lower, word));
     let decides = has(&["decision", "decided", "decide", "chose", "instead", "决定", "选择", "采用"]);
     decides && text.chars().count() > DECISION
-        || has(&["error", "bug", "fix", "fixed", "exception", "错误", "修复", "异常"])
+        || has(&[
+            "error",
+            "errors",
+            "bug",
+            "bugs",
+            "fix",
+            "fixes",
+            "fixed",
+            "failed",
+            "failure",
+            "exception",
+            "错误",
+            "修复",
+            "异常",
+            "失败",
+        ])
         || has(&["completed", "finished", "all done", "任务完成", "已完成", "开始任务"])
         || item.spans.iter().flat_map(|span| span.range()).any(|at| changes(context, At(at as u32)))
 }
@@ -48,7 +64,7 @@ fn changes(context: &Context<'_>, at: At) -> bool {
         Block::ToolCall(call) => {
             matches!(context.profile.aliases.kind_of(call), ToolKind::Edit | ToolKind::Write)
         }
-        Block::ToolResult(result) => result.is_error,
+        Block::ToolResult(result) => exit_status(result).map_or(result.is_error, |status| status != 0),
         _ => false,
     })
 }

@@ -10,7 +10,7 @@ use crate::tokens::Tokens;
 /// All but the newest rounds become a summary.
 pub static ARCHIVE_ROUNDS: Strategy = Strategy {
     name: "archive-rounds",
-    says: "all but the 10 newest rounds become a summary, appended to the ones before",
+    says: "all but the newest rounds become a summary, appended to the ones before",
     propose: |context: &Context<'_>| {
         let kept = kept_rounds(context);
         let visible = context.visible();
@@ -27,7 +27,7 @@ pub static ARCHIVE_ROUNDS: Strategy = Strategy {
 /// Summaries that have grown too large are merged.
 pub static MERGE_SUMMARIES: Strategy = Strategy {
     name: "merge-summaries",
-    says: "summaries of more than 10 % of the window are merged by code to 5 %",
+    says: "summaries that have grown too large are merged by code",
     propose: |context: &Context<'_>| {
         let share = |percent: u8| Tokens(context.budget.window.0 * u64::from(percent) / 100);
         let visible = context.visible();

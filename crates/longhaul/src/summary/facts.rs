@@ -3,7 +3,7 @@
 //! statement stands in a message; nothing is made up.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use regex::Regex;
@@ -17,6 +17,8 @@ use crate::message::{Block, Message, Role, ToolCall, ToolResult};
 const LINE: usize = 240;
 /// A request or a command in a few words.
 const SHORT: usize = 140;
+/// A call, where an error is told.
+const CALL: usize = 80;
 
 /// What happened in a run of messages.
 #[derive(Debug, Default)]
@@ -38,6 +40,8 @@ pub(crate) struct Facts {
     gap: bool,
     touched: HashMap<String, (File, usize)>,
     touches: usize,
+    /// Calls that went well.
+    pub(crate) went_well: HashSet<String>,
     /// Errors that are not solved, by their calls.
     unsolved: HashMap<String, Vec<usize>>,
 }
@@ -89,9 +93,15 @@ impl Facts {
                     continue;
                 }
             };
+            if message.role() == Role::User && !message.is_attachment() {
+                let texts = message.blocks().iter().filter_map(|block| match block {
+                    Block::Text(text) => Some(&*text.text),
+                    _ => None,
+                });
+                facts.asked(texts);
+            }
             for block in message.blocks() {
                 match (block, message.role()) {
-                    (Block::Text(text), Role::User) if !message.is_attachment() => facts.asked(&text.text),
                     (Block::Text(text), Role::Assistant) => facts.answered(&text.text, message),
                     (Block::ToolCall(call), _) => {
                         calls.insert(&call.id, call);
@@ -111,12 +121,18 @@ impl Facts {
         facts
     }
 
-    fn asked(&mut self, text: &str) {
-        let Some(first) = first_words(text) else { return };
-        self.gap = false;
-        self.requests.push(Request { asked: shorten(first, SHORT), answer: None });
-        let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
-        self.preferences.extend(wishes.map(|line| shorten(line, LINE)));
+    /// Of several texts of one message the last says what is wanted: clients put context before.
+    fn asked<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+        let mut asked = None;
+        for text in texts {
+            let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
+            self.preferences.extend(wishes.map(|line| shorten(line, LINE)));
+            asked = first_words(text).or(asked);
+        }
+        if let Some(asked) = asked {
+            self.gap = false;
+            self.requests.push(Request { asked: shorten(asked, SHORT), answer: None });
+        }
     }
 
     fn answered(&mut self, text: &str, message: &Message) {
@@ -157,13 +173,15 @@ impl Facts {
             }
             _ => {}
         }
-        let name = format!("{} {subject}", call.name);
+        let name = format!("{} {}", call.name, shorten(&subject, CALL)).trim_end().replace('`', "'");
         if failed {
             let line = failure(&result.text).unwrap_or_default();
             self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
             self.errors.push(Problem { line: shorten(line, LINE), call: name, solved: false });
-        } else if let Some(solved) = self.unsolved.remove(&name) {
-            solved.into_iter().for_each(|at| self.errors[at].solved = true);
+        } else {
+            let solved = self.unsolved.remove(&name);
+            solved.into_iter().flatten().for_each(|at| self.errors[at].solved = true);
+            self.went_well.insert(name);
         }
     }
 
@@ -222,8 +240,9 @@ impl Command {
 impl Problem {
     pub(crate) fn say(&self, language: Language) -> String {
         let words = language.words();
-        let line = if self.line.is_empty() { &self.call } else { &self.line };
-        format!("{line} → {}", if self.solved { words.solved } else { words.unsolved })
+        let space = if self.line.is_empty() { "" } else { " " };
+        let ended = if self.solved { words.solved } else { words.unsolved };
+        format!("{}{space}(`{}`) → {ended}", self.line, self.call)
     }
 }
 
@@ -260,33 +279,43 @@ fn patched(call: &ToolCall) -> Vec<String> {
 }
 
 /// The exit status that a result names, in the ways agents write it.
-fn exit_status(result: &ToolResult) -> Option<i64> {
+pub(crate) fn exit_status(result: &ToolResult) -> Option<i64> {
     let text = &*result.text;
     let number = |text: &str| {
         let text = text.trim_start_matches([' ', ':', '=', '"']);
         let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
         text[..digits].parse::<i64>().ok()
     };
-    // It stands at the start or at the end.
-    let head = &text[..text.floor_char_boundary(300)];
+    // It stands at the start or at the end, at the start of its line but for a bracket or a few
+    // words: what a program prints of others is not its own.
+    let of_line = |line: &str| {
+        let start = &line[..line.floor_char_boundary(60)];
+        STATUS.iter().find_map(|sign| number(&start[start.find(sign)? + sign.len()..]))
+    };
+    let in_json = |part: &str| {
+        let sign = "\"exit_code\":";
+        part.rfind(sign).and_then(|at| number(&part[at + sign.len()..]))
+    };
+    let head = text.lines().take(5).find_map(of_line);
     let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(300))..];
-    [head, tail].into_iter().find_map(|part| {
-        ["\"exit_code\":", "xit code", "exited with code", "<returncode>", "xit status"].iter().find_map(
-            |sign| {
-                let at = part.rfind(sign)? + sign.len();
-                number(&part[at..])
-            },
-        )
-    })
+    head.or_else(|| in_json(&text[..text.floor_char_boundary(300)]))
+        .or_else(|| in_json(tail))
+        .or_else(|| tail.lines().rev().take(3).find_map(of_line))
 }
 
-/// The first line that speaks of a failure; else the first line.
+/// How agents write an exit status.
+const STATUS: [&str; 5] = ["exited with code", "<returncode>", "xit code", "xit status", "returncode:"];
+
+/// The first line that speaks of a failure and not only of the exit status; else the last line.
 fn failure(text: &str) -> Option<&str> {
     let text = &text[..text.floor_char_boundary(HUGE)];
     let mut failures = Failures::of(text);
-    let says = |line: &&str| line.bytes().filter(u8::is_ascii_alphabetic).count() > 7;
+    let says = |line: &&str| {
+        let status = STATUS.iter().any(|sign| line.contains(sign)) && line.trim().len() < 60;
+        !status && line.bytes().filter(u8::is_ascii_alphabetic).count() > 7
+    };
     let failed = text.split_inclusive('\n').find(|line| failures.next_line(line.len()) && says(line));
-    failed.or_else(|| text.lines().find(says)).map(str::trim)
+    failed.or_else(|| text.lines().rev().find(says)).map(str::trim)
 }
 
 /// The first line that has words.
@@ -468,7 +497,10 @@ mod tests {
         assert_eq!(facts.files, [File { path: "src/parse.rs".to_owned(), reads: 1, changes: 1 }]);
         let say = |n: usize| facts.commands[n].say(Language::English);
         assert_eq!((say(0).as_str(), say(1).as_str()), ("`cargo test` → exit 101", "`cargo test` → exit 0"));
-        assert_eq!(facts.errors[0].say(Language::English), "assertion failed: left == right → solved later");
+        assert_eq!(
+            facts.errors[0].say(Language::English),
+            "assertion failed: left == right (`Bash cargo test`) → solved later"
+        );
         assert_eq!(facts.requests[0].asked, "Fix the parser, please.");
         assert_eq!(facts.requests[0].answer.as_deref(), Some("Fixed: the parser takes empty lines."));
         assert_eq!(facts.preferences, ["Never touch the lock file."]);

@@ -1,0 +1,140 @@
+//! Edits on their way into the ledger: checked, priced, and their originals in the archive.
+
+use super::Session;
+use crate::archive::{Archive, Handle, Original};
+use crate::edit::{Edit, EditId, EditKind, EditPrice, Why};
+use crate::guard::{Check, Refusal};
+use crate::ledger::Event;
+use crate::log::At;
+use crate::message::{Block, Message, Role};
+use crate::tokens::Tokens;
+
+impl Session {
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn replace_runs(
+        &mut self,
+        kind: EditKind,
+        text: &str,
+        before: Tokens,
+        handle: Handle,
+        original: Original,
+        strategy: &str,
+        why: Why,
+        depends: Vec<EditId>,
+    ) -> Result<EditId, Refusal> {
+        let after = self.tokens(self.meter.message(&Message::new(Role::Summary, vec![Block::text(text)])));
+        self.check(why).edit(&kind, before, after)?;
+        self.archive.put(handle, original);
+        Ok(self.record(kind, strategy, why, before, after, vec![handle], depends))
+    }
+
+    pub(super) fn check(&self, why: Why) -> Check<'_> {
+        Check { log: &self.log, ledger: &self.ledger, why }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn record(
+        &mut self,
+        kind: EditKind,
+        strategy: &str,
+        why: Why,
+        before: Tokens,
+        after: Tokens,
+        originals: Vec<Handle>,
+        depends: Vec<EditId>,
+    ) -> EditId {
+        let id = self.ledger.next_id();
+        let first = kind.spans().first().map_or(At(0), |span| span.start);
+        // A cold cache has nothing to bill again.
+        let warm = if why == Why::Cold {
+            Tokens::ZERO
+        } else {
+            self.cache.warm_after(self.part_of(first), &self.meter)
+        };
+        let saves = before - after;
+        let price = EditPrice { rewrites: warm - saves, saves };
+        self.ledger.record(Event::Apply(Edit {
+            id,
+            kind,
+            strategy: strategy.into(),
+            why,
+            before,
+            after,
+            price,
+            originals,
+            depends,
+        }));
+        id
+    }
+
+    /// Makes an edit inside a message, if the guard lets it through.
+    pub(super) fn edit_inside(
+        &mut self,
+        kind: EditKind,
+        original: Original,
+        strategy: &str,
+        why: Why,
+    ) -> Result<EditId, Refusal> {
+        let (before, after) = self.change(&kind);
+        self.check(why).edit(&kind, before, after)?;
+        let handle = original.handle();
+        self.archive.put(handle, original);
+        Ok(self.record(kind, strategy, why, before, after, vec![handle], Vec::new()))
+    }
+
+    /// What an edit inside a message replaces, as it is shown now, and by what.
+    fn change(&self, kind: &EditKind) -> (Tokens, Tokens) {
+        let text = |text: &str| self.tokens(self.meter.text(text));
+        let block = |at: At, block: usize| self.log.get(at).and_then(|message| message.blocks().get(block));
+        // As an edit shows it, or as it came. Pictures beside a text stay.
+        let before = |at: At, number: usize| match (self.ledger.shown(at, number), block(at, number)) {
+            (Some(shown), _) => text(shown),
+            // Counted when it came, if it came alone.
+            (None, Some(Block::ToolResult(result)))
+                if result.content.is_none() && self.log.get(at).is_some_and(|m| m.blocks().len() == 1) =>
+            {
+                self.tokens(self.meter.only_block(self.sizes[at.index()]))
+            }
+            (None, Some(Block::ToolResult(result))) => text(&result.text),
+            (None, Some(block)) => self.tokens(self.meter.block(block)),
+            (None, None) => Tokens::ZERO,
+        };
+        match kind {
+            EditKind::Digest { at, block, text: new } => (before(*at, *block), text(new)),
+            EditKind::DigestArgs { at, block, arguments } => (before(*at, *block), text(arguments.as_str())),
+            EditKind::DropThinking { at } => {
+                let Some(message) = self.log.get(*at).filter(|_| !self.ledger.dropped_thinking(*at)) else {
+                    return (Tokens::ZERO, Tokens::ZERO);
+                };
+                let thinking = message.blocks().iter().filter(|block| matches!(block, Block::Thinking(_)));
+                // Sealed reasoning may hold no text here; what is gone is something all the same.
+                (
+                    self.tokens(thinking.map(|block| self.meter.block(block)).sum()).max(Tokens(1)),
+                    Tokens::ZERO,
+                )
+            }
+            EditKind::Fold { .. } | EditKind::Hide { .. } => (Tokens::ZERO, Tokens::ZERO),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// What the guard says to an edit.
+    pub(crate) fn check_edit(
+        &self,
+        kind: &EditKind,
+        why: Why,
+        before: Tokens,
+        after: Tokens,
+    ) -> Result<(), Refusal> {
+        self.check(why).edit(kind, before, after)
+    }
+
+    /// Makes an event happen, past the guard.
+    pub(crate) fn force(&mut self, event: Event, handle: Handle, original: Original) {
+        self.archive.put(handle, original);
+        self.ledger.record(event);
+        self.follow();
+    }
+}

@@ -1,0 +1,432 @@
+//! Folds and hides: runs of messages that become a summary or a marker. Who writes the summary,
+//! what is asked for, what becomes of an answer, and what must be restated.
+
+use std::sync::Arc;
+
+use super::Session;
+use crate::archive::{Handle, Original};
+use crate::edit::{Edit, EditId, EditKind, Why};
+use crate::guard::Refusal;
+use crate::job::{Job, Outcome, Resolved};
+use crate::keep::{self, KeepItem, KeepKey, Kept};
+use crate::log::{At, Span};
+use crate::message::{Block, Message};
+use crate::meter::Measure;
+use crate::names::{names, names_in_json};
+use crate::profile::OnFailure;
+use crate::strategy::{FOLD_KEPT_ROUNDS, FULL_SUMMARY, FoldPlan, INCREMENTS};
+use crate::summary::{self, Form, Language, Told};
+use crate::tokens::Tokens;
+use crate::view::Source;
+
+/// A summary of fewer tokens is not worth asking for.
+const LEAST_ANSWER: Tokens = Tokens(40);
+
+/// What is said of a summary that never came.
+const TIMED_OUT: &str = "Summary generation timed out";
+/// What stands in the place of what was cut without one.
+const NO_SUMMARY: &str = "Summary generation timed out, keeping recent history only.";
+
+impl Session {
+    /// Answers a job. The fold is made if the question still stands. An answer that is empty,
+    /// too long or an error is asked for once more; then the profile's rule for failures holds.
+    pub fn resolve(&mut self, job: u64, outcome: Outcome) -> Resolved {
+        let Some(job) = self.job.take_if(|open| open.id == job) else {
+            return Resolved::Dropped("no such job is open".to_owned());
+        };
+        self.follow();
+        if self.covers(&job.spans) != Some(job.covers) {
+            return Resolved::Dropped("what it covers has changed since".to_owned());
+        }
+        let timed_out = outcome == Outcome::TimedOut;
+        match self.usable(&job, outcome) {
+            Ok(text) => self.folded(job, Some(text), None),
+            Err(problem) if job.attempt == 1 && !timed_out => {
+                self.next_job += 1;
+                let again =
+                    Job { id: self.next_job, attempt: 2, problem: Some(problem.as_str().into()), ..job };
+                self.job = Some(again.clone());
+                Resolved::Again(Box::new(again), problem)
+            }
+            Err(problem) => self.unsummarised(job, problem),
+        }
+    }
+
+    /// The text of an answer, or what is wrong with it. It is put into its form, and what code
+    /// knows better is added: a model may forget a file, the log does not.
+    fn usable(&self, job: &Job, outcome: Outcome) -> Result<String, String> {
+        let parts = match outcome {
+            Outcome::Summary(text) => vec![text],
+            Outcome::Parts(parts) => parts,
+            Outcome::Failed(problem) => return Err(problem),
+            Outcome::TimedOut => return Err(TIMED_OUT.to_owned()),
+        };
+        if parts.is_empty() || parts.iter().any(|part| part.trim().is_empty()) {
+            return Err("the summary is empty".to_owned());
+        }
+        let size = self.tokens(parts.iter().map(|part| self.meter.text(part)).sum());
+        if size > job.limit {
+            return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
+        }
+        let earlier = job.earlier.iter().cloned().map(Told::Summary);
+        let told: Vec<Told> = earlier.chain(job.messages.iter().cloned().map(Told::Message)).collect();
+        Ok(summary::completed(job.template, job.language, &parts, &told, &self.profile.aliases))
+    }
+
+    /// Makes the fold of a job.
+    fn folded(&mut self, job: Job, text: Option<String>, problem: Option<String>) -> Resolved {
+        let plan = FoldPlan {
+            spans: job.spans,
+            placement: job.placement,
+            template: job.template,
+            limit: None,
+            by_code: false,
+        };
+        let folded = self.fold(plan, text, job.strategy, job.why);
+        self.breaker.summary(self.calls, problem.is_none() && folded.is_ok());
+        self.follow();
+        match (folded, problem) {
+            (Err(refusal), _) => Resolved::Dropped(refusal.to_string()),
+            (Ok(_), None) => Resolved::Folded,
+            (Ok(_), Some(problem)) => Resolved::Extracted(problem),
+        }
+    }
+
+    /// There is no summary: what then, the profile says.
+    fn unsummarised(&mut self, job: Job, problem: String) -> Resolved {
+        // A chunk is one of many, and the kept rounds are to be kept: the extractor writes these.
+        let one_of_many = [INCREMENTS.name, FOLD_KEPT_ROUNDS.name].contains(&job.strategy);
+        if self.profile.on_failure == OnFailure::Extract || one_of_many {
+            return self.folded(job, None, Some(problem));
+        }
+        self.breaker.summary(self.calls, false);
+        match self.profile.on_failure {
+            OnFailure::Cut => match self.hide_as(job.spans, NO_SUMMARY, job.strategy, job.why) {
+                Ok(_) => {
+                    self.follow();
+                    let why = if problem == TIMED_OUT { String::new() } else { format!(" ({problem})") };
+                    Resolved::Cut(format!("{NO_SUMMARY}{why}"))
+                }
+                Err(refusal) => Resolved::Dropped(refusal.to_string()),
+            },
+            OnFailure::Next => {
+                let failed = self.compaction.iter_mut().map(|compaction| &mut compaction.failed);
+                failed.for_each(|failed| failed.push(job.strategy.into()));
+                Resolved::Kept(problem)
+            }
+            OnFailure::Keep | OnFailure::Extract => {
+                self.kept_at = Some(self.calls);
+                Resolved::Kept(problem)
+            }
+        }
+    }
+
+    /// A job for these runs; `None` if the guard would refuse the fold anyway.
+    pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static str, why: Why) -> Option<Job> {
+        let FoldPlan { spans, placement, template, limit, .. } = plan;
+        let covered = self.covered(&spans);
+        let before = self.tokens(covered.measure);
+        let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into() };
+        let (keep, _) = self.kept_in(&spans);
+        let kept = self.tokens(self.meter.text(&keep::render(&keep)));
+        self.check(why).edit(&trial, before + kept, kept).ok()?;
+        let limit = limit.unwrap_or_else(|| self.summary_room(before - kept));
+        if limit < LEAST_ANSWER {
+            return None;
+        }
+        self.next_job += 1;
+        Some(Job {
+            id: self.next_job,
+            revision: self.ledger.revision(),
+            covers: covered.original().handle(),
+            earlier: covered.earlier.map(Into::into),
+            messages: covered.messages,
+            limit,
+            template,
+            language: self.language(),
+            focus: self.focus.clone(),
+            model: self.profile.summary_model.clone(),
+            timeout: self.profile.summary_timeout,
+            attempt: 1,
+            problem: None,
+            placement,
+            spans,
+            why,
+            strategy,
+        })
+    }
+
+    /// The language of the conversation.
+    fn language(&self) -> Language {
+        /// Its start tells.
+        const LOOKED_AT: usize = 2_000;
+        Language::of(self.log.messages().iter().take(LOOKED_AT).map(|message| &**message))
+    }
+
+    fn covers(&self, spans: &[Span]) -> Option<Handle> {
+        Some(self.covered(spans).original().handle())
+    }
+
+    /// How long a summary may be: its share of the window, and less than a third of what it
+    /// stands for.
+    fn summary_room(&self, before: Tokens) -> Tokens {
+        Tokens((self.budget.window.0 * u64::from(self.profile.summary) / 100).min(before.0 / 3))
+    }
+
+    /// Folds runs into a summary: the text given, or one that code writes.
+    pub(super) fn fold(
+        &mut self,
+        plan: FoldPlan,
+        text: Option<String>,
+        strategy: &str,
+        why: Why,
+    ) -> Result<EditId, Refusal> {
+        let FoldPlan { spans, placement, template, limit, .. } = plan;
+        let covered = self.covered(&spans);
+        let original = covered.original();
+        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        let (keep, kept) = self.kept_in(&spans);
+        // What is restated whole anyway is not what the summary stands for.
+        let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
+        let room = self.summary_room(before - self.tokens(self.meter.text(&keep::render(&restated))));
+        let room = limit.map_or(room, |limit| limit.min(before));
+        // What the tail holds and the fold takes in leaves the tail.
+        let moved: Vec<KeepItem> =
+            keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
+        let before = before + self.tokens(self.meter.text(&keep::render(&moved)));
+        let body = text.unwrap_or_else(|| {
+            // The goal is restated whole: once is enough.
+            let goal = keep.iter().find(|item| item.key == KeepKey::Goal);
+            let goal = goal.and_then(|item| self.log.get(item.source?));
+            let told = covered.told.iter().filter(|told| match told {
+                Told::Summary(_) | Told::Gap => true,
+                Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
+            });
+            let told: Vec<&Told> = told.collect();
+            let form = Form {
+                template,
+                language: self.language(),
+                // The neutral measure of a token; what is over is refused or folded again.
+                limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
+                goal_below: keep.iter().any(|item| item.key == KeepKey::Goal),
+                focus: self.focus.as_deref(),
+                aliases: &self.profile.aliases,
+                range: (
+                    spans.first().map_or(0, |span| span.start.0 + 1),
+                    spans.last().map_or(0, |span| span.end.0),
+                ),
+            };
+            summary::write(&told, form, self.names_after(&spans))
+        });
+        let text = fold_text(&body, &keep, handle, covered.count);
+        let mut depends = covered.folds;
+        depends.extend(self.hiders_of(&kept, &spans));
+        let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into() };
+        let id = self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)?;
+        if strategy == FULL_SUMMARY.name {
+            self.full_at = self.calls;
+        }
+        Ok(id)
+    }
+
+    /// Names that are mentioned behind these runs, as far as it is shown.
+    fn names_after(&self, spans: &[Span]) -> impl Iterator<Item = &str> {
+        let end = spans.last().map_or(At(0), |span| span.end);
+        let after = self
+            .view
+            .parts()
+            .iter()
+            .filter(move |part| matches!(part.source, Source::Message(at) if at >= end));
+        let texts = after.flat_map(|part| part.message.blocks()).filter_map(|block| match block {
+            Block::Text(b) => Some(names(&b.text)),
+            Block::ToolCall(b) => Some(names_in_json(b.arguments.as_str())),
+            Block::ToolResult(b) => Some(names(&b.text)),
+            _ => None,
+        });
+        texts.flatten()
+    }
+
+    pub(super) fn hide(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {
+        self.hide_as(spans, "", strategy, why)
+    }
+
+    /// Hides runs, and says why.
+    fn hide_as(&mut self, spans: Vec<Span>, says: &str, strategy: &str, why: Why) -> Result<EditId, Refusal> {
+        let covered = self.covered(&spans);
+        let original = covered.original();
+        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        let space = if says.is_empty() { "" } else { " " };
+        let text =
+            format!("⟦{says}{space}{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
+        let kind = EditKind::Hide { spans, text: text.as_str().into() };
+        self.replace_runs(kind, &text, before, handle, original, strategy, why, Vec::new())
+    }
+
+    /// The items that would go with these runs, and those that stand in the tail: a fold
+    /// takes them in, since it changes what follows anyway.
+    fn kept_in(&self, spans: &[Span]) -> (Vec<KeepItem>, Vec<Kept>) {
+        let gone = |at: At| spans.iter().any(|span| span.contains(at));
+        let steady =
+            |item: &&KeepItem| !matches!(item.key, KeepKey::Rules(_) | KeepKey::Todos | KeepKey::GitStat);
+        let restated = |item: &&KeepItem| match item.source {
+            Some(at) => gone(at),
+            None => !self.kept_elsewhere(item, spans),
+        };
+        let items: Vec<KeepItem> = self.keep.items.iter().filter(steady).filter(restated).cloned().collect();
+        let kept = items.iter().map(|item| Kept { key: item.key.clone(), text: item.handle }).collect();
+        (items, kept)
+    }
+
+    /// Edits that hide a fold which restates one of these items. What is restated again hangs
+    /// on them: were one undone, the item would be there twice.
+    fn hiders_of(&self, kept: &[Kept], spans: &[Span]) -> Vec<EditId> {
+        let mut hiders = Vec::new();
+        for (edit, active) in self.ledger.edits() {
+            let EditKind::Fold { kept: others, .. } = &edit.kind else { continue };
+            if !active || !others.iter().any(|other| kept.contains(other)) {
+                continue;
+            }
+            let covering = edit.kind.spans().first().and_then(|span| self.ledger.covering(span.start));
+            let Some((outer, id)) = covering.filter(|(_, id)| *id != edit.id) else { continue };
+            let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
+            if !inside && !hiders.contains(&id) {
+                hiders.push(id);
+            }
+        }
+        hiders
+    }
+
+    /// A visible fold that restates what this edit restates too.
+    pub(super) fn also_keeps(&self, edit: &Edit) -> Option<EditId> {
+        let EditKind::Fold { kept, spans, .. } = &edit.kind else { return None };
+        let mut others = self.ledger.outermost().filter(|(outer, _)| {
+            !spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end)
+        });
+        others.find_map(|(_, id)| match &self.ledger.get(id)?.kind {
+            EditKind::Fold { kept: others, .. } => {
+                others.iter().any(|other| kept.contains(other)).then_some(id)
+            }
+            _ => None,
+        })
+    }
+
+    /// True if a fold that stays restates the item.
+    fn kept_elsewhere(&self, item: &KeepItem, spans: &[Span]) -> bool {
+        self.ledger.outermost().any(|(span, id)| {
+            let stays = !spans.iter().any(|new| new.start <= span.start && span.end <= new.end);
+            let kept = self.ledger.get(id).is_some_and(|edit| match &edit.kind {
+                EditKind::Fold { kept, .. } => {
+                    kept.iter().any(|kept| kept.key == item.key && kept.text == item.handle)
+                }
+                _ => false,
+            });
+            stays && kept
+        })
+    }
+
+    /// What the view shows of these runs.
+    fn covered(&self, spans: &[Span]) -> Covered {
+        let inside = |at: At| spans.iter().any(|span| span.contains(at));
+        let mut covered = Covered::default();
+        for part in self.view.parts() {
+            match part.source {
+                Source::Message(at) if inside(at) => covered.measure += part.measure,
+                Source::Edit(id) => {
+                    let Some(edit) = self.ledger.get(id) else { continue };
+                    let runs = edit.kind.spans();
+                    if !runs.first().is_some_and(|span| inside(span.start)) {
+                        continue;
+                    }
+                    covered.measure += part.measure;
+                    covered.count += runs.iter().map(|span| span.len()).sum::<usize>();
+                    covered.before.extend(&edit.originals);
+                    if let EditKind::Fold { text, kept, .. } = &edit.kind {
+                        covered.folds.push(id);
+                        covered.earlier.get_or_insert_default().push_str(fold_body(text, !kept.is_empty()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (number, span) in spans.iter().enumerate() {
+            if number > 0 {
+                covered.told.push(Told::Gap);
+            }
+            let mut at = span.start;
+            while at < span.end {
+                match self.ledger.covering(at) {
+                    Some((outer, id)) => {
+                        let fold = self.ledger.get(id).and_then(|edit| match &edit.kind {
+                            EditKind::Fold { spans, text, kept, .. } if spans.first() == Some(&outer) => {
+                                Some(fold_body(text, !kept.is_empty()))
+                            }
+                            _ => None,
+                        });
+                        covered.told.extend(fold.map(|body| Told::Summary(body.into())));
+                        at = outer.end;
+                    }
+                    None => {
+                        if let Some(message) = self.log.get(at) {
+                            covered.messages.push(message.clone());
+                            covered.told.push(Told::Message(message.clone()));
+                        }
+                        covered.count += 1;
+                        at = At(at.0 + 1);
+                    }
+                }
+            }
+        }
+        covered
+    }
+}
+
+/// What runs hold, as the view shows it.
+#[derive(Debug, Default)]
+struct Covered {
+    measure: Measure,
+    /// Messages of the log, those inside earlier edits included.
+    count: usize,
+    /// Messages that no edit has taken yet.
+    messages: Vec<Arc<Message>>,
+    /// Originals of the edits inside.
+    before: Vec<Handle>,
+    /// Folds inside, and their summaries.
+    folds: Vec<EditId>,
+    earlier: Option<String>,
+    /// Summaries and messages, in the order of the log.
+    told: Vec<Told>,
+}
+
+impl Covered {
+    fn original(&self) -> Original {
+        Original::Run(self.before.clone(), self.messages.clone())
+    }
+}
+
+/// Opens the summary of a fold. The bytes are in prompts that providers have cached.
+const FOLD_HEAD: &str = "⟦Summary of ";
+const KEEP_HEAD: &str = "⟦To keep, as of this summary:⟧\n";
+
+fn fold_text(body: &str, keep: &[KeepItem], handle: Handle, count: usize) -> String {
+    let mut text = format!("{FOLD_HEAD}{count} earlier messages; recall {}⟧\n{}", handle.short(), body);
+    if !keep.is_empty() {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(KEEP_HEAD);
+        text.push_str(&keep::render(keep));
+    }
+    text
+}
+
+/// The summary alone, without its head and what it restates, if it does.
+fn fold_body(text: &str, restates: bool) -> &str {
+    let body = match text.strip_prefix(FOLD_HEAD).and_then(|rest| rest.split_once('\n')) {
+        Some((_, body)) => body,
+        None => text,
+    };
+    if !restates {
+        return body;
+    }
+    body.rsplit_once(KEEP_HEAD).map_or(body, |(body, _)| body)
+}
