@@ -272,6 +272,7 @@ impl Template {
     /// note.
     pub(crate) fn parse(&self, language: Language, text: &str) -> Values {
         let lines: Vec<Line<'_>> = self.text(language).lines().map(Line::of).collect();
+        let range = range_start(&lines);
         let mut values = Values::default();
         // The slots under the heading where we are.
         let mut at = 0;
@@ -286,7 +287,7 @@ impl Template {
                 (at, last) = (known + 1, None);
                 continue;
             }
-            if line.trim().is_empty() || is_range(&lines, line) {
+            if line.trim().is_empty() || range.is_some_and(|range| line.starts_with(range)) {
                 continue;
             }
             if let Some((more, slot)) = line.strip_prefix("  ").zip(last).filter(|(_, slot)| *slot != "lines")
@@ -348,11 +349,11 @@ fn other_bullet<'a>(line: &'a str, before: &str) -> Option<&'a str> {
     line.strip_prefix(['*', '-'])?.strip_prefix(rest)
 }
 
-/// The line that says from when to when.
-fn is_range(lines: &[Line<'_>], line: &str) -> bool {
-    lines.iter().any(|known| match known {
-        Line::Fixed(fixed) => fixed.split_once("{from}").is_some_and(|(start, _)| line.starts_with(start)),
-        Line::Slot { .. } => false,
+/// How the line begins that says from when to when.
+fn range_start<'a>(lines: &[Line<'a>]) -> Option<&'a str> {
+    lines.iter().find_map(|line| match line {
+        Line::Fixed(fixed) => fixed.split_once("{from}").map(|(start, _)| start),
+        Line::Slot { .. } => None,
     })
 }
 
