@@ -11,7 +11,7 @@ use super::Told;
 use crate::digest::{Failures, HUGE};
 use crate::json::{Extra, Json};
 use crate::message::{Block, Role};
-use crate::names::{NameMap, names};
+use crate::names::{NameHash, NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
@@ -165,12 +165,15 @@ impl<'a> Texts<'a> {
                         let worth = if failures.next_line(whole.len()) { 2.0 } else { 0.0 };
                         Some(line(whole.trim(), worth, false)).filter(|line| line.text.len() > 3)
                     });
-                    match calls.get(id).and_then(|at| entries.get_mut(*at)) {
-                        Some(call) => {
-                            call.lines.extend(found);
-                            continue;
-                        }
-                        None => entry.lines.extend(found),
+                    let (lines, own) = match calls.get(id).and_then(|at| entries.get_mut(*at)) {
+                        Some(call) => (&mut call.lines, true),
+                        None => (&mut entry.lines, false),
+                    };
+                    // About so many.
+                    lines.reserve(text.len() / 40);
+                    lines.extend(found);
+                    if own {
+                        continue;
                     }
                 }
                 Part::Picture => {
@@ -255,11 +258,12 @@ struct Known {
 /// The worth of each line: its own, and that of the names it mentions last.
 fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str>) -> Vec<Choice> {
     // Names get numbers: each is looked up once where it stands, and never again.
-    let mut numbers: NameMap<'_, u32> = NameMap::default();
-    let mut known: Vec<Known> = Vec::new();
-    let mut found: Vec<u32> = Vec::new();
+    let count = entries.iter().map(|entry| entry.lines.len() + 1).sum::<usize>();
+    let mut numbers: NameMap<'_, u32> = NameMap::with_capacity_and_hasher(count, NameHash::default());
+    let mut known: Vec<Known> = Vec::with_capacity(count);
+    let mut found: Vec<u32> = Vec::with_capacity(2 * count);
     // Per line, in order: where it is, and where its names end.
-    let mut lines: Vec<(usize, usize, usize)> = Vec::new();
+    let mut lines: Vec<(usize, usize, usize)> = Vec::with_capacity(count);
     for (at, entry) in entries.iter().enumerate() {
         let heading = (&*entry.heading, entry.own);
         let all = std::iter::once(heading).chain(entry.lines.iter().map(|line| (line.text, line.own)));
@@ -282,7 +286,7 @@ fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str
             known[*number as usize].later = true;
         }
     }
-    let mut choices = Vec::new();
+    let mut choices = Vec::with_capacity(count / 2);
     for (line, (at, number, end)) in lines.iter().enumerate().rev() {
         let start = line.checked_sub(1).map_or(0, |before| lines[before].2);
         let (mut worth, size) = match number.checked_sub(1).map(|number| &entries[*at].lines[number]) {
