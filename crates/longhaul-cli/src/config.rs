@@ -438,6 +438,12 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         if table != section {
             writeln!(out, "\n{strong}[{table}]{strong:#}")?;
             section = table;
+            // A profile of one's own is nothing without its base.
+            let own = table.strip_prefix("profiles.").filter(|name| Profile::find(name).is_none());
+            if let Some((_, base)) = own.and_then(|own| config.profiles.iter().find(|(name, _)| name == own))
+            {
+                writeln!(out, "base = {}", quoted(base))?;
+            }
         }
         let value = match setting.kind {
             Kind::Strategies => {

@@ -139,6 +139,13 @@ fn the_constants_of_the_seeds_are_settings() {
 fn a_profile_of_ones_own_has_a_base_and_what_differs() {
     let own = "profile = \"mine\"\n\n[profiles.mine]\nbase = \"archive\"\ntrigger = 65\nladder = [\"archive-rounds\", \"old-results\"]\nrunning = \"full\"\n\n[tools]\nmy_reader = \"read\"\n";
     let folder = folder("", own);
+    // What is shown can be read again.
+    let again = self::folder("", &shown(&mut longhaul(folder.path(), &["config", "show"])));
+    let shown_again = shown(&mut longhaul(again.path(), &["config", "show"]));
+    assert!(
+        shown_again.contains("base = \"archive\"") && shown_again.contains("my_reader = \"read\""),
+        "{shown_again}"
+    );
     let explained = shown(&mut longhaul(folder.path(), &["profiles", "mine"]));
     assert!(
         explained.contains("from 65 % of the window") && explained.contains("old-results"),
