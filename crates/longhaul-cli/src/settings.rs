@@ -1,7 +1,7 @@
 //! The settings of a profile: a table of names, kinds and places. What a setting is called, what
 //! it may be and where it goes stands here, in one row.
 
-use longhaul::{OnFailure, Profile, STRATEGIES, Strategy, Summariser, TEMPLATES, Template};
+use longhaul::{Ends, OnFailure, Profile, STRATEGIES, Strategy, Summariser, TEMPLATES, Template};
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,6 +96,27 @@ pub const OF_PROFILES: &[OfProfile] = &[
     ),
     number!("entry_characters", Kind::Number(500, NO_LIMIT), "… characters", &[], cut.characters),
     number!("entry_lines", Kind::Number(10, NO_LIMIT), "… lines", &[], cut.lines),
+    OfProfile {
+        name: "entry_ends",
+        kind: Kind::OneOf(&["both", "head", "tail"]),
+        says: "what is kept of a result that enters cut",
+        of: &[],
+        get: |profile| {
+            match profile.cut.ends {
+                Ends::Both => "both",
+                Ends::Head => "head",
+                Ends::Tail => "tail",
+            }
+            .to_owned()
+        },
+        set: |profile, value| {
+            profile.cut.ends = match value {
+                "head" => Ends::Head,
+                "tail" => Ends::Tail,
+                _ => Ends::Both,
+            };
+        },
+    },
     flag!("entry_digests", "a result enters without its noise", &[], entry_digests),
     flag!("when_cold", "compact when the prompt cache has gone cold anyway", &[], when_cold),
     number!(
