@@ -1,5 +1,6 @@
-//! The figures of `docs/performance.md`: `cargo bench --bench engine [-- FOLDER]`. FOLDER
-//! holds transcripts; without it, text is made up here (the figures then say so).
+//! The figures of `docs/performance.md`: `cargo bench --bench engine [-- FOLDER [PART]]`. FOLDER
+//! holds transcripts; without it, text is made up here (the figures then say so). PART is one of
+//! `memory pushing counting worst compacting digesting loading`.
 
 #![allow(clippy::expect_used)]
 
@@ -13,29 +14,27 @@ use longhaul::{Block, Handle, Message, Meter, Models, Profile, Role, Session, To
 use longhaul_wire::transcript;
 
 fn main() {
-    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    let (messages, source) = match &folder {
-        Some(folder) => (read_folder(Path::new(folder)), folder.as_str()),
-        None => (made_up(), "made-up text"),
+    let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
+    let (folder, part) = (args.next(), args.next());
+    let wants = |name: &str| part.as_deref().is_none_or(|part| part == name);
+    let (sessions, source) = match &folder {
+        Some(folder) => (read_sessions(Path::new(folder)), folder.as_str()),
+        None => (vec![made_up()], "made-up text"),
     };
+    let messages = sessions.concat();
     let bytes: usize = messages.iter().map(|message| text_bytes(message)).sum();
     println!("{} messages, {:.1} MB of text from {source}\n", messages.len(), bytes as f64 / 1e6);
-    // First, before freed memory of the others hides what it takes.
-    memory(&messages);
-    pushing(&messages);
-    counting(&messages);
-    worst_cases();
-    let sessions = match &folder {
-        Some(folder) => read_sessions(Path::new(folder)),
-        None => vec![messages],
-    };
-    compacting(&sessions);
-    digesting(&sessions);
-    loading(&sessions);
-}
-
-fn read_folder(folder: &Path) -> Vec<Arc<Message>> {
-    read_sessions(folder).concat()
+    // Memory first, before freed memory of the others hides what it takes.
+    let parts: [(&str, &dyn Fn()); 7] = [
+        ("memory", &|| memory(&messages)),
+        ("pushing", &|| pushing(&messages)),
+        ("counting", &|| counting(&messages)),
+        ("worst", &worst_cases),
+        ("compacting", &|| compacting(&sessions)),
+        ("digesting", &|| digesting(&sessions)),
+        ("loading", &|| loading(&sessions)),
+    ];
+    parts.iter().filter(|(name, _)| wants(name)).for_each(|(_, run)| run());
 }
 
 fn read_sessions(folder: &Path) -> Vec<Vec<Arc<Message>>> {

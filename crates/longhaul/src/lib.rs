@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod bits;
 mod bond;
 mod breaker;
 mod budget;
@@ -53,6 +54,7 @@ mod edit;
 mod fact;
 mod frame;
 mod guard;
+mod hash;
 mod image;
 mod job;
 mod json;

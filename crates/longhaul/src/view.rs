@@ -144,6 +144,11 @@ impl View {
         self.tail = tail;
     }
 
+    /// What a fold or a hide will be shown as: it was counted when the edit was made.
+    pub(crate) fn is_made(&mut self, id: EditId, part: Part) {
+        self.made.folds.insert(id, part);
+    }
+
     /// Shows what log and ledger have beyond what was shown.
     pub(crate) fn follow(&mut self, from: Sources<'_>) {
         let events = &from.ledger.events()[self.events_seen..];

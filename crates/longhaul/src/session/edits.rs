@@ -1,5 +1,7 @@
 //! Edits on their way into the ledger: checked, priced, and their originals in the archive.
 
+use std::sync::Arc;
+
 use super::Session;
 use crate::archive::{Archive, Handle, Original};
 use crate::edit::{Edit, EditId, EditKind, EditPrice, Why};
@@ -8,6 +10,7 @@ use crate::ledger::Event;
 use crate::log::At;
 use crate::message::{Block, Message, Role};
 use crate::tokens::Tokens;
+use crate::view::{Part, Source};
 
 impl Session {
     #[allow(clippy::too_many_arguments)]
@@ -22,10 +25,14 @@ impl Session {
         why: Why,
         depends: Vec<EditId>,
     ) -> Result<EditId, Refusal> {
-        let after = self.tokens(self.meter.message(&Message::new(Role::Summary, vec![Block::text(text)])));
+        let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
+        let measure = self.meter.message(&message);
+        let after = self.tokens(measure);
         self.check(why).edit(&kind, before, after)?;
         self.archive.put(handle, original);
-        Ok(self.record(kind, strategy, why, before, after, vec![handle], depends))
+        let id = self.record(kind, strategy, why, before, after, vec![handle], depends);
+        self.view.is_made(id, Part { source: Source::Edit(id), message, measure });
+        Ok(id)
     }
 
     pub(super) fn check(&self, why: Why) -> Check<'_> {

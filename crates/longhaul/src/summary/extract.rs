@@ -5,13 +5,13 @@
 //! line that mentioned it last. So a line is worth the names that no later line mentions, and
 //! more if the model itself has used them. What people said, and what was done, comes first.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use super::Told;
 use crate::digest::{Failures, HUGE};
 use crate::json::{Extra, Json};
 use crate::message::{Block, Role};
-use crate::names::{NameHash, NameMap, names};
+use crate::names::{NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
@@ -28,6 +28,20 @@ struct Entry<'a> {
     own: bool,
     kept: bool,
     lines: Vec<Line<'a>>,
+    /// The texts that the lines are of, and how many lines there are up to the end of each.
+    texts: Vec<(&'a str, usize)>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(heading: String, worth: f32, own: bool) -> Self {
+        Self { heading, worth, own, kept: false, lines: Vec::new(), texts: Vec::new() }
+    }
+
+    /// Adds lines of a text, in their order.
+    fn add(&mut self, text: &'a str, lines: impl Iterator<Item = Line<'a>>) {
+        self.lines.extend(lines);
+        self.texts.push((text, self.lines.len()));
+    }
 }
 
 struct Line<'a> {
@@ -116,13 +130,11 @@ impl<'a> Texts<'a> {
 
     fn entries(&'a self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
-        let mut calls: HashMap<&str, usize> = HashMap::new();
+        let mut calls: NameMap<'_, usize> = NameMap::default();
         let lines = |text: &'a str| text.lines().map(str::trim).filter(|line| line.len() > 3);
         let line = |text: &'a str, worth: f32, own: bool| Line { text, worth, own, kept: false };
         for part in &self.parts {
-            let mut entry =
-                Entry { heading: String::new(), worth: 0.0, own: false, kept: false, lines: Vec::new() };
-            match part {
+            let entry = match part {
                 Part::Summary(text) => {
                     earlier(text, &mut entries);
                     continue;
@@ -133,31 +145,29 @@ impl<'a> Texts<'a> {
                         continue;
                     }
                     // Lines under a heading are indented, so that they are found again.
-                    entry.heading = format!("{USER_SAID}{}", said.replace('\n', "\n  "));
-                    entry.worth = f32::INFINITY;
+                    let heading = format!("{USER_SAID}{}", said.replace('\n', "\n  "));
+                    Entry::new(heading, f32::INFINITY, false)
                 }
-                Part::Note(text) => {
-                    entry.heading = format!("Note: {}", shorten(text.trim(), CALL));
-                    entry.worth = 0.5;
-                }
+                Part::Note(text) => Entry::new(format!("Note: {}", shorten(text.trim(), CALL)), 0.5, false),
                 Part::Answer(text) => {
                     let mut said = lines(text);
                     let Some(first) = said.next() else { continue };
-                    entry.heading = format!("Assistant: {}", shorten(first, CALL));
-                    (entry.worth, entry.own) = (2.0, true);
+                    let mut entry = Entry::new(format!("Assistant: {}", shorten(first, CALL)), 2.0, true);
+                    let worth = |text: &str| if text.len() < 24 { 0.0 } else { 0.5 };
+                    entry.add(text, said.map(|text| line(text, worth(text), true)));
                     entry
-                        .lines
-                        .extend(said.map(|text| line(text, if text.len() < 24 { 0.0 } else { 0.5 }, true)));
                 }
                 Part::Call { id, name, arguments } => {
                     // Short values say what was done; of long ones lines may be worth keeping.
                     let is_short = |value: &&String| value.len() <= 120 && !value.contains('\n');
                     let short: Vec<&str> = arguments.iter().filter(is_short).map(String::as_str).collect();
-                    entry.heading = format!("Call {name}: {}", shorten(&short.join(" · "), CALL));
-                    (entry.worth, entry.own) = (2.0, true);
-                    let long = arguments.iter().filter(|value| !is_short(value));
-                    entry.lines.extend(long.flat_map(|value| lines(value)).map(|text| line(text, 0.0, true)));
+                    let heading = format!("Call {name}: {}", shorten(&short.join(" · "), CALL));
+                    let mut entry = Entry::new(heading, 2.0, true);
+                    for value in arguments.iter().filter(|value| !is_short(value)) {
+                        entry.add(value, lines(value).map(|text| line(text, 0.0, true)));
+                    }
                     calls.insert(id, entries.len());
+                    entry
                 }
                 Part::Result { id, text } => {
                     let mut failures = Failures::of(text);
@@ -165,22 +175,16 @@ impl<'a> Texts<'a> {
                         let worth = if failures.next_line(whole.len()) { 2.0 } else { 0.0 };
                         Some(line(whole.trim(), worth, false)).filter(|line| line.text.len() > 3)
                     });
-                    let (lines, own) = match calls.get(id).and_then(|at| entries.get_mut(*at)) {
-                        Some(call) => (&mut call.lines, true),
-                        None => (&mut entry.lines, false),
-                    };
-                    // About so many.
-                    lines.reserve(text.len() / 40);
-                    lines.extend(found);
-                    if own {
+                    if let Some(call) = calls.get(id).and_then(|at| entries.get_mut(*at)) {
+                        call.add(text, found);
                         continue;
                     }
+                    let mut entry = Entry::new(String::new(), 0.0, false);
+                    entry.add(text, found);
+                    entry
                 }
-                Part::Picture => {
-                    entry.heading = "(picture)".to_owned();
-                    entry.worth = 0.5;
-                }
-            }
+                Part::Picture => Entry::new("(picture)".to_owned(), 0.5, false),
+            };
             entries.push(entry);
         }
         entries
@@ -201,14 +205,14 @@ fn earlier<'a>(text: &'a str, entries: &mut Vec<Entry<'a>>) {
                 entry.heading.push_str(under);
             }
             (Some(under), Some(entry)) => {
-                entry.lines.push(Line { text: under, worth: 0.0, own: false, kept: false });
+                let line = Line { text: under, worth: 0.0, own: false, kept: false };
+                entry.add(under, std::iter::once(line));
             }
             // How much was left out then is in the handle.
             _ if line.starts_with('(') && line.ends_with(" left out)") || line.trim().is_empty() => {}
             _ => {
                 let worth = if line.starts_with(USER_SAID) { f32::INFINITY } else { 1.0 };
-                let heading = line.to_owned();
-                entries.push(Entry { heading, worth, own: false, kept: false, lines: Vec::new() });
+                entries.push(Entry::new(line.to_owned(), worth, false));
             }
         }
     }
@@ -255,45 +259,72 @@ struct Known {
     later: bool,
 }
 
+/// Names that were met, by number: each is looked up once where it stands, and never again.
+struct Met<'a> {
+    numbers: NameMap<'a, u32>,
+    known: Vec<Known>,
+    /// All that were found, in their order.
+    found: Vec<u32>,
+}
+
+impl<'a> Met<'a> {
+    fn add(&mut self, name: &'a str, own: bool) {
+        let next = self.known.len() as u32;
+        let number = *self.numbers.entry(name).or_insert(next);
+        if number == next {
+            self.known.push(Known::default());
+        }
+        let uses = &mut self.known[number as usize].uses;
+        *uses = uses.saturating_add(u8::from(own));
+        self.found.push(number);
+    }
+}
+
 /// The worth of each line: its own, and that of the names it mentions last.
 fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str>) -> Vec<Choice> {
-    // Names get numbers: each is looked up once where it stands, and never again.
     let count = entries.iter().map(|entry| entry.lines.len() + 1).sum::<usize>();
-    let mut numbers: NameMap<'_, u32> = NameMap::with_capacity_and_hasher(count, NameHash::default());
-    let mut known: Vec<Known> = Vec::with_capacity(count);
-    let mut found: Vec<u32> = Vec::with_capacity(2 * count);
-    // Per line, in order: where it is, and where its names end.
-    let mut lines: Vec<(usize, usize, usize)> = Vec::with_capacity(count);
+    let mut met = Met {
+        numbers: NameMap::with_capacity_and_hasher(count, Default::default()),
+        known: Vec::with_capacity(count),
+        found: Vec::with_capacity(2 * count),
+    };
+    // Per line that may be kept, in order: where it is, and where its names begin and end.
+    let mut lines: Vec<(usize, usize, Range<usize>)> = Vec::with_capacity(count);
     for (at, entry) in entries.iter().enumerate() {
-        let heading = (&*entry.heading, entry.own);
-        let all = std::iter::once(heading).chain(entry.lines.iter().map(|line| (line.text, line.own)));
-        for (number, (text, own)) in all.enumerate() {
-            for name in names(text) {
-                let next = known.len() as u32;
-                let number = *numbers.entry(name).or_insert(next);
-                if number == next {
-                    known.push(Known::default());
+        let first = met.found.len();
+        names(&entry.heading).for_each(|name| met.add(name, entry.own));
+        lines.push((at, 0, first..met.found.len()));
+        let mut number = 0;
+        for (text, end) in &entry.texts {
+            // Names are found in the whole text, which is faster than line by line.
+            let mut names = names(text).peekable();
+            for line in &entry.lines[number..*end] {
+                number += 1;
+                let Range { start, end } = line.text.as_bytes().as_ptr_range();
+                while names.next_if(|name| name.as_ptr() < start).is_some() {}
+                let first = met.found.len();
+                while let Some(name) = names.next_if(|name| name.as_ptr() < end) {
+                    met.add(name, line.own);
                 }
-                let uses = &mut known[number as usize].uses;
-                *uses = uses.saturating_add(u8::from(own));
-                found.push(number);
+                if line.worth > 0.0 || met.found.len() > first {
+                    lines.push((at, number, first..met.found.len()));
+                }
             }
-            lines.push((at, number, found.len()));
         }
     }
+    let Met { numbers, mut known, found } = met;
     for name in later {
         if let Some(number) = numbers.get(name) {
             known[*number as usize].later = true;
         }
     }
     let mut choices = Vec::with_capacity(count / 2);
-    for (line, (at, number, end)) in lines.iter().enumerate().rev() {
-        let start = line.checked_sub(1).map_or(0, |before| lines[before].2);
+    for (at, number, of_line) in lines.iter().rev() {
         let (mut worth, size) = match number.checked_sub(1).map(|number| &entries[*at].lines[number]) {
             Some(line) => (line.worth, line.text.len()),
             None => (entries[*at].worth, 0),
         };
-        for name in &found[start..*end] {
+        for name in &found[of_line.clone()] {
             let name = &mut known[*name as usize];
             if !std::mem::replace(&mut name.later, true) {
                 worth += if name.uses == 0 { 0.3 } else { 1.0 + f32::from(name.uses.min(4)) };

@@ -3,8 +3,6 @@
 //! once and merges them byte by byte; cut at the seams it gets words, most of which it looks
 //! up. No count changes: a token across a seam would have to hold both letters.
 
-use std::sync::{Mutex, PoisonError};
-
 use tiktoken::CoreBpe;
 
 /// The filter has two to the power of this many bits. The largest vocabulary sets 3 % of them.
@@ -94,41 +92,14 @@ impl Seams {
         ![(left, right), (left, ANY), (ANY, right), ends].into_iter().any(|pair| self.is_set(pair))
     }
 
-    fn set(&mut self, pair: (u32, u32)) {
-        let bit = place(pair);
-        self.joined[bit / 64] |= 1 << (bit % 64);
-    }
-
-    fn is_set(&self, pair: (u32, u32)) -> bool {
-        let bit = place(pair);
-        self.joined[bit / 64] & 1 << (bit % 64) != 0
-    }
-}
-
-/// Counts Chinese, Japanese and Korean text: cut at its seams, words that come again looked up.
-pub(super) struct Cutter {
-    seams: Seams,
-    words: Mutex<Words>,
-}
-
-impl Cutter {
-    /// Whether it has anything to do in a text.
-    pub fn is_for(text: &str) -> bool {
+    /// Whether a text has letters that there are seams between.
+    pub fn are_in(text: &str) -> bool {
         // The first bytes of U+3000 to U+DFFF.
-        !text.is_ascii() && text.bytes().any(|byte| (0xe3..=0xed).contains(&byte))
+        text.bytes().any(|byte| (0xe3..=0xed).contains(&byte))
     }
 
-    pub fn new(bpe: &CoreBpe) -> Self {
-        Self { seams: Seams::new(bpe), words: Mutex::new(Words::new()) }
-    }
-
-    pub fn count(&self, bpe: &CoreBpe, text: &str) -> usize {
-        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut tokens, mut from) = (0, 0);
-        let mut cut = |at: usize| {
-            tokens += words.count(bpe, &text[from..at]);
-            from = at;
-        };
+    /// The seams of a text, and its end.
+    pub fn cuts(&self, text: &str, mut cut: impl FnMut(usize)) {
         let mut chars = text.char_indices().peekable();
         // The two characters before.
         let (mut second, mut before) = ('\n', '\n');
@@ -151,7 +122,7 @@ impl Cutter {
             if !(start > 0 && joins(before) && after.is_some_and(joins)) {
                 let mut left = first;
                 for (at, right) in text[start..end].char_indices().skip(1) {
-                    if self.seams.between(left, right) {
+                    if self.between(left, right) {
                         cut(start + at);
                     }
                     left = right;
@@ -164,42 +135,16 @@ impl Cutter {
             (second, before) = ('\n', first);
         }
         cut(text.len());
-        tokens
-    }
-}
-
-/// A word longer than this is not remembered.
-const WORD: usize = 30;
-/// So many words are remembered: a power of two.
-const WORDS: usize = 1 << 14;
-
-/// The counts of short texts that were met before, each in the one place where it may be.
-struct Words {
-    known: Box<[([u8; WORD], u8, u8)]>,
-}
-
-impl Words {
-    fn new() -> Self {
-        Self { known: vec![([0; WORD], 0, 0); WORDS].into() }
     }
 
-    fn count(&mut self, bpe: &CoreBpe, word: &str) -> usize {
-        let bytes = word.as_bytes();
-        if bytes.is_empty() || bytes.len() > WORD || bytes.is_ascii() {
-            return bpe.count(word);
-        }
-        let mut key = [0; WORD];
-        key[..bytes.len()].copy_from_slice(bytes);
-        let eight = |part: &[u8]| part.iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
-        let mixed = key[..bytes.len()].chunks(8).fold(0, |mixed: u64, part| {
-            (mixed ^ eight(part)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-        });
-        let place = &mut self.known[mixed as usize % WORDS];
-        if (place.0, usize::from(place.1)) != (key, bytes.len()) {
-            // No more tokens than bytes.
-            *place = (key, bytes.len() as u8, bpe.count(word) as u8);
-        }
-        usize::from(place.2)
+    fn set(&mut self, pair: (u32, u32)) {
+        let bit = place(pair);
+        self.joined[bit / 64] |= 1 << (bit % 64);
+    }
+
+    fn is_set(&self, pair: (u32, u32)) -> bool {
+        let bit = place(pair);
+        self.joined[bit / 64] & 1 << (bit % 64) != 0
     }
 }
 
@@ -221,7 +166,9 @@ fn is_cjk(c: char) -> bool {
 
 /// Whether a character may belong to the same word as the letters beside it.
 fn joins(c: char) -> bool {
-    c.is_ascii_alphabetic() || !(c.is_ascii() || matches!(c, '、' | '。' | '「' | '」' | '（' | '）'))
+    c.is_ascii_alphabetic()
+        || !(c.is_ascii()
+            || matches!(c, '、' | '。' | '，' | '：' | '；' | '！' | '？' | '「' | '」' | '（' | '）'))
 }
 
 #[cfg(test)]
@@ -240,7 +187,7 @@ mod tests {
             2 => "[一-龥]{1,4}",
             2 => "[a-z]{1,4}|[A-Z]{1,3}|[A-Z][a-z]{1,3}",
             2 => " [a-zçãé]{1,5}| [0-9]|  |[0-9]{1,3}→\t|[ \n]*[━█╗]{1,40}|\n? {0,4}[•✓…–✅] ?",
-            2 => "[0-9]{1,4}| |\n|'s|、|。|・|（|）|\u{3099}|々|〇|é|Ａ|ａ|１|/|,",
+            2 => "[0-9]{1,4}| |\n|'s|、|。|，|：|；|！|？|・|（|）|\u{3099}|々|〇|é|Ａ|ａ|１|/|,",
             1 => "\\PC",
         ];
         prop::collection::vec(word, 1..60).prop_map(|words| words.concat())
@@ -252,16 +199,22 @@ mod tests {
         #[test]
         fn seams_change_no_count(text in words(), pick in 0..Vocabulary::ALL.len()) {
             let bpe = tiktoken::get_encoding(Vocabulary::ALL[pick].encoding()).unwrap();
-            prop_assert_eq!(cutter(pick).count(bpe, &text), bpe.count(&text));
-            prop_assert!(Cutter::is_for(&text) || !text.chars().any(is_cjk));
+            prop_assert_eq!(cut_and_counted(pick, &text), bpe.count(&text));
+            prop_assert!(Seams::are_in(&text) || !text.chars().any(is_cjk));
         }
     }
 
-    fn cutter(pick: usize) -> &'static Cutter {
-        static CUTTERS: [OnceLock<Cutter>; Vocabulary::ALL.len()] =
+    /// The sum over what stands between the seams.
+    fn cut_and_counted(pick: usize, text: &str) -> usize {
+        static SEAMS: [OnceLock<Seams>; Vocabulary::ALL.len()] =
             [const { OnceLock::new() }; Vocabulary::ALL.len()];
-        CUTTERS[pick]
-            .get_or_init(|| Cutter::new(tiktoken::get_encoding(Vocabulary::ALL[pick].encoding()).unwrap()))
+        let bpe = tiktoken::get_encoding(Vocabulary::ALL[pick].encoding()).unwrap();
+        let (mut sum, mut from) = (0, 0);
+        SEAMS[pick].get_or_init(|| Seams::new(bpe)).cuts(text, |at| {
+            sum += bpe.count(&text[from..at]);
+            from = at;
+        });
+        sum
     }
 
     #[test]
@@ -286,7 +239,7 @@ mod tests {
         ] {
             for (pick, vocabulary) in Vocabulary::ALL.iter().enumerate() {
                 let bpe = tiktoken::get_encoding(vocabulary.encoding()).unwrap();
-                assert_eq!(cutter(pick).count(bpe, text), bpe.count(text), "{vocabulary:?} {text}");
+                assert_eq!(cut_and_counted(pick, text), bpe.count(text), "{vocabulary:?} {text}");
             }
         }
     }
