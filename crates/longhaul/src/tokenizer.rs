@@ -192,7 +192,7 @@ mod tests {
             "'(s|t|re|LL|d)",
             Just("\u{3000}".to_owned()),
             "\\PC{1,3}",
-            "[→│─●²①½é\u{a0}]{1,3}",
+            "[→│─●²①½ↀↄ┿é\u{a0}]{1,3}",
             Just("e\u{301}👩‍🚀".to_owned()),
         ];
         prop::collection::vec(word, 300..1500).prop_map(|words| words.concat())
@@ -221,21 +221,37 @@ mod tests {
         }
     }
 
+    /// The count of a text is that of the whole, in one vocabulary per kind of pattern.
+    fn compare(text: &str) {
+        for vocabulary in [Vocabulary::O200k, Vocabulary::Cl100k, Vocabulary::DeepseekV3, Vocabulary::KimiK2]
+        {
+            assert_eq!(vocabulary.count(text).tokens, whole(vocabulary, text), "{vocabulary:?} {text:?}");
+        }
+    }
+
+    /// Every character that there may be a cut beside, between others.
+    #[test]
+    fn no_cut_beside_a_character_changes_a_count() {
+        let ascii = (0..128).map(char::from);
+        for c in ascii.chain('\u{2100}'..='\u{2600}') {
+            for (before, behind) in
+                [("1", "1"), ("a", " b"), ("", "(aa"), ("\n", "aa"), ("  ", "a"), ("a ", "(a\n/")]
+            {
+                compare(&format!("{before}{c}{behind}"));
+                compare(&format!("{before}{c}{c}{behind}"));
+            }
+        }
+    }
+
     /// All texts of a few characters of every kind.
     #[test]
     fn no_cut_changes_a_count() {
         const LENGTH: u32 = 4;
-        let kinds: Vec<char> = "aB1(./'s \t\n\r→²é中\u{a0}\u{3000}\u{0}".chars().collect();
+        let kinds: Vec<char> = "aB1(./'s \t\n\r→ↀ²é中\u{a0}\u{3000}\u{0}".chars().collect();
         for number in 0..kinds.len().pow(LENGTH) {
             let digit = |place: u32| kinds[number / kinds.len().pow(place) % kinds.len()];
             let text: String = (0..LENGTH).map(digit).collect();
-            // One vocabulary per kind of pattern is enough here.
-            for vocabulary in
-                [Vocabulary::O200k, Vocabulary::Cl100k, Vocabulary::DeepseekV3, Vocabulary::KimiK2]
-            {
-                let count = vocabulary.count(&text).tokens;
-                assert_eq!(count, whole(vocabulary, &text), "{vocabulary:?} {text:?}");
-            }
+            compare(&text);
         }
     }
 

@@ -19,7 +19,7 @@ const SIGNS: u8 = SIGN | QUOTE | SLASH;
 
 /// Bytes before and behind a block that decide with it.
 const BEFORE: usize = 4;
-const BEHIND: usize = 2;
+const BEHIND: usize = 4;
 const WINDOW: usize = BEFORE + BLOCK + BEHIND;
 
 /// Calls `cut` with all cuts of a text, in order, and with its end. `digits`: whether the space
@@ -46,9 +46,9 @@ pub(super) fn cuts(text: &[u8], digits: bool, mut cut: impl FnMut(usize)) {
 /// A bit for each byte of the block before which there is a cut.
 fn cuts_of(window: &[u8; WINDOW], digits: bool) -> u64 {
     let mut kinds = [0; WINDOW];
-    for at in 2..WINDOW - 1 {
-        let first = is_symbol(window[at], window[at + 1]);
-        let last = is_symbol(window[at - 2], window[at - 1]);
+    for at in 2..WINDOW - 2 {
+        let first = is_symbol(window[at], window[at + 1], window[at + 2]);
+        let last = is_symbol(window[at - 2], window[at - 1], window[at]);
         kinds[at] = kind(window[at]) | if first | last { SIGN } else { 0 };
     }
     let spaced = LETTER | SIGNS | if digits { DIGIT } else { 0 };
@@ -80,10 +80,12 @@ fn kind(byte: u8) -> u8 {
     if byte == b'\n' || byte == b'\r' { NEWLINE } else { kind }
 }
 
-/// Whether a character that begins so is a symbol everywhere: an arrow, a sign of mathematics, a
-/// line, a block, a shape (U+2180 to U+243F, U+2500 to U+25FF). Its third byte is its last.
-fn is_symbol(first: u8, second: u8) -> bool {
-    (first == 0xe2) & ((second.wrapping_sub(0x86) <= 0x0a) | (second.wrapping_sub(0x94) <= 3))
+/// Whether these are the bytes of a symbol: an arrow, a sign of mathematics, a line, a block, a
+/// shape (U+2190 to U+23FF, U+2500 to U+25FF). No pattern takes one for anything else.
+fn is_symbol(first: u8, second: u8, third: u8) -> bool {
+    let row = second.wrapping_sub(0x86);
+    let arrows = (row <= 0x09) & ((row > 0) | (third >= 0x90));
+    (first == 0xe2) & (arrows | (second.wrapping_sub(0x94) <= 3))
 }
 
 /// All bits, if a kind is one of these.
