@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use longhaul::{
-    EditId, Message, Meter, Models, Part, Prepared, Profile, Role, Session, Time, Tokens, Vocabulary,
+    Audited, EditId, Message, Meter, Models, Part, Prepared, Profile, Role, Session, Time, Tokens, Vocabulary,
 };
 use serde::Serialize;
 
@@ -234,7 +234,7 @@ struct Runner<'a> {
 
 enum RunnerKind<'a> {
     Policy(Run<'a>),
-    Profile { session: Box<Session>, pieces: PieceCache },
+    Profile { session: Box<Session>, audited: Audited, pieces: PieceCache },
 }
 
 /// Runs all policies over one log, call by call.
@@ -269,7 +269,11 @@ fn lockstep(
         if args.meter == MeterKind::Neutral {
             session = session.with_meter(Meter::neutral());
         }
-        let kind = RunnerKind::Profile { session: Box::new(session), pieces: PieceCache::default() };
+        let kind = RunnerKind::Profile {
+            session: Box::new(session),
+            audited: Audited::default(),
+            pieces: PieceCache::default(),
+        };
         runners.push(Runner {
             name: profile.name.to_string(),
             kind,
@@ -347,14 +351,14 @@ impl Runner<'_> {
         let started = Instant::now();
         let (view, tail) = match &mut self.kind {
             RunnerKind::Policy(run) => (run.view(upto, needs), Vec::new()),
-            RunnerKind::Profile { session, pieces } => {
+            RunnerKind::Profile { session, audited, pieces } => {
                 let ready = matches!(session.prepare(now), Ok(Prepared::Ready(_)));
                 tally.micros += u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 if !ready {
                     tally.errors += 1;
                     return;
                 }
-                tally.violations += session.audit().len() as u64;
+                tally.violations += session.audit_again(audited).len() as u64;
                 let parts = session.view().parts().iter().map(|part| pieces.get(part, needs)).collect();
                 let tail = session.view().tail().map(|part| pieces.get(part, needs)).into_iter().collect();
                 (View { parts, extra_cost: 0.0 }, tail)

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
-use longhaul::{EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens};
+use longhaul::{
+    Audited, EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens,
+};
 
 use crate::bench::{PieceCache, is_recallable};
 use crate::config::Config;
@@ -128,6 +130,7 @@ struct Replay<'a> {
     args: &'a Args,
     name: String,
     session: Session,
+    audited: Audited,
     growth: Growth,
     full_before: Tokens,
     now: Option<Time>,
@@ -149,6 +152,7 @@ impl<'a> Replay<'a> {
             args,
             name,
             session,
+            audited: Audited::default(),
             growth: Growth::default(),
             full_before: Tokens::ZERO,
             now: None,
@@ -195,7 +199,8 @@ impl<'a> Replay<'a> {
         self.edits_seen = self.session.ledger().next_id().0;
         self.figures.add_edits(u64::from(self.edits_seen - first_new));
         if prepared.is_none() {
-            self.figures.add_violations(self.session.audit().len() as u64);
+            let violations = self.session.audit_again(&mut self.audited);
+            self.figures.add_violations(violations.len() as u64);
             if self.args.json {
                 let view = self.session.view();
                 let parts: Vec<_> =

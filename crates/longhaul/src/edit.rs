@@ -10,7 +10,7 @@ use crate::log::{At, Span};
 use crate::tokens::Tokens;
 
 /// The number of an edit in its ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EditId(pub u32);
 

@@ -17,6 +17,7 @@ use crate::step::UnitKind;
 use crate::tokens::Tokens;
 
 pub(crate) use audit::Audit;
+pub use audit::Audited;
 
 /// What must hold for every view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

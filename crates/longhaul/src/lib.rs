@@ -93,7 +93,7 @@ pub use digest::{
 pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
 pub use fact::{Fact, FactKind, Note, Noted};
 pub use frame::{Frame, Tool};
-pub use guard::{Refusal, Rule, Violation};
+pub use guard::{Audited, Refusal, Rule, Violation};
 pub use image::{ImageRule, size_of as image_size};
 pub use job::{Job, Outcome, Resolved};
 pub use json::{Extra, Json};

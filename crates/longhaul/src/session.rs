@@ -18,7 +18,7 @@ use crate::digest::{self, ToolKind};
 use crate::edit::{Edit, EditId, EditKind, Why};
 use crate::fact::{Fact, FactKind};
 use crate::frame::Frame;
-use crate::guard::{Audit, Check, Violation};
+use crate::guard::{Audit, Audited, Check, Violation};
 use crate::job::Job;
 use crate::keep::{self, KeepItem, KeepKey};
 use crate::ledger::{Event, Ledger, LedgerError};
@@ -502,8 +502,13 @@ impl Session {
 
     /// All rules that do not hold for the view of the last `prepare`.
     pub fn audit(&self) -> Vec<Violation> {
+        self.audit_again(&mut Audited::default())
+    }
+
+    /// The same for who audits view after view: edits that were right are not looked at again.
+    pub fn audit_again(&self, audited: &mut Audited) -> Vec<Violation> {
         let Self { log, ledger, meter, sizes, view, budget, archive, .. } = self;
-        Audit { log, ledger, meter, sizes, view, items: &self.keep.items, budget, archive }.run()
+        Audit { log, ledger, meter, sizes, view, items: &self.keep.items, budget, archive }.run(audited)
     }
 
     /// The size of the next request as far as it is prepared.

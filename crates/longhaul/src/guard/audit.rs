@@ -1,5 +1,6 @@
-//! The audit: all ten rules over a whole view, at the cost of the view. It shares no code with
-//! the check of an edit, so that each can be tested against the other.
+//! The audit: all ten rules over a whole view. It shares no code with the check of an edit, so
+//! that each can be tested against the other. Edits and originals never change: who audits view
+//! after view keeps what was found right, and pays for the view and for what is new.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use super::{Rule, Violation};
 use crate::archive::{Archive, Handle};
 use crate::bond::{BondKind, bonds};
 use crate::budget::Budget;
-use crate::edit::{EditKind, Limit, Placement, Why};
+use crate::edit::{EditId, EditKind, Limit, Placement, Why};
 use crate::keep::{self, KeepItem, KeepKey};
-use crate::ledger::{Ledger, nests};
+use crate::ledger::{Event, Ledger, nests};
 use crate::log::{At, Log};
 use crate::message::{Block, Message, Role};
 use crate::meter::{Measure, Meter};
@@ -30,24 +31,49 @@ pub(crate) struct Audit<'a> {
     pub(crate) archive: &'a dyn Archive,
 }
 
+/// What earlier audits of a session found right and need not be looked at again.
+#[derive(Debug, Clone, Default)]
+pub struct Audited {
+    /// Edits before this one were right, among each other too, and their originals were there.
+    edits: EditId,
+    /// Events of the ledger that were seen.
+    events: usize,
+}
+
+impl Audited {
+    /// What was right may be wrong after edits came back, or in another session.
+    fn follow(&mut self, ledger: &Ledger) {
+        let again = |event: &Event| matches!(event, Event::Redo { .. } | Event::Forked { .. });
+        if ledger.events().get(self.events..).is_none_or(|new| new.iter().any(again)) {
+            *self = Self::default();
+        }
+        self.events = ledger.events().len();
+    }
+}
+
 impl Audit<'_> {
     /// All rules that do not hold.
-    pub(crate) fn run(&self) -> Vec<Violation> {
+    pub(crate) fn run(&self, audited: &mut Audited) -> Vec<Violation> {
+        audited.follow(self.ledger);
         let mut found = Vec::new();
         for rule in Rule::ALL {
             let faults = match rule {
                 Rule::BondsWhole => self.bonds(),
-                Rule::InOrder => self.order(),
+                Rule::InOrder => self.order(audited.edits),
                 Rule::KeepSet => self.keep_set(),
                 Rule::CurrentInput => self.current_input(),
                 Rule::SealedReasoning => self.sealed(),
                 Rule::Untouched => self.untouched(),
-                Rule::NeverLarger => self.never_larger(),
+                Rule::NeverLarger => self.never_larger(audited.edits),
                 Rule::UnderLimit => self.under_limit(),
                 Rule::Deterministic => self.deterministic(),
-                Rule::Recallable => self.recallable(),
+                Rule::Recallable => self.recallable(audited.edits),
             };
             found.extend(faults.into_iter().map(|what| Violation { rule, what }));
+        }
+        // What was wrong stays wrong, and is said again.
+        if found.is_empty() {
+            audited.edits = self.ledger.next_id();
         }
         found
     }
@@ -130,7 +156,7 @@ impl Audit<'_> {
         edits.into_iter().any(|edit| edit.why == Why::Switched)
     }
 
-    fn order(&self) -> Vec<String> {
+    fn order(&self, first_new: EditId) -> Vec<String> {
         let mut faults = Vec::new();
         let mut last = None;
         for part in self.view.parts() {
@@ -147,14 +173,17 @@ impl Audit<'_> {
             }
             last = at.or(last);
         }
-        let active: Vec<_> =
-            self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit).collect();
-        let runs: Vec<_> = active.iter().filter(|edit| edit.kind.is_fold()).collect();
-        for (n, a) in runs.iter().enumerate() {
-            if a.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
-                faults.push(format!("runs of edit {} are not in order", a.id.0));
+        if self.ledger.next_id() == first_new {
+            return faults;
+        }
+        let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
+        let runs: Vec<_> = active.filter(|edit| edit.kind.is_fold()).collect();
+        let new = runs.partition_point(|edit| edit.id < first_new);
+        for (n, b) in runs.iter().enumerate().skip(new) {
+            if b.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
+                faults.push(format!("runs of edit {} are not in order", b.id.0));
             }
-            for b in &runs[n + 1..] {
+            for a in &runs[..n] {
                 if !nests(&a.kind, &b.kind) {
                     faults.push(format!("edits {} and {} cut across each other", a.id.0, b.id.0));
                 }
@@ -313,8 +342,9 @@ impl Audit<'_> {
         faults
     }
 
-    fn never_larger(&self) -> Vec<String> {
-        let larger = self.ledger.edits().filter(|(edit, active)| *active && edit.after >= edit.before);
+    fn never_larger(&self, first_new: EditId) -> Vec<String> {
+        let new = self.ledger.edits().skip(first_new.0 as usize);
+        let larger = new.filter(|(edit, active)| *active && edit.after >= edit.before);
         larger
             .map(|(edit, _)| format!("edit {} replaces {} tokens by {}", edit.id.0, edit.before, edit.after))
             .collect()
@@ -342,9 +372,9 @@ impl Audit<'_> {
         if same { vec![] } else { vec!["the view made anew differs".to_owned()] }
     }
 
-    fn recallable(&self) -> Vec<String> {
-        let active = self.ledger.edits().filter(|(_, active)| *active);
-        let lost = active.flat_map(|(edit, _)| edit.originals.iter().map(move |handle| (edit.id, *handle)));
+    fn recallable(&self, first_new: EditId) -> Vec<String> {
+        let new = self.ledger.edits().skip(first_new.0 as usize).filter(|(_, active)| *active);
+        let lost = new.flat_map(|(edit, _)| edit.originals.iter().map(move |handle| (edit.id, *handle)));
         let lost = lost
             .filter(|(_, handle)| self.archive.get(*handle).is_none_or(|text| Handle::of(&text) != *handle));
         lost.map(|(id, handle)| format!("the original {handle} of edit {} cannot be recalled", id.0))

@@ -84,6 +84,7 @@ proptest! {
             session.push(message);
         }
         prop_assert!(matches!(session.prepare(None), Ok(Prepared::Ready(_))));
+        let mut audited = Audited::default();
         for kind in kinds {
             let (before, after) = (Tokens(100), Tokens(if matches!(&kind, EditKind::Hide { text, .. } if text.is_empty()) { 100 } else { 5 }));
             let why = Why::Asked;
@@ -99,6 +100,9 @@ proptest! {
                 price: EditPrice::default(), originals: vec![handle], depends: vec![],
             }), handle, original);
             let found = trial.audit();
+            // An audit that goes on from the last one finds the same.
+            prop_assert_eq!(session.audit_again(&mut audited), []);
+            prop_assert_eq!(&trial.audit_again(&mut audited.clone()), &found);
             match verdict {
                 Ok(()) => {
                     prop_assert_eq!(&found, &[], "{:?}", kind);
