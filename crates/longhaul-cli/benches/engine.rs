@@ -334,7 +334,8 @@ fn loading(sessions: &[Vec<Arc<Message>>]) {
         lines.iter().map(|line| Arc::new(transcript::decode(line).expect("it was written"))).collect();
     let events = events.iter().map(|line| serde_json::from_str(line).expect("it was written")).collect();
     let read = started.elapsed();
-    let mut loaded = Session::load(Profile::longhaul(), model, longhaul::Saved { messages, events, ..saved });
+    let mut loaded = Session::load(Profile::longhaul(), model, longhaul::Saved { messages, events, ..saved })
+        .expect("it was saved");
     loaded.prepare(None).expect("it fits");
     let all = started.elapsed();
     println!(

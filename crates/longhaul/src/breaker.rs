@@ -55,7 +55,7 @@ impl Breaker {
         while self.recent.front().is_some_and(|first| first + OFTEN.1 <= call) {
             self.recent.pop_front();
         }
-        if after > trigger && freed.0 * 100 < before.0 * LEAST_PERCENT {
+        if after > trigger && freed.0.saturating_mul(100) < before.0.saturating_mul(LEAST_PERCENT) {
             self.tripped = Some((Tripped::NoProgress { size: before, freed }, call));
         } else if self.recent.len() >= OFTEN.0 {
             self.tripped = Some((Tripped::TooOften, call));

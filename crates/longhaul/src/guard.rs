@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use crate::bond::{BondKind, bonds};
 use crate::edit::{EditKind, Limit, Why};
-use crate::ledger::{Ledger, nests};
+use crate::ledger::{Ledger, nests, reaches_beyond};
 use crate::log::{At, Log, Span};
 use crate::message::{Block, Message, Role, Seal};
-use crate::step::UnitKind;
 use crate::tokens::Tokens;
 
 pub(crate) use audit::Audit;
@@ -153,7 +152,15 @@ impl Check<'_> {
             matches!(self.why, Why::Entry | Why::Switched | Why::Forced(Limit::Hard)) && !kind.is_fold();
         let spans = kind.spans();
         let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
-        spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits))
+        // Sealed reasoning may go with a finished turn; in the running one it stays.
+        let running = self.log.running_turn();
+        let sealed = |at: At| {
+            let blocks = self.log.get(at).map(|message| message.blocks()).unwrap_or_default();
+            blocks.iter().any(|block| matches!(block, Block::Thinking(thinking) if thinking.seal.is_sealed()))
+        };
+        let unsealed = matches!(kind, EditKind::DropThinking { at } if self.why != Why::Switched
+            && running.is_some_and(|turn| turn.contains(*at)) && sealed(*at));
+        spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits)) && !unsealed
     }
 
     fn is_held(&self, kind: &EditKind) -> bool {
@@ -168,7 +175,11 @@ impl Check<'_> {
         }
         let covered = |span: &Span| {
             let mut outer = self.ledger.overlapping(*span);
-            outer.any(|(outer, _)| outer != *span && outer.start <= span.start && span.end <= outer.end)
+            outer.any(|(outer, id)| match outer == *span {
+                // One run of an edit that has others.
+                true => self.ledger.get(id).is_some_and(|other| reaches_beyond(&other.kind, kind)),
+                false => outer.start <= span.start && span.end <= outer.end,
+            })
         };
         if spans.iter().any(covered) {
             return Err(Refusal::Nothing("the run is inside an edit already"));
@@ -184,10 +195,10 @@ impl Check<'_> {
                 .log
                 .unit_index(At(span.end.0 - 1))
                 .filter(|at| self.log.units()[*at].span.end == span.end);
-            let (Some(first), Some(last)) = (first, last) else {
+            if first.is_none() || last.is_none() {
                 return breaks(Rule::BondsWhole, "a run begins or ends inside a unit");
-            };
-            if self.log.units()[first..=last].iter().any(|unit| unit.kind == UnitKind::System) {
+            }
+            if self.log.has_system(*span) {
                 return breaks(Rule::KeepSet, "a system message stays");
             }
             if self.log.waiting().is_some_and(|open| span.end > open) {

@@ -66,8 +66,8 @@ impl Job {
             Language::Chinese => include_str!("../templates/prompt.zh.txt"),
         };
         let system = self.instructions(prompt, self.limit);
-        let used = (system.len() as u64).div_ceil(TOKEN) + self.limit.0 + 200;
-        let room = window.0.saturating_sub(used).max(window.0 / 4) * TOKEN;
+        let used = (system.len() as u64).div_ceil(TOKEN).saturating_add(self.limit.0).saturating_add(200);
+        let room = window.0.saturating_sub(used).max(window.0 / 4).saturating_mul(TOKEN);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let chunks = chunks(cut_to(self.texts(), usize::from(self.earlier.is_some()), room), room);
         let count = chunks.len();

@@ -240,10 +240,11 @@ impl Ledger {
             }
             EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => {
                 for span in spans {
-                    if self
-                        .covering(span.start)
-                        .is_some_and(|(outer, _)| outer.end >= span.end && outer != *span)
-                    {
+                    let stays = |(outer, id): (Span, EditId)| {
+                        let further = || self.get(id).is_some_and(|o| reaches_beyond(&o.kind, &edit.kind));
+                        outer.end >= span.end && (outer != *span || further())
+                    };
+                    if self.covering(span.start).is_some_and(stays) {
                         continue;
                     }
                     let inner: Vec<At> =
@@ -299,6 +300,13 @@ impl Ledger {
             None => Ok(()),
         }
     }
+}
+
+/// True if an edit has runs that are not inside those of another.
+pub(crate) fn reaches_beyond(edit: &EditKind, other: &EditKind) -> bool {
+    let others = other.spans();
+    let inside = |run: &Span| others.iter().any(|o| o.start <= run.start && run.end <= o.end);
+    !edit.spans().iter().all(inside)
 }
 
 /// True if two edits are disjoint, or one is wholly inside a run of the other.

@@ -108,7 +108,7 @@ pub use meter::{Measure, Meter};
 pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};
 pub use profile::{Constants, OnFailure, Profile, Summariser, Templates, Triggers};
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
-pub use session::{PrepareError, Prepared, Saved, Session, State, TooLarge};
+pub use session::{LoadError, PrepareError, Prepared, Saved, Session, State, TooLarge};
 pub use step::{Turn, Unit, UnitKind};
 pub use strategy::{STRATEGIES, Strategy};
 pub use summary::{Language, TEMPLATES, Template};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::fact::{Fact, FactKind, Note, Noted};
 use crate::frame::Frame;
 use crate::json::{Extra, Json};
-use crate::message::Message;
+use crate::message::{Message, Role};
 use crate::repair::{Edited, Shown};
 use crate::step::{Outline, Turn, Unit};
 
@@ -88,6 +88,8 @@ pub struct Log {
     frames: usize,
     /// Where steps were closed while calls waited.
     closed: Vec<At>,
+    /// Where system messages stand.
+    system: Vec<At>,
     outline: Outline,
 }
 
@@ -108,8 +110,7 @@ impl Log {
         notes.into_iter().for_each(|noted| log.note(noted));
         let mut closed = closed.into_iter().peekable();
         for message in messages {
-            log.outline.push(log.end(), &message);
-            log.messages.push(message);
+            log.append(message);
             while closed.next_if(|at| *at <= log.end()).is_some() {
                 log.close_step();
             }
@@ -123,12 +124,31 @@ impl Log {
         let message = message.into();
         let at = self.end();
         let frame = carried_frame(&message);
-        self.outline.push(at, &message);
-        self.messages.push(message);
+        self.append(message);
         if let Some(frame) = frame {
             self.note_frame(frame);
         }
         at
+    }
+
+    fn append(&mut self, message: Arc<Message>) {
+        let at = self.end();
+        self.outline.push(at, &message);
+        if message.role() == Role::System {
+            self.system.push(at);
+        }
+        self.messages.push(message);
+    }
+
+    /// Where system messages stand, in order: on their own, or between a call and its result.
+    pub fn system_messages(&self) -> &[At] {
+        &self.system
+    }
+
+    /// True if a run holds a system message.
+    pub(crate) fn has_system(&self, run: Span) -> bool {
+        let next = self.system.partition_point(|at| *at < run.start);
+        self.system.get(next).is_some_and(|at| *at < run.end)
     }
 
     /// Appends a fact of the host, unless it says what is known already.

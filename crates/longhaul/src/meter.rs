@@ -210,6 +210,11 @@ impl Meter {
         self.anchor(view, prompt);
     }
 
+    /// The reported prompt that is the base now, and the view it was reported for.
+    pub(crate) fn base(&self) -> Option<(Measure, Tokens)> {
+        self.anchor
+    }
+
     /// Takes a reported prompt as base, and learns nothing.
     pub fn anchor(&mut self, view: Measure, prompt: Tokens) {
         if let Scale::Model { .. } = self.scale {

@@ -73,6 +73,15 @@ pub enum Shown {
     Made(At, Arc<Message>),
 }
 
+impl Shown {
+    /// The message that it is, or stems from.
+    pub fn at(&self) -> At {
+        match self {
+            Self::AsIs(at) | Self::Made(at, _) => *at,
+        }
+    }
+}
+
 impl Outline {
     /// True if the unit is shown exactly as it came.
     pub(crate) fn is_whole(&self, unit: &Unit) -> bool {

@@ -34,7 +34,7 @@ use crate::usage::Usage;
 use crate::view::{Fixed, Part, Source, Sources, View};
 
 use compaction::Compaction;
-pub use saved::{Saved, State};
+pub use saved::{LoadError, Saved, State};
 
 /// One conversation.
 ///
@@ -91,6 +91,10 @@ pub struct Session {
     kept_at: Option<u64>,
     job: Option<Job>,
     next_job: u64,
+    /// The view of the last `prepare`, as this model counts it.
+    sent_size: Option<Measure>,
+    /// How many parts the view had when the last request was begun.
+    shown_before: usize,
     /// Messages before this one were written by a model that is no longer here.
     foreign_end: At,
 }
@@ -102,6 +106,8 @@ struct Keep {
     notes_seen: Option<usize>,
     goal_seen: Option<At>,
     room_seen: usize,
+    /// The items are new, and whether rules must be shown is not decided.
+    rules_due: bool,
 }
 
 /// What `prepare` gives.
@@ -188,6 +194,8 @@ impl Session {
             kept_at: None,
             job: None,
             next_job: 0,
+            sent_size: None,
+            shown_before: 0,
             foreign_end: At(0),
         }
     }
@@ -223,7 +231,11 @@ impl Session {
         if message.role() == Role::System {
             self.system += size;
         }
+        let frames = self.log.frame_version();
         let at = self.log.push(message.clone());
+        if self.log.frame_version() != frames {
+            self.follow_frame();
+        }
         self.look_for_marks(at, &message);
         for (block, content) in message.blocks().iter().enumerate() {
             if let Block::ToolResult(result) = content {
@@ -289,8 +301,10 @@ impl Session {
 
     /// Takes in what the provider reported for the view of the last `prepare`.
     pub fn observe(&mut self, usage: &Usage) {
-        let (view, prompt) = (self.view.measure(), usage.prompt());
-        if prompt > Tokens::ZERO {
+        let (Some(view), prompt) = (self.sent_size, usage.prompt()) else { return };
+        // A report that is far from anything this view can be teaches nothing.
+        let absurd = prompt > self.tokens(view).scaled(16_000_000) + Tokens(1_000_000);
+        if prompt > Tokens::ZERO && !absurd {
             self.last_prompt = prompt;
             self.meter.observe(view, prompt);
             self.ledger.record(Event::Usage { view, prompt });
@@ -315,7 +329,11 @@ impl Session {
     /// The provider refused the last request as too long: the next one is compacted, whatever
     /// it counts here.
     pub fn overflowed(&mut self) {
-        self.overflowed = Some(self.size().tokens.min(self.budget.window));
+        if self.sent_size.is_none() {
+            self.look();
+        }
+        let sent = self.meter.estimate(self.sent_size.unwrap_or(self.view.measure()));
+        self.overflowed = Some(sent.tokens.min(self.budget.window));
         self.breaker.reset();
     }
 
@@ -394,7 +412,9 @@ impl Session {
 
     /// System prompt, tools and settings. For another model see [`switch`](Self::switch).
     pub fn set_frame(&mut self, frame: Frame) {
-        self.log.note_frame(frame);
+        if self.log.note_frame(frame) {
+            self.follow_frame();
+        }
     }
 
     /// Goes on with another model: everything is counted anew, reasoning that only the old one
@@ -404,9 +424,11 @@ impl Session {
             self.foreign_end = self.log.end();
             self.drop_foreign_seals();
             self.breaker.reset();
+            // It has seen nothing of this.
+            self.cache = PromptCache::new();
         }
-        // What it worked to was of the other window.
-        self.compaction = None;
+        // What they worked to was of the other window; what was sent, of the other model.
+        (self.compaction, self.job, self.sent_size) = (None, None, None);
         self.budget = {
             let window = self.window.unwrap_or_else(|| Self::window_of(&model, &self.profile));
             Budget::with_shares(window, model.max_output, self.profile.shares)
@@ -414,6 +436,7 @@ impl Session {
         let meter = Meter::for_model(&model);
         self.model = model;
         self.recount(meter);
+        self.look();
     }
 
     fn drop_foreign_seals(&mut self) {
@@ -487,7 +510,10 @@ impl Session {
         (fork.asked, fork.focus, fork.overflowed, fork.compaction) = (false, None, None, None);
         (fork.last_prompt, fork.kept_at) = (Tokens::ZERO, None);
         fork.ruled = Ruled::default();
+        fork.foreign_end = fork.foreign_end.min(end);
+        fork.sent_size = None;
         fork.meter.forget_base();
+        fork.look();
         fork
     }
 
@@ -585,6 +611,18 @@ impl Session {
     /// Brings the view up to log and ledger.
     fn follow(&mut self) {
         self.follow_notes();
+        self.show_rules();
+        self.follow_view();
+    }
+
+    /// The same where no request is made: nothing is decided. Who asks for the size, or reports
+    /// one, before the next `prepare` finds what would be sent.
+    fn look(&mut self) {
+        self.follow_notes();
+        self.follow_view();
+    }
+
+    fn follow_view(&mut self) {
         let Self { log, ledger, meter, sizes, view, .. } = self;
         view.follow(Sources { log, ledger, meter, sizes });
         self.follow_keep_set();
@@ -600,20 +638,30 @@ impl Session {
         if self.keep.notes_seen == Some(notes) && self.keep.goal_seen == goal && self.keep.room_seen == room {
             return;
         }
-        let shrunk = room < self.keep.room_seen;
         (self.keep.notes_seen, self.keep.goal_seen, self.keep.room_seen) = (Some(notes), goal, room);
         let mut items = keep::items(&self.log);
         for (handle, original) in keep::fit(&mut items, room) {
             self.archive.put(handle, original);
         }
-        self.keep.items = items;
+        (self.keep.items, self.keep.rules_due) = (items, true);
+    }
+
+    /// Rules stand before the history: as they were first read, or shorter when the window is.
+    fn show_rules(&mut self) {
+        if !std::mem::take(&mut self.keep.rules_due) {
+            return;
+        }
         // Rules that are known when the first request is made stand before the history.
         let rules = self.keep.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_)));
         let rules: Vec<KeepItem> = rules.cloned().collect();
         let first = self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none();
         // A smaller window: what was shown whole may have to be cut.
-        let cut = rules.iter().any(|rule| Handle::of(&rule.text) != rule.handle);
-        if first || (shrunk && cut && self.ledger.rules().is_some()) {
+        let cut = |rule: &KeepItem| Handle::of(&rule.text) != rule.handle;
+        let shorter = || {
+            let text = keep::render(&rules);
+            rules.iter().any(cut) && self.ledger.rules().is_some_and(|shown| text.len() < shown.len())
+        };
+        if first || shorter() {
             self.ledger.record(Event::RulesShown { text: keep::render(&rules).into() });
         }
     }
@@ -633,7 +681,9 @@ impl Session {
     /// measure.
     fn keep_room(&self) -> usize {
         let room = self.budget.hard - self.tokens(self.view.fixed().measure + self.system);
-        usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(2)
+        let room = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(2);
+        // In rough steps: the meter learns with every call, and what is shown should not change.
+        room - room % (room / 16).max(1).next_power_of_two()
     }
 
     /// What is in no other place of the view stands in the tail.

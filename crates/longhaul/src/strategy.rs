@@ -215,7 +215,7 @@ impl Context<'_> {
 
     /// How many of the last ones are the newest part that stays, by its tokens.
     pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
-        let room = Tokens(self.budget.window.0 * u64::from(self.profile.keep_recent) / 100);
+        let room = self.budget.window.percent(self.profile.keep_recent);
         let mut sum = Tokens::ZERO;
         visible
             .iter()
@@ -237,8 +237,7 @@ impl Context<'_> {
         let open = self.log.waiting();
         let waits = |span: &Span| open.is_some_and(|open| span.end > open);
         let held = |span: &Span| !self.takes_held && self.ledger.holds(*span);
-        item.kind == Some(UnitKind::System)
-            || item.spans.iter().any(|span| hits(span) || waits(span) || held(span))
+        item.spans.iter().any(|span| hits(span) || waits(span) || held(span) || self.log.has_system(*span))
     }
 
     pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {

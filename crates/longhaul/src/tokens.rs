@@ -21,6 +21,11 @@ impl Tokens {
         Self(u64::try_from(product.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
+    /// So many hundredths, rounded down.
+    pub(crate) fn percent(self, percent: u8) -> Self {
+        Self(u64::try_from(u128::from(self.0) * u128::from(percent) / 100).unwrap_or(u64::MAX))
+    }
+
     /// How many more than `before`; negative if fewer.
     pub fn change_since(self, before: Self) -> i64 {
         let change = i128::from(self.0) - i128::from(before.0);

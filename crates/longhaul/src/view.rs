@@ -6,7 +6,7 @@
 //! Without an edit the view grows by what is new. After an edit it is walked anew, over what
 //! is visible, not over what was folded; what did not change keeps its place in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::edit::{Edit, EditId, EditKind, Placement};
@@ -29,6 +29,16 @@ pub enum Source {
     Edit(EditId),
     /// The tail: what changes often.
     Tail,
+}
+
+impl Source {
+    /// The edit, if it is one.
+    pub(crate) fn edit(self) -> Option<EditId> {
+        match self {
+            Self::Edit(id) => Some(id),
+            Self::Rules | Self::Message(_) | Self::Tail => None,
+        }
+    }
 }
 
 /// One message of a view.
@@ -183,15 +193,17 @@ impl View {
         let settled = leading_system(from.log).min(from.log.settled_units());
         (0..settled).for_each(|unit| self.show(from, unit));
         if let Some(rules) = from.ledger.rules() {
-            let message = match before.iter().find(|part| part.source == Source::Rules) {
+            let same = |part: &&Part| part.source == Source::Rules && keep::text_of(&part.message) == rules;
+            let message = match before.iter().find(same) {
                 Some(part) => part.message.clone(),
                 None => keep::host_message(rules.to_owned()),
             };
             self.push(Part { source: Source::Rules, measure: from.meter.message(&message), message });
         }
         let hints = from.ledger.outermost().filter_map(|(_, id)| from.ledger.get(id));
-        let mut hints: Vec<&Arc<Edit>> = hints.filter(|edit| is_hint(&edit.kind)).collect();
-        hints.dedup_by_key(|edit| edit.id);
+        let mut seen: HashSet<EditId> = HashSet::new();
+        let hints: Vec<&Arc<Edit>> =
+            hints.filter(|edit| is_hint(&edit.kind) && seen.insert(edit.id)).collect();
         for edit in hints {
             let part = self.made.fold(edit, from.meter);
             self.push(part);

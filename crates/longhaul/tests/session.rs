@@ -6,7 +6,7 @@
 use longhaul::{
     At, Block, EditId, EditKind, Event, Extra, Frame, Image, Json, LedgerError, Limit, Message, Meter, Model,
     Models, Outcome, PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Session, Source,
-    Summariser, Thinking, Time, Tokens, TooLarge, Tool, Tripped, Why,
+    Summariser, Thinking, Time, Tokens, TooLarge, Tool, Tripped, Usage, Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -519,7 +519,7 @@ fn the_golden_ledger_renders_the_same() {
         std::fs::write(folder.join("ledger.jsonl"), lines.collect::<String>()).unwrap();
         let mut saved = small.save();
         saved.state = Default::default();
-        let mut large = Session::load(Profile::longhaul(), model("m", 8_000), saved);
+        let mut large = Session::load(Profile::longhaul(), model("m", 8_000), saved).unwrap();
         ready(&mut large);
         std::fs::write(folder.join("view.txt"), text(&large)).unwrap();
         return;
@@ -530,7 +530,7 @@ fn the_golden_ledger_renders_the_same() {
     assert_eq!(again.join("\n") + "\n", lines);
     let mut saved = golden_log(8_000).save();
     saved.events = events;
-    let mut session = Session::load(Profile::longhaul(), model("m", 8_000), saved);
+    let mut session = Session::load(Profile::longhaul(), model("m", 8_000), saved).unwrap();
     ready(&mut session);
     assert_eq!(text(&session), include_str!("golden/view.txt"));
 }
@@ -554,6 +554,9 @@ enum Op {
     Switch(u8),
     Fork(usize),
     Reload,
+    Observe(u64),
+    Frame(String),
+    Overflowed,
 }
 
 fn message() -> impl Strategy<Value = Message> {
@@ -617,6 +620,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop::option::of(text()).prop_map(Op::GitStat),
         1 => (0u8..4).prop_map(Op::Switch),
         1 => (0usize..60).prop_map(Op::Fork),
+        2 => (20u64..9_000).prop_map(Op::Observe),
+        1 => text().prop_map(Op::Frame),
+        1 => Just(Op::Overflowed),
         1 => Just(Op::Reload),
     ]
 }
@@ -628,7 +634,7 @@ fn reload(session: &Session) -> Session {
     let lines: Vec<String> = saved.events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     saved.events = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let model = session.model().clone();
-    Session::load(session.profile().clone(), model, saved)
+    Session::load(session.profile().clone(), model, saved).unwrap()
 }
 
 /// What is sent, byte for byte as far as the engine knows bytes.
@@ -670,6 +676,11 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>
         Op::Compact => session.compact_now(),
         Op::Undo(n) => _ = session.undo(EditId(*n as u32)),
         Op::Redo(n) => _ = session.redo(EditId(*n as u32)),
+        Op::Observe(prompt) => session.observe(&Usage { input: *prompt, ..Usage::default() }),
+        Op::Frame(text) => {
+            session.set_frame(Frame { system: vec![Block::text(text.as_str())], ..Frame::default() })
+        }
+        Op::Overflowed => session.overflowed(),
         Op::Pin(n, text) => session.pin(n.to_string(), text.as_str()),
         Op::Unpin(n) => session.unpin(n.to_string()),
         Op::Goal(text) => session.set_goal(text.as_str()),

@@ -16,7 +16,6 @@ use crate::log::{At, Log};
 use crate::message::{Block, Message, Role};
 use crate::meter::{Measure, Meter};
 use crate::repair::Shown;
-use crate::step::UnitKind;
 use crate::view::{Source, Sources, View};
 
 /// A view and all that it is judged by.
@@ -173,6 +172,10 @@ impl Audit<'_> {
             }
             last = at.or(last);
         }
+        let shown: HashSet<EditId> = self.view.parts().iter().filter_map(|part| part.source.edit()).collect();
+        for (span, id) in self.ledger.outermost().filter(|(_, id)| !shown.contains(id)) {
+            faults.push(format!("edit {} covers messages {}.. and is not shown", id.0, span.start.0));
+        }
         if self.ledger.next_id() == first_new {
             return faults;
         }
@@ -203,13 +206,14 @@ impl Audit<'_> {
                 _ => None,
             })
             .collect();
-        for unit in self.log.units().iter().filter(|unit| unit.kind == UnitKind::System) {
-            let blank = self.log.show(std::slice::from_ref(unit)).next().is_none();
-            if self.is_cut(unit.span.start) {
-                faults.push(format!("system message {} is cut", unit.span.start.0));
+        for at in self.log.system_messages() {
+            let unit = self.log.unit_of(*at).map(std::slice::from_ref).unwrap_or_default();
+            let blank = !self.log.show(unit).any(|shown| shown.at() == *at);
+            if self.is_cut(*at) {
+                faults.push(format!("system message {} is cut", at.0));
             }
-            if !blank && !shown.contains(&unit.span.start) {
-                faults.push(format!("system message {} is gone", unit.span.start.0));
+            if !blank && !shown.contains(at) {
+                faults.push(format!("system message {} is gone", at.0));
             }
         }
         let folds: Vec<_> = self

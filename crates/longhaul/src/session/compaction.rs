@@ -44,11 +44,12 @@ impl Session {
     /// The view for the next request, compacted if it must be; or a summary to be written
     /// first; or why there can be none. `now` is the time, if it is known.
     pub fn prepare(&mut self, now: Option<Time>) -> Result<Prepared<'_>, PrepareError> {
-        // Calls that wait for results get placeholders in this request, for good.
-        if self.log.close_step() {
-            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
-        }
         self.follow();
+        // What nothing can take away: no edit would help.
+        if self.tokens(self.view.fixed().measure + self.system) > self.budget.hard {
+            return Err(self.too_large(self.size().tokens));
+        }
+        self.shown_before = self.view.parts().len();
         self.rules();
         let budget = self.budget;
         if let Some(refused) = self.overflowed {
@@ -71,9 +72,15 @@ impl Session {
         if size > self.budget.hard {
             return Err(self.too_large(size));
         }
+        // Calls that wait for results get placeholders in this request, for good.
+        if self.log.close_step() {
+            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
+            self.follow_view();
+        }
         self.last_prompt = size;
         self.calls += 1;
         self.sent = Some(self.cache.send(&self.view, &self.meter, now, &self.model.cache));
+        self.sent_size = Some(self.view.measure());
         self.view.mark_sent();
         debug_assert_eq!(self.audit(), []);
         Ok(Prepared::Ready(&self.view))

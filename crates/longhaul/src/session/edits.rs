@@ -35,6 +35,14 @@ impl Session {
         Ok(id)
     }
 
+    /// Where this message stood in the view that was sent last: edits since have made the view
+    /// shorter before it.
+    fn sent_part_of(&self, at: At) -> usize {
+        let part = self.part_of(at);
+        let gone = self.shown_before.saturating_sub(self.view.parts().len());
+        if part < self.view.unchanged() { part } else { part + gone }
+    }
+
     pub(super) fn check(&self, why: Why) -> Check<'_> {
         Check { log: &self.log, ledger: &self.ledger, why }
     }
@@ -56,7 +64,7 @@ impl Session {
         let warm = if why == Why::Cold {
             Tokens::ZERO
         } else {
-            self.cache.warm_after(self.part_of(first), &self.meter)
+            self.cache.warm_after(self.sent_part_of(first), &self.meter)
         };
         let saves = before - after;
         let price = EditPrice { rewrites: warm - saves, saves };

@@ -9,6 +9,7 @@ use crate::edit::{Edit, EditId, EditKind, Why};
 use crate::guard::Refusal;
 use crate::job::{Job, Outcome, Resolved};
 use crate::keep::{self, KeepItem, KeepKey, Kept};
+use crate::ledger::reaches_beyond;
 use crate::log::{At, Span};
 use crate::message::{Block, Message};
 use crate::meter::Measure;
@@ -170,7 +171,7 @@ impl Session {
     /// How long a summary may be: its share of the window, and less than a third of what it
     /// stands for.
     fn summary_room(&self, before: Tokens) -> Tokens {
-        Tokens((self.budget.window.0 * u64::from(self.profile.summary) / 100).min(before.0 / 3))
+        self.budget.window.percent(self.profile.summary).min(Tokens(before.0 / 3))
     }
 
     /// Folds runs into a summary: the text given, or one that code writes.
@@ -254,7 +255,11 @@ impl Session {
     fn hide_as(&mut self, spans: Vec<Span>, says: &str, strategy: &str, why: Why) -> Result<EditId, Refusal> {
         let covered = self.covered(&spans);
         let original = covered.original();
-        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        // What must be kept and is shown nowhere else moves to the tail.
+        let (items, _) = self.kept_in(&spans);
+        let moved: Vec<KeepItem> = items.into_iter().filter(|item| self.is_shown(item)).collect();
+        let moved = self.tokens(self.meter.text(&keep::render(&moved)));
+        let (handle, before) = (original.handle(), self.tokens(covered.measure) - moved);
         let space = if says.is_empty() { "" } else { " " };
         let text =
             format!("⟦{says}{space}{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
@@ -299,8 +304,11 @@ impl Session {
     /// A visible fold that restates what this edit restates too.
     pub(super) fn also_keeps(&self, edit: &Edit) -> Option<EditId> {
         let EditKind::Fold { kept, spans, .. } = &edit.kind else { return None };
-        let mut others = self.ledger.outermost().filter(|(outer, _)| {
-            !spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end)
+        let mut others = self.ledger.outermost().filter(|(outer, id)| {
+            let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
+            // One that holds this edit shows in its place.
+            let holds = || self.ledger.get(*id).is_some_and(|outer| !reaches_beyond(&edit.kind, &outer.kind));
+            !inside && !holds()
         });
         others.find_map(|(_, id)| match &self.ledger.get(id)?.kind {
             EditKind::Fold { kept: others, .. } => {

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use super::compaction::Compaction;
-use crate::archive::{Archive, Original};
+use crate::archive::{Archive, Handle, Original};
 use crate::breaker::Breaker;
 use crate::cache::PromptCache;
 use crate::calibration::Calibration;
-use crate::edit::EditKind;
-use crate::fact::Noted;
+use crate::edit::{EditId, EditKind};
+use crate::fact::{Fact, Note, Noted};
 use crate::ledger::Event;
-use crate::log::At;
+use crate::log::{At, Span};
 use crate::message::{Message, Time};
 use crate::meter::{Measure, Meter};
 use crate::models::Model;
@@ -39,6 +39,22 @@ pub struct Saved {
     pub state: State,
 }
 
+/// Why a session cannot be loaded: its ledger is not one that was saved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// A line of the ledger is missing, or stands twice.
+    #[error("the ledger has edit {} where edit {} should be", .found.0, .expected.0)]
+    OutOfOrder {
+        /// The edit that stands there.
+        found: EditId,
+        /// The one that should.
+        expected: EditId,
+    },
+    /// An edit that no engine makes.
+    #[error("edit {} of the ledger covers nothing", .0.0)]
+    Empty(EditId),
+}
+
 /// How far a session has come: what its next decisions hang on beside log and ledger. Can be
 /// written as JSON.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -57,6 +73,10 @@ pub struct State {
     last_prompt: Tokens,
     full_at: u64,
     task: Option<Task>,
+    window: Option<Tokens>,
+    sent_size: Option<Measure>,
+    /// The newest reported prompt, and the view it was reported for.
+    base: Option<(Measure, Tokens)>,
 }
 
 impl Session {
@@ -82,13 +102,20 @@ impl Session {
                 last_prompt: self.last_prompt,
                 full_at: self.full_at,
                 task: self.task,
+                window: self.window,
+                sent_size: self.sent_size,
+                base: self.meter.base(),
             },
         }
     }
 
-    /// The session that was saved. Sizes of another number than messages are counted anew.
-    pub fn load(profile: Profile, model: Model, saved: Saved) -> Self {
+    /// The session that was saved. Sizes of another number than messages are counted anew; edits
+    /// of messages that are not there (a store that was cut short) are taken back.
+    pub fn load(profile: Profile, model: Model, saved: Saved) -> Result<Self, LoadError> {
         let mut session = Self::new(profile, model);
+        if let Some(window) = saved.state.window {
+            session = session.with_window(window);
+        }
         match saved.calibration {
             Some(calibration) => session.meter = Meter::calibrated(&session.model, calibration),
             None => session.meter = Meter::neutral(),
@@ -98,7 +125,7 @@ impl Session {
         session.breaker = saved.state.breaker;
         session.cache = PromptCache::used_at(saved.state.last_used);
         session.next_job = saved.state.next_job;
-        session.foreign_end = saved.state.foreign_end;
+        session.foreign_end = saved.state.foreign_end.min(At(saved.messages.len() as u32));
         session.focus = saved.state.focus;
         session.overflowed = saved.state.overflowed;
         session.compaction = saved.state.compaction;
@@ -106,6 +133,7 @@ impl Session {
         session.last_prompt = saved.state.last_prompt;
         session.full_at = saved.state.full_at;
         session.task = saved.state.task;
+        session.sent_size = saved.state.sent_size;
         let sizes = match saved.sizes.len() == saved.messages.len() {
             true => saved.sizes,
             false => saved.messages.iter().map(|message| session.meter.message(message)).collect(),
@@ -119,19 +147,55 @@ impl Session {
         session.sum_sizes();
         // Before the base is taken: a frame that is new drops it.
         session.follow_frame();
+        if let Some((view, prompt)) = saved.state.base {
+            session.meter.anchor(view, prompt);
+        }
         for event in saved.events {
-            match &event {
-                Event::Apply(edit) => session.rearchive(&edit.kind, &edit.originals),
-                Event::Usage { view, prompt } => session.meter.anchor(*view, *prompt),
-                _ => {}
+            if let Event::Apply(edit) = &event {
+                let expected = session.ledger.next_id();
+                if edit.id != expected {
+                    return Err(LoadError::OutOfOrder { found: edit.id, expected });
+                }
+                let spans = edit.kind.spans();
+                if spans.is_empty() || spans.iter().any(|span| span.start >= span.end) {
+                    return Err(LoadError::Empty(edit.id));
+                }
+                session.rearchive(&edit.kind, &edit.originals);
             }
             session.ledger.record(event);
         }
-        session
+        session.take_back_lost();
+        // Facts that were cut are recalled by their handles.
+        for noted in session.log.notes() {
+            if let Note::Fact(Fact { text: Some(text), .. }) = &noted.note {
+                session.archive.put(Handle::of(text), Original::Text(text.clone().into()));
+            }
+        }
+        session.look();
+        Ok(session)
     }
 
-    /// Puts the originals of an edit back under their handles, without reading them.
-    fn rearchive(&mut self, kind: &EditKind, handles: &[crate::archive::Handle]) {
+    /// Edits whose messages are not there, or not whole, are taken back.
+    fn take_back_lost(&mut self) {
+        let starts = |at: At| self.log.unit_of(at).is_some_and(|unit| unit.span.start == at);
+        let whole = |span: &Span| {
+            span.end <= self.log.end()
+                && starts(span.start)
+                && (span.end == self.log.end() || starts(span.end))
+        };
+        let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
+        let lost = active.filter(|edit| match edit.kind.is_fold() {
+            true => !edit.kind.spans().iter().all(whole),
+            false => edit.kind.spans().iter().any(|span| span.end > self.log.end()),
+        });
+        let lost: Vec<EditId> = lost.map(|edit| edit.id).collect();
+        for edit in lost.into_iter().rev() {
+            self.ledger.record(Event::Undo { edit, held: false });
+        }
+    }
+
+    /// Puts the originals of an edit back under their handles, if they are what they were.
+    fn rearchive(&mut self, kind: &EditKind, handles: &[Handle]) {
         let Some(handle) = handles.first().copied() else { return };
         let original = match kind {
             EditKind::Digest { at, block, .. } | EditKind::DigestArgs { at, block, .. } => {

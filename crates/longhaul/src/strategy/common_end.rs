@@ -3,14 +3,16 @@
 //! and no luck.
 
 use super::old_results::digests;
-use super::{Context, Proposal, Strategy, joined};
+use super::{Context, Proposal, Strategy, Visible, joined};
 use crate::archive::Original;
 use crate::digest;
 use crate::edit::EditKind;
+use crate::fact::FactKind;
 use crate::log::{At, Span};
 use crate::message::{Block, Role};
 use crate::step::UnitKind;
 use crate::tokens::Tokens;
+use crate::view::Source;
 
 /// Older results of the running turn become digests.
 pub static DIGEST_RUNNING: Strategy = Strategy {
@@ -32,7 +34,10 @@ pub static HIDE_OLD: Strategy = Strategy {
         let (mut gone, mut spans): (Tokens, Vec<Span>) = Default::default();
         // The marker needs room too, and what is restated elsewhere.
         let wanted = context.excess + context.excess.scaled(50_000) + Tokens(MARK);
-        for item in visible.iter().filter(|item| !context.stays(item)) {
+        // The goal would stand in the tail instead.
+        let goal = context.log.goal_message().filter(|_| context.log.fact(FactKind::Goal, "").is_none());
+        let is_goal = |item: &Visible| goal.is_some_and(|goal| item.source == Source::Message(goal));
+        for item in visible.iter().filter(|item| !context.stays(item) && !is_goal(item)) {
             if gone > wanted {
                 break;
             }

@@ -29,7 +29,7 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
     name: "merge-summaries",
     says: "summaries that have grown too large are merged by code",
     propose: |context: &Context<'_>| {
-        let share = |percent: u8| Tokens(context.budget.window.0 * u64::from(percent) / 100);
+        let share = |percent: u8| context.budget.window.percent(percent);
         let visible = context.visible();
         let is_summary = |id| {
             context

@@ -310,7 +310,8 @@ fn a_compaction_that_waits_goes_on_to_its_target() {
     }
     session.compact_now();
     let open = job(&mut session);
-    let mut loaded = Session::load(session.profile().clone(), session.model().clone(), session.save());
+    let mut loaded =
+        Session::load(session.profile().clone(), session.model().clone(), session.save()).unwrap();
     assert_eq!(job(&mut loaded).spans, open.spans);
 }
 

@@ -1,0 +1,157 @@
+//! Sequences of calls that are rare and have rules of their own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use longhaul::{
+    Block, EditKind, Json, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Role, Session,
+    Summariser, Tokens, TooLarge,
+};
+
+fn model(name: &str, window: u64) -> Model {
+    Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
+}
+
+fn session(window: u64) -> Session {
+    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
+}
+
+fn call(id: &str) -> Message {
+    Message::new(
+        Role::Assistant,
+        vec![Block::call(id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap())],
+    )
+}
+
+fn step(session: &mut Session, n: usize, bytes: usize) {
+    let id = format!("call_{n}");
+    session.push(call(&id));
+    let line = format!("line of step_{n} with value_{n} in it\n");
+    session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
+}
+
+fn ready(session: &mut Session) {
+    assert!(matches!(session.prepare(None).unwrap(), Prepared::Ready(_)));
+    assert_eq!(session.audit(), []);
+}
+
+fn text(session: &Session) -> String {
+    let parts = session.view().parts().iter().chain(session.view().tail());
+    let text = |block: &Block| match block {
+        Block::Text(b) => b.text.to_string() + "\n",
+        Block::ToolResult(b) => b.text.to_string() + "\n",
+        _ => String::new(),
+    };
+    parts.flat_map(|part| part.message.blocks()).map(text).collect()
+}
+
+#[test]
+fn a_system_message_between_a_call_and_its_result_stays() {
+    let mut session = session(8_000);
+    session.push(Message::user("go"));
+    let rule: String = (0..40).map(|n| format!("Rule {n} of the host.\n")).collect();
+    session.push(call("a"));
+    session.push(Message::system(rule.as_str()));
+    session.push(Message::result("a", "late result\n".repeat(100)));
+    for n in 0..40 {
+        step(&mut session, n, 2_000);
+        ready(&mut session);
+        assert!(text(&session).contains(&rule), "{n}");
+    }
+    assert!(session.ledger().edits().any(|(edit, _)| edit.kind.is_fold()));
+}
+
+#[test]
+fn a_result_that_comes_while_a_summary_is_written_is_a_result() {
+    let mut profile = Profile::longhaul();
+    profile.summariser = Summariser::Host;
+    let mut session = Session::new(profile, model("m", 20_000)).with_meter(Meter::neutral());
+    session.push(Message::user("go"));
+    (0..40).for_each(|n| step(&mut session, n, 2_000));
+    let calls = ["x", "y"].map(|id| Block::call(id, "Read", Json::empty_object()));
+    session.push(Message::new(Role::Assistant, calls.to_vec()));
+    session.push(Message::result("x", "first"));
+    // Nothing is sent yet.
+    assert!(matches!(session.prepare(None).unwrap(), Prepared::NeedsSummary(_)));
+    session.push(Message::result("y", "second"));
+    let Prepared::NeedsSummary(job) = session.prepare(None).unwrap() else { panic!() };
+    session.resolve(job.id, longhaul::Outcome::Summary("All was read.".into()));
+    ready(&mut session);
+    let last = session.view().parts().last().unwrap();
+    assert!(last.message.results().any(|result| &*result.text == "second"), "{last:?}");
+}
+
+#[test]
+fn what_no_edit_can_help_is_said_before_any_is_made() {
+    let mut session = session(100_000);
+    session.push(Message::system("Rules of the host. ".repeat(3_000)));
+    session.push(Message::user("go"));
+    (0..10).for_each(|n| step(&mut session, n, 2_000));
+    ready(&mut session);
+    let before = text(&session);
+    session.switch(model("small", 8_000));
+    for _ in 0..3 {
+        let error = session.prepare(None).err().unwrap();
+        assert!(matches!(error, PrepareError::TooLarge { what: TooLarge::System, .. }), "{error}");
+    }
+    assert_eq!(session.ledger().edits().count(), 0);
+    session.switch(model("m", 100_000));
+    ready(&mut session);
+    assert_eq!(text(&session), before);
+}
+
+#[test]
+fn an_edit_inside_another_comes_back_in_any_order() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    for n in 0..200 {
+        if n % 10 == 9 {
+            session.push(Message::assistant("Done."));
+            session.push(Message::user("Go on."));
+        }
+        ready(&mut session);
+        step(&mut session, n, 2_000);
+    }
+    ready(&mut session);
+    let restates = |kind: &EditKind| matches!(kind, EditKind::Fold { kept, .. } if kept.iter().any(|kept| kept.key == longhaul::KeepKey::Goal));
+    let first = session.ledger().edits().find(|(edit, _)| restates(&edit.kind)).unwrap().0.id;
+    // With it go those that were made from it: they come back, the last one first.
+    let gone = session.undo(first).unwrap();
+    assert!(gone.len() > 1);
+    for id in &gone {
+        session.redo(*id).unwrap();
+    }
+    ready(&mut session);
+    assert_eq!(text(&session).matches("Find the bug.").count(), 1);
+}
+
+#[test]
+fn a_hide_says_what_it_saves_beside_what_must_be_kept() {
+    let mut session = Session::new(Profile::transform(), model("m", 8_000)).with_meter(Meter::neutral());
+    let goal = "The goal is to mend the parser. ".repeat(380);
+    session.push(Message::user(goal.as_str()));
+    session.push(Message::assistant("I see."));
+    session.push(Message::user("Begin."));
+    step(&mut session, 0, 2_000);
+    step(&mut session, 1, 18_000);
+    ready(&mut session);
+    // Were the goal hidden, it would stand in the tail: nothing is saved by that.
+    assert!(text(&session).contains(goal.trim()));
+    let hides = session.ledger().edits().map(|(edit, _)| edit);
+    let hides: Vec<_> = hides.filter(|edit| matches!(edit.kind, EditKind::Hide { .. })).collect();
+    assert!(!hides.is_empty() && hides.iter().all(|edit| edit.price.saves < Tokens(2_000)), "{hides:?}");
+}
+
+#[test]
+fn absurd_windows_and_reports_do_no_harm() {
+    let mut session = session(100_000).with_window(Tokens(u64::MAX));
+    session.push(Message::user("go"));
+    (0..10).for_each(|n| step(&mut session, n, 2_000));
+    session.compact_now();
+    ready(&mut session);
+    let mut session = Session::new(Profile::longhaul(), model("m", 100_000));
+    session.push(Message::user("go"));
+    ready(&mut session);
+    session.observe(&longhaul::Usage { input: u64::MAX, ..Default::default() });
+    session.push(Message::assistant("Done."));
+    ready(&mut session);
+}

@@ -1,0 +1,209 @@
+//! Sessions that were stored and loaded, forked and switched: they go on as if nothing had
+//! happened, and a broken store breaks nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use longhaul::{
+    At, Block, EditId, EditKind, Event, Extra, Json, LoadError, Message, Meter, Model, Models, Prepared,
+    Profile, RecallPart, Role, Saved, Seal, Session, Source, Span, Thinking, Tokens, Usage,
+};
+
+fn model(name: &str, window: u64) -> Model {
+    Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
+}
+
+fn session(window: u64) -> Session {
+    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
+}
+
+fn step(session: &mut Session, n: usize, bytes: usize) {
+    let id = format!("call_{n}");
+    let call = Block::call(id.as_str(), "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+    session.push(Message::new(Role::Assistant, vec![call]));
+    let line = format!("line of step_{n} with value_{n} in it\n");
+    session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
+}
+
+fn ready(session: &mut Session) {
+    assert!(matches!(session.prepare(None).unwrap(), Prepared::Ready(_)));
+    assert_eq!(session.audit(), []);
+}
+
+fn text(session: &Session) -> String {
+    let parts = session.view().parts().iter().chain(session.view().tail());
+    let text = |block: &Block| match block {
+        Block::Text(b) => b.text.to_string() + "\n",
+        Block::ToolResult(b) => b.text.to_string() + "\n",
+        _ => String::new(),
+    };
+    parts.flat_map(|part| part.message.blocks()).map(text).collect()
+}
+
+/// A session with a fold over its first steps.
+fn folded() -> Session {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    for n in 0..120 {
+        ready(&mut session);
+        step(&mut session, n, 2_000);
+    }
+    ready(&mut session);
+    assert!(session.ledger().edits().any(|(edit, _)| edit.kind.is_fold()));
+    session
+}
+
+fn load(session: &Session, saved: Saved) -> Result<Session, LoadError> {
+    Session::load(session.profile().clone(), session.model().clone(), saved)
+}
+
+#[test]
+fn of_a_store_that_was_cut_short_all_that_is_there_is_shown() {
+    let session = folded();
+    let mut saved = session.save();
+    saved.messages.truncate(10);
+    saved.sizes.truncate(10);
+    let mut cut = load(&session, saved).unwrap();
+    cut.push(Message::user("And now?"));
+    ready(&mut cut);
+    assert!(text(&cut).contains("And now?") && text(&cut).contains("line of step_0 "), "{}", text(&cut));
+}
+
+#[test]
+fn a_ledger_that_nobody_wrote_is_refused_with_a_reason() {
+    let session = folded();
+    let broken = |change: &dyn Fn(&mut Vec<Event>)| {
+        let mut saved = session.save();
+        change(&mut saved.events);
+        load(&session, saved).err().map(|error| error.to_string())
+    };
+    let first = |events: &[Event]| events.iter().position(|event| matches!(event, Event::Apply(_))).unwrap();
+    let lost = broken(&|events| _ = events.remove(first(events)));
+    assert_eq!(lost.as_deref(), Some("the ledger has edit 1 where edit 0 should be"));
+    let turned = broken(&|events| {
+        let at = first(events);
+        let Event::Apply(edit) = &mut events[at] else { panic!() };
+        let (EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. }) = &mut edit.kind else { panic!() };
+        spans[0] = Span { start: At(5), end: At(2) };
+    });
+    assert_eq!(turned.as_deref(), Some("edit 0 of the ledger covers nothing"));
+}
+
+#[test]
+fn what_is_reported_after_loading_is_of_what_was_sent() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 200_000)).with_window(Tokens(30_000));
+    session.push(Message::user("Find the bug."));
+    (0..20).for_each(|n| step(&mut session, n, 2_000));
+    ready(&mut session);
+    let size = session.size().tokens;
+    let mut loaded = load(&session, session.save()).unwrap();
+    assert_eq!(loaded.budget().window, Tokens(30_000));
+    loaded.observe(&Usage { input: size.0 + 500, ..Usage::default() });
+    ready(&mut loaded);
+    assert_eq!(loaded.size().tokens, size + Tokens(500));
+    // What it was refused for is known too: the newest step stays whole.
+    let mut refused = load(&session, session.save()).unwrap();
+    refused.overflowed();
+    ready(&mut refused);
+    assert!(text(&refused).matches("line of step_19 ").count() > 40);
+}
+
+#[test]
+fn a_base_of_another_model_does_not_come_back() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+    session.push(Message::user("Find the bug."));
+    (0..20).for_each(|n| step(&mut session, n, 2_000));
+    ready(&mut session);
+    session.observe(&Usage { input: 100_000, ..Usage::default() });
+    session.switch(model("other", 200_000));
+    // A report that comes late is of the other one.
+    session.observe(&Usage { input: 100_000, ..Usage::default() });
+    ready(&mut session);
+    let size = session.size().tokens;
+    assert!(size < Tokens(50_000), "{size}");
+    let mut loaded = load(&session, session.save()).unwrap();
+    ready(&mut loaded);
+    assert_eq!(loaded.size().tokens, size);
+}
+
+fn thought(text: &str, id: &str) -> Message {
+    let thinking = Thinking { text: text.into(), seal: Seal::Signed("s".into()), extra: Extra::NONE };
+    Message::new(
+        Role::Assistant,
+        vec![Block::Thinking(thinking), Block::call(id, "Read", Json::empty_object())],
+    )
+}
+
+fn thoughts(session: &Session) -> usize {
+    let blocks = session.view().parts().iter().flat_map(|part| part.message.blocks());
+    blocks.filter(|block| matches!(block, Block::Thinking(_))).count()
+}
+
+#[test]
+fn a_fork_into_a_turn_gives_its_sealed_reasoning_back() {
+    let mut session = Session::new(Profile::transform(), model("m", 100_000)).with_meter(Meter::neutral());
+    session.push(Message::user("go"));
+    for id in ["a", "b"] {
+        session.push(thought(&"thinking ".repeat(50), id));
+        session.push(Message::result(id, "ok"));
+    }
+    let inside = session.log().end();
+    session.push(Message::assistant("Done."));
+    session.push(Message::user("next"));
+    ready(&mut session);
+    assert!(thoughts(&session) < 2, "the profile drops old thinking");
+    let mut fork = session.fork(inside);
+    ready(&mut fork);
+    assert_eq!(thoughts(&fork), 2);
+}
+
+#[test]
+fn a_fork_from_before_a_switch_keeps_the_seals_of_its_own_model() {
+    let mut session = session(100_000);
+    session.push(Message::user("go"));
+    (0..10).for_each(|n| step(&mut session, n, 100));
+    session.switch(model("other", 100_000));
+    let mut fork = session.fork(At(3));
+    fork.push(thought("mine", "x"));
+    fork.push(Message::result("x", "a".repeat(9_000)));
+    fork.push(thought("mine too", "y"));
+    fork.compact_now();
+    _ = fork.prepare(None);
+    let edits: Vec<EditId> = fork.ledger().edits().filter(|(_, active)| *active).map(|(e, _)| e.id).collect();
+    edits.iter().for_each(|edit| _ = fork.undo(*edit));
+    ready(&mut fork);
+    assert_eq!(thoughts(&fork), 2);
+}
+
+#[test]
+fn rules_that_must_be_shorter_are_shown_shorter() {
+    let mut session = session(8_000);
+    session.set_rules("RULES.md", Some(&"Never do this. ".repeat(900)));
+    session.push(Message::user("go"));
+    ready(&mut session);
+    let rules = |session: &Session| {
+        let part = session.view().parts().iter().find(|part| part.source == Source::Rules).unwrap();
+        part.message.blocks().iter().map(|b| matches!(b, Block::Text(t) if t.text.len() > 9_000)).next()
+    };
+    let before = rules(&session);
+    session.push(Message::system("Be brief. ".repeat(1_200)));
+    session.push(Message::user("and on"));
+    ready(&mut session);
+    assert_ne!(rules(&session), before);
+    let mut loaded = load(&session, session.save()).unwrap();
+    ready(&mut loaded);
+    assert_eq!(text(&loaded), text(&session));
+}
+
+#[test]
+fn a_pin_that_was_cut_can_be_recalled_after_loading() {
+    let mut session = session(4_000);
+    session.pin("p", "pinned words of some length, ".repeat(400));
+    session.push(Message::user("go"));
+    ready(&mut session);
+    let shown = text(&session);
+    let handle = shown.split("recall ").nth(1).and_then(|rest| rest.get(..12)).expect("it is cut").to_owned();
+    session.pin("p", "short");
+    let loaded = load(&session, session.save()).unwrap();
+    let recalled = loaded.recall(&handle, &RecallPart::Whole).unwrap();
+    assert_eq!(recalled, "pinned words of some length, ".repeat(400));
+}
