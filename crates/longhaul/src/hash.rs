@@ -27,11 +27,12 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// Tells texts apart: two that are not the same have the same fingerprint once in 2^100 or so.
+/// Tells texts apart: two that are not the same have the same fingerprint less than once in 2^60.
 pub(crate) fn fingerprint(text: &str) -> u128 {
     let secret = secret();
     // Two rows that do not wait for each other.
-    let mut rows = [secret ^ text.len() as u64, secret.rotate_left(32)];
+    let length = text.len() as u64;
+    let mut rows = [secret ^ length, secret.rotate_left(32) ^ length.wrapping_mul(ODD[1])];
     let (sixteens, rest) = text.as_bytes().as_chunks::<16>();
     let mut add = |a: u64, b: u64| {
         rows = [mix(rows[0] ^ a, ODD[0] ^ b), mix(rows[1] ^ b, ODD[1] ^ a)];

@@ -83,7 +83,8 @@ impl Vocabulary {
             [const { OnceLock::new() }; Vocabulary::ALL.len()];
         let tokenizer = TOKENIZERS[self as usize].get_or_init(|| Tokenizer::new(self));
         MET.with(|met| {
-            let Met { texts, words } = &mut *met[self as usize].borrow_mut();
+            let mut met = met[self as usize].borrow_mut();
+            let Met { texts, words } = met.get_or_insert_default();
             texts.count(text, |text| tokenizer.count(text, words))
         })
     }
@@ -94,11 +95,11 @@ impl Vocabulary {
 pub struct TextCount {
     /// How many.
     pub tokens: u64,
-    /// False if the text had to be cut where a token may have been (off by one per cut).
+    /// False if the text had to be cut where a token may have been (off by a few per cut).
     pub exact: bool,
 }
 
-/// No word is longer. An unbroken text is cut here, at the price of one token at most.
+/// No word is longer. An unbroken text is cut here, at the price of a few tokens.
 const LONGEST: usize = 16 << 10;
 
 /// The tokenizer builds its tables as it meets new kinds of characters, a hundred times slower
@@ -126,7 +127,7 @@ struct Met {
 }
 
 thread_local! {
-    static MET: [RefCell<Met>; Vocabulary::ALL.len()] = Default::default();
+    static MET: [RefCell<Option<Met>>; Vocabulary::ALL.len()] = Default::default();
 }
 
 impl Tokenizer {
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn no_cut_changes_a_count() {
         const LENGTH: u32 = 4;
-        let kinds: Vec<char> = "aB1(./'s \t\n\r→ↀ²é中\u{a0}\u{3000}\u{0}".chars().collect();
+        let kinds: Vec<char> = "aB1(./'s \t\n\r→ↀ²é中。\u{a0}\u{3000}\u{0}".chars().collect();
         for number in 0..kinds.len().pow(LENGTH) {
             let digit = |place: u32| kinds[number / kinds.len().pow(place) % kinds.len()];
             let text: String = (0..LENGTH).map(digit).collect();
@@ -263,6 +264,37 @@ mod tests {
             assert!(!count.exact);
             let cuts = (text.len() / (LONGEST - 3)) as u64 + 1;
             assert!(count.tokens.abs_diff(whole(Vocabulary::O200k, &text)) <= 2 * cuts, "{unit:?} {count:?}");
+        }
+    }
+
+    #[test]
+    fn runs_of_one_character() {
+        for unit in ["\0", " ", "\n", "a", "7", "=", "é", "中", "→", "\u{a0}"] {
+            for times in 0..70 {
+                compare(&unit.repeat(times));
+            }
+        }
+    }
+
+    #[test]
+    fn text_without_spaces_is_cut_at_its_newlines() {
+        let lines = [
+            "我们今天去学校学习中文。\n",
+            "吾輩は猫である。名前はまだ無い。\n",
+            "привет\n",
+            "สวัสดี\n",
+            "한국어입니다.\n",
+        ];
+        for line in lines {
+            let text = line.repeat(1 + LONGEST * 3 / line.len());
+            for vocabulary in Vocabulary::ALL {
+                let count = vocabulary.count(&text);
+                assert_eq!(
+                    (count.tokens, count.exact),
+                    (whole(vocabulary, &text), true),
+                    "{vocabulary:?} {line}"
+                );
+            }
         }
     }
 

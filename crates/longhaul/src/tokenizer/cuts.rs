@@ -15,6 +15,8 @@ const QUOTE: u8 = 8;
 const SLASH: u8 = 16;
 const SPACE: u8 = 32;
 const NEWLINE: u8 = 64;
+/// The first byte of a character that is neither ASCII nor white space.
+const WIDE: u8 = 128;
 const SIGNS: u8 = SIGN | QUOTE | SLASH;
 
 /// Bytes before and behind a block that decide with it.
@@ -49,7 +51,8 @@ fn cuts_of(window: &[u8; WINDOW], digits: bool) -> u64 {
     for at in 2..WINDOW - 2 {
         let first = is_symbol(window[at], window[at + 1], window[at + 2]);
         let last = is_symbol(window[at - 2], window[at - 1], window[at]);
-        kinds[at] = kind(window[at]) | if first | last { SIGN } else { 0 };
+        let wide = is_wide(window[at], window[at + 1]);
+        kinds[at] = kind(window[at]) | if first | last { SIGN } else { 0 } | if wide { WIDE } else { 0 };
     }
     let spaced = LETTER | SIGNS | if digits { DIGIT } else { 0 };
     let mut cut = [0; BLOCK];
@@ -64,7 +67,7 @@ fn cuts_of(window: &[u8; WINDOW], digits: bool) -> u64 {
             | is(before, SIGNS) & (if window[at + 2] == b' ' { LETTER } else { 0 })
             // The last of several spaces belongs to what follows.
             | is(before, SPACE) & is(next, spaced) & SPACE
-            | is(before, NEWLINE) & (LETTER | DIGIT | SIGN | QUOTE);
+            | is(before, NEWLINE) & (LETTER | DIGIT | SIGN | QUOTE | WIDE);
         *cut = ends & now;
     }
     bits(&cut, |cut| cut != 0)
@@ -86,6 +89,13 @@ fn is_symbol(first: u8, second: u8, third: u8) -> bool {
     let row = second.wrapping_sub(0x86);
     let arrows = (row <= 0x09) & ((row > 0) | (third >= 0x90));
     (first == 0xe2) & (arrows | (second.wrapping_sub(0x94) <= 3))
+}
+
+/// Whether a character that begins so is certainly no white space: none of U+0080 to U+00BF,
+/// U+1000 to U+2FFF, U+3000 to U+303F.
+fn is_wide(first: u8, second: u8) -> bool {
+    let white = (first == 0xe1) | (first == 0xe2) | ((first == 0xe3) & (second == 0x80));
+    (first.wrapping_sub(0xc3) <= 0xf4 - 0xc3) & !white
 }
 
 /// All bits, if a kind is one of these.

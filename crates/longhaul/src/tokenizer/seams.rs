@@ -5,7 +5,7 @@
 
 use tiktoken::CoreBpe;
 
-/// The filter has two to the power of this many bits. The largest vocabulary sets 3 % of them.
+/// The filter has two to the power of this many bits. The largest vocabulary sets 6 % of them.
 const BITS: u32 = 20;
 /// Stands for any letter in a pair. No `char` is as large.
 const ANY: u32 = 0x20_0000;
@@ -101,16 +101,11 @@ impl Seams {
     /// The seams of a text, and its end.
     pub fn cuts(&self, text: &str, mut cut: impl FnMut(usize)) {
         let mut chars = text.char_indices().peekable();
-        // The two characters before.
-        let (mut second, mut before) = ('\n', '\n');
+        let mut before = '\n';
         while let Some((start, first)) = chars.next() {
             if !is_cjk(first) {
-                (second, before) = (before, first);
+                before = first;
                 continue;
-            }
-            // A space before it belongs to it, and what stands before that does not.
-            if before == ' ' && second.is_ascii_graphic() {
-                cut(start - 1);
             }
             // A run of such letters. Patterns that split words by case may split what comes
             // after it by what stands before it: then it is left whole.
@@ -132,7 +127,7 @@ impl Seams {
             if after.is_some_and(|after| !joins(after) && after != '\'') {
                 cut(end);
             }
-            (second, before) = ('\n', first);
+            before = first;
         }
         cut(text.len());
     }

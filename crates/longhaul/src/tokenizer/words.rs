@@ -7,11 +7,15 @@ use std::ops::Range;
 const HALF: usize = 16;
 /// A longer word is not remembered.
 pub(super) const LONGEST: usize = 2 * HALF - 1;
-/// So many short and long words are remembered, as powers of two: 1.25 MB.
+/// So many short and long words are remembered, as powers of two: 1.25 MB for each vocabulary
+/// that a thread counts with.
 const SHORT: u32 = 16;
 const LONG: u32 = 13;
 /// Where the count stands in the number of a word: above fifteen bytes, below its length.
 const COUNT: u32 = 120;
+
+/// A place that no long word has had: no word has all these bits.
+const NO_WORD: (u128, u128) = (0, u128::MAX);
 
 /// Each word has one place where it may be, and pushes out another that was there.
 pub(super) struct Words {
@@ -21,7 +25,7 @@ pub(super) struct Words {
 
 impl Default for Words {
     fn default() -> Self {
-        Self { short: vec![0; 1 << SHORT].into(), long: vec![(0, 0); 1 << LONG].into() }
+        Self { short: vec![0; 1 << SHORT].into(), long: vec![NO_WORD; 1 << LONG].into() }
     }
 }
 
