@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use longhaul::{
-    Block, Edit, EditKind, EditPrice, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
+    Block, Edit, EditKind, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
 };
 use longhaul_wire::transcript::Reader;
 
@@ -115,23 +115,9 @@ impl Demo {
         let new: Vec<&Edit> =
             session.ledger().edits().skip(self.edits_seen).map(|(edit, _)| &**edit).collect();
         self.edits_seen += new.len();
-        for same in new.chunk_by(|a, b| (&a.strategy, a.why) == (&b.strategy, b.why)) {
-            let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
-            let what = match (&same[0].kind, same.len()) {
-                (EditKind::Fold { .. }, _) => "a fold".to_owned(),
-                (kind, 1) => format!("a {}", kind.name()),
-                (kind, count) => format!("{count} × {}", kind.name()),
-            };
-            let again = EditPrice::of_batch(same.iter().copied()).rewrites.0;
-            let (before, after) = (show::short(sum(|edit| edit.before)), show::short(sum(|edit| edit.after)));
-            let line = format!(
-                "{what}: {before} → {after}, {}; {} billed again",
-                same[0].why.name(),
-                show::short(again)
-            );
-            writeln!(out, "     {}└ {line}{:#}", show::GOOD, show::GOOD)?;
-        }
-        Ok(())
+        show::edits(&new)
+            .iter()
+            .try_for_each(|line| writeln!(out, "     {}└ {line}{:#}", show::GOOD, show::GOOD))
     }
 
     fn outro(&self, out: &mut impl Write, session: &Session) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use longhaul::{
-    Audited, EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens,
+    Audited, Edit, EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens,
 };
 
 use crate::bench::{PieceCache, is_recallable};
@@ -29,6 +29,7 @@ are left out. Without --json, a table; costs are in tokens, a repeated prefix at
 Examples:
   longhaul replay session.jsonl
   longhaul replay corpus/*.jsonl.gz --meter model
+  longhaul replay session.jsonl --window 32000 --edits
   longhaul replay session.jsonl --window 32000 --views views.jsonl --json")]
 pub struct Args {
     /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
@@ -50,6 +51,9 @@ pub struct Args {
     /// Write what would be sent at each call, one JSON line a call
     #[arg(long, value_name = "OUT.jsonl")]
     views: Option<PathBuf>,
+    /// Print every edit as it is made: what, how much smaller, why, what is billed again
+    #[arg(long, conflicts_with = "json")]
+    edits: bool,
     /// Print one JSON line per transcript instead of a table
     #[arg(long)]
     json: bool,
@@ -198,6 +202,13 @@ impl<'a> Replay<'a> {
         let first_new = self.edits_seen;
         self.edits_seen = self.session.ledger().next_id().0;
         self.figures.add_edits(u64::from(self.edits_seen - first_new));
+        if self.args.edits {
+            let edits = self.session.ledger().edits().skip(first_new as usize);
+            let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
+            for line in show::edits(&new) {
+                writeln!(io::stdout(), "{}, before call {}: {line}", self.name, self.figures.calls)?;
+            }
+        }
         if prepared.is_none() {
             let violations = self.session.audit_again(&mut self.audited);
             self.figures.add_violations(violations.len() as u64);

@@ -1,6 +1,7 @@
 //! How figures look to a person: short numbers, shares, colours.
 
 use anstyle::{AnsiColor, Style};
+use longhaul::{Edit, EditKind, EditPrice, Tokens};
 
 /// What is wrong.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -39,6 +40,24 @@ pub fn grouped(number: u64) -> String {
 /// A share as percent, or `–` if there is none.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0))
+}
+
+/// What was done to make room, a line for each strategy: what, how much smaller, why, and what
+/// is billed again for it.
+pub fn edits(new: &[&Edit]) -> Vec<String> {
+    let line = |same: &[&Edit]| {
+        let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
+        let what = match (&same[0].kind, same.len()) {
+            (EditKind::Fold { .. }, 1) => "a fold".to_owned(),
+            (kind, 1) => format!("a {}", kind.name()),
+            (kind, count) => format!("{count} × {}", kind.name()),
+        };
+        let again = EditPrice::of_batch(same.iter().copied()).rewrites.0;
+        let (before, after) = (short(sum(|edit| edit.before)), short(sum(|edit| edit.after)));
+        format!("{what}: {before} → {after}, {}; {} billed again", same[0].why.name(), short(again))
+    };
+    let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
+    new.chunk_by(alike).map(line).collect()
 }
 
 #[cfg(test)]

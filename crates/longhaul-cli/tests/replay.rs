@@ -39,6 +39,25 @@ fn the_table_for_people() {
 }
 
 #[test]
+fn every_edit_is_shown_as_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.jsonl");
+    let ask = |n: usize| serde_json::json!({"role": "assistant", "content": [{"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": format!("src/file_{n}.rs")}}]});
+    let answer = |n: usize| serde_json::json!({"role": "tool", "content": [{"type": "tool_result", "id": format!("c{n}"), "text": format!("fn function_{n}() {{}}\n").repeat(100)}]});
+    let asked = serde_json::json!({"role": "user", "content": [{"type": "text", "text": "Read all."}]});
+    let lines = std::iter::once(asked).chain((0..60).flat_map(|n| [ask(n), answer(n)]));
+    std::fs::write(&file, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let shown = stdout(&["replay", file.to_str().unwrap(), "--window", "8000", "--edits"]);
+    let edits: Vec<&str> = shown.lines().filter(|line| line.contains(", before call ")).collect();
+    assert!(edits.len() > 3, "{shown}");
+    for words in ["a fold: ", " → ", ", forced (trigger); ", " billed again"] {
+        assert!(edits[0].contains(words), "{}", edits[0]);
+    }
+    // The figures follow.
+    assert!(shown.lines().last().unwrap().starts_with("Preparing a view took"), "{shown}");
+}
+
+#[test]
 fn the_table_fits_80_columns() {
     for line in stdout(&["replay", "small.jsonl", "small.jsonl"]).lines() {
         assert!(line.chars().count() <= 80, "{line}");

@@ -68,6 +68,11 @@ pub fn is_rule_file(name: &str, rules: &[&str]) -> bool {
     rules.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// What is said of rules that were taken back.
+pub(crate) const NO_LONGER: &str = "(These rules are no longer in force.)";
+/// What is said of a goal that a person set after the first request.
+const REPLACES: &str = "(This replaces the first request and every goal before it.)";
+
 /// At most this many memories are kept, the newest.
 const MEMORIES: usize = 10;
 
@@ -82,7 +87,17 @@ pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
     for (path, text) in log.facts(FactKind::Rules) {
         items.push(item(KeepKey::Rules(path.into()), text, None));
     }
+    // They stand before the history for good: that they are gone must be said.
+    for path in log.taken_back(FactKind::Rules) {
+        items.push(item(KeepKey::Rules(path.into()), NO_LONGER, None));
+    }
     match log.fact(FactKind::Goal, "") {
+        // The first request stands in the history as it came, or it would be started over.
+        Some(goal)
+            if log.goal_message() < log.fact_at(FactKind::Goal, "") && log.goal_message().is_some() =>
+        {
+            items.push(item(KeepKey::Goal, &format!("{goal}\n{REPLACES}"), None));
+        }
         Some(goal) => items.push(item(KeepKey::Goal, goal, None)),
         None => items.extend(first_goal(log).map(|(at, text)| item(KeepKey::Goal, &text, Some(at)))),
     }

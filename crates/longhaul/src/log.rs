@@ -223,6 +223,19 @@ impl Log {
         }
     }
 
+    /// Where it was said.
+    pub(crate) fn fact_at(&self, kind: FactKind, key: &str) -> Option<At> {
+        self.notes.get(*self.facts.get(&(kind, key.into()))?).map(|noted| noted.at)
+    }
+
+    /// Keys of a kind that were known once and were taken back.
+    pub(crate) fn taken_back(&self, kind: FactKind) -> Vec<&str> {
+        let keys = self.facts.keys().filter(|(k, key)| *k == kind && self.fact(kind, key).is_none());
+        let mut keys: Vec<&str> = keys.map(|(_, key)| &**key).collect();
+        keys.sort_unstable();
+        keys
+    }
+
     /// Everything known of a kind: keys and texts, in the order they were last said.
     pub fn facts(&self, kind: FactKind) -> Vec<(&str, &str)> {
         let mut known: Vec<usize> =

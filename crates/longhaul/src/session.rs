@@ -652,7 +652,9 @@ impl Session {
             return;
         }
         // Rules that are known when the first request is made stand before the history.
-        let rules = self.keep.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_)));
+        let rules = self.keep.items.iter();
+        let rules =
+            rules.filter(|item| matches!(item.key, KeepKey::Rules(_)) && &*item.text != keep::NO_LONGER);
         let rules: Vec<KeepItem> = rules.cloned().collect();
         let first = self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none();
         // A smaller window: what was shown whole may have to be cut.

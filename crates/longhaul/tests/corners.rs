@@ -155,3 +155,24 @@ fn absurd_windows_and_reports_do_no_harm() {
     session.push(Message::assistant("Done."));
     ready(&mut session);
 }
+
+// covers: A-LAW S-10
+#[test]
+fn rules_and_goals_that_no_longer_hold_are_said_to() {
+    let mut session = session(100_000);
+    session.set_rules("CODE_LAW.md", Some("Never use tabs."));
+    session.push(Message::user("Mend the parser."));
+    ready(&mut session);
+    assert!(!text(&session).contains("no longer in force") && !text(&session).contains("replaces"));
+    session.set_rules("CODE_LAW.md", None);
+    session.set_goal("Mend the printer.");
+    session.push(Message::user("The printer first."));
+    ready(&mut session);
+    let shown = text(&session);
+    assert!(shown.contains("<rules name=\"CODE_LAW.md\">\n(These rules are no longer in force.)"), "{shown}");
+    assert!(shown.contains("Mend the printer.\n(This replaces the first request"), "{shown}");
+    // Again in force, and changed.
+    session.set_rules("CODE_LAW.md", Some("Never use spaces."));
+    ready(&mut session);
+    assert!(text(&session).contains("Never use spaces.") && !text(&session).contains("no longer in force"));
+}
