@@ -96,6 +96,16 @@ pub(crate) struct Outline {
     missing: BTreeMap<At, Vec<Missing>>,
 }
 
+/// Whether a message without calls is an answer: one that was broken off before its first word
+/// is none, and what was asked is still to be done.
+fn answers(message: &Message) -> bool {
+    message.blocks().iter().any(|block| match block {
+        Block::Text(text) => !text.text.trim().is_empty(),
+        Block::Thinking(_) => false,
+        _ => true,
+    })
+}
+
 impl Outline {
     pub(crate) fn units(&self) -> &[Unit] {
         &self.units
@@ -215,7 +225,7 @@ impl Outline {
         }
         if let Some(turn) = self.turns.last_mut() {
             turn.first_step.get_or_insert(at);
-            turn.ended = pending.is_empty();
+            turn.ended = pending.is_empty() && answers(message);
         }
         self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: HashSet::new() });
     }

@@ -176,3 +176,29 @@ fn rules_and_goals_that_no_longer_hold_are_said_to() {
     ready(&mut session);
     assert!(text(&session).contains("Never use spaces.") && !text(&session).contains("no longer in force"));
 }
+
+#[test]
+fn an_answer_that_was_broken_off_ends_no_turn() {
+    let mut session = session(8_000);
+    session.push(Message::user("Mend the parser."));
+    (0..10).for_each(|n| step(&mut session, n, 1_000));
+    session.push(Message::assistant("Done."));
+    let input = "Now the printer. ".repeat(100);
+    session.push(Message::user(input.as_str()));
+    for broken in [vec![], vec![Block::text(" ")], vec![Block::thinking("Hm, the")]] {
+        session.push(Message::new(Role::Assistant, broken));
+        session.compact_now();
+        ready(&mut session);
+        assert!(text(&session).contains(&input), "{}", text(&session));
+    }
+}
+
+#[test]
+fn what_was_refused_is_not_sent_again() {
+    let mut session = session(100_000);
+    session.push(Message::user("Mend it."));
+    ready(&mut session);
+    session.overflowed();
+    let error = session.prepare(None).err().unwrap();
+    assert!(matches!(error, PrepareError::TooLarge { .. }), "{error}");
+}

@@ -61,7 +61,7 @@ impl Audit<'_> {
                 Rule::InOrder => self.order(audited.edits),
                 Rule::KeepSet => self.keep_set(),
                 Rule::CurrentInput => self.current_input(),
-                Rule::SealedReasoning => self.sealed(),
+                Rule::SealedReasoning => self.sealed(audited.edits),
                 Rule::Untouched => self.untouched(),
                 Rule::NeverLarger => self.never_larger(audited.edits),
                 Rule::UnderLimit => self.under_limit(),
@@ -275,9 +275,19 @@ impl Audit<'_> {
         faults
     }
 
-    fn sealed(&self) -> Vec<String> {
+    fn sealed(&self, first_new: EditId) -> Vec<String> {
         let mut faults = Vec::new();
         let running = self.log.running_turn();
+        // A message that was nothing else is not shown at all.
+        for (edit, _) in self.ledger.edits().skip(first_new.0 as usize).filter(|(_, active)| *active) {
+            let EditKind::DropThinking { at } = edit.kind else { continue };
+            let sealed = |b: &Block| matches!(b, Block::Thinking(t) if t.seal.is_sealed());
+            let had = self.log.get(at).is_some_and(|message| message.blocks().iter().any(sealed));
+            let runs = running.is_some_and(|turn| turn.contains(at)) && self.ledger.covering(at).is_none();
+            if had && runs && edit.why != Why::Switched {
+                faults.push(format!("edit {} drops sealed reasoning of the running turn", edit.id.0));
+            }
+        }
         for (at, shown, came) in self.edited_messages() {
             let seals = |message: &Message| {
                 message

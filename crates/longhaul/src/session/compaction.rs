@@ -67,9 +67,11 @@ impl Session {
         if let Some(job) = waits {
             return Ok(Prepared::NeedsSummary(job));
         }
+        let refused = self.overflowed;
         (self.asked, self.focus, self.overflowed) = (false, None, None);
         let size = self.size().tokens;
-        if size > self.budget.hard {
+        // What was refused would be refused again.
+        if size > self.budget.hard || refused.is_some_and(|refused| size >= refused) {
             return Err(self.too_large(size));
         }
         // Calls that wait for results get placeholders in this request, for good.
