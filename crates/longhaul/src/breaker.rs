@@ -64,23 +64,28 @@ impl Breaker {
 
     /// Why none may be made at this call, if it is of this size.
     pub(crate) fn stops(&mut self, call: u64, size: Tokens) -> Option<&Tripped> {
-        let over = match &self.tripped {
-            // A tenth more is worth another try.
-            Some((Tripped::NoProgress { size: then, .. }, _)) => size.0 > then.0 + then.0 / 10,
-            Some((Tripped::TooOften, since)) => call >= since + REST,
-            Some((Tripped::Failures, _)) | None => false,
-        };
-        if over {
+        if self.tripped(call, size).is_none() && self.tripped.is_some() {
             self.tripped = None;
             self.recent.clear();
         }
         self.tripped.as_ref().map(|(why, _)| why)
     }
 
-    /// Why compaction is stopped, or done without a model, as far as is known.
-    pub(crate) fn why(&self) -> Option<&Tripped> {
-        let failing = (self.failures >= FAILURES).then_some(&Tripped::Failures);
-        failing.or(self.tripped.as_ref().map(|(why, _)| why))
+    fn tripped(&self, call: u64, size: Tokens) -> Option<&Tripped> {
+        let (why, since) = self.tripped.as_ref()?;
+        let over = match why {
+            // A tenth more is worth another try.
+            Tripped::NoProgress { size: then, .. } => size > *then + Tokens(then.0 / 10),
+            Tripped::TooOften => call >= since + REST,
+            Tripped::Failures => false,
+        };
+        (!over).then_some(why)
+    }
+
+    /// Why compaction is stopped at this call, or done without a model.
+    pub(crate) fn why(&self, call: u64, size: Tokens) -> Option<&Tripped> {
+        let failing = self.summaries_fail(call).then_some(&Tripped::Failures);
+        failing.or(self.tripped(call, size))
     }
 
     /// Something changed: a person asked, undid, or took another model.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{Handle, Original};
 use crate::digest;
-use crate::fact::FactKind;
+use crate::fact::{Fact, FactKind, Note};
 use crate::log::{At, Log};
 use crate::message::{Block, Message, Role};
 
@@ -78,7 +78,7 @@ const MEMORIES: usize = 10;
 
 /// Everything to keep, in the order it is shown. System messages are not listed: no edit may
 /// touch them.
-pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
+pub(crate) fn items(log: &Log, shown_rules: Option<&str>) -> Vec<KeepItem> {
     let item = |key, text: &str, source| {
         let text: Arc<str> = text.into();
         KeepItem { key, handle: Handle::of(&text), text, source }
@@ -88,7 +88,8 @@ pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
         items.push(item(KeepKey::Rules(path.into()), text, None));
     }
     // They stand before the history for good: that they are gone must be said.
-    for path in log.taken_back(FactKind::Rules) {
+    let stands = |path: &&str| shown_rules.is_some_and(|rules| rules.contains(&head("rules", Some(path))));
+    for path in log.taken_back(FactKind::Rules).into_iter().filter(stands) {
         items.push(item(KeepKey::Rules(path.into()), NO_LONGER, None));
     }
     match log.fact(FactKind::Goal, "") {
@@ -96,7 +97,7 @@ pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
         Some(goal)
             if log.goal_message() < log.fact_at(FactKind::Goal, "") && log.goal_message().is_some() =>
         {
-            items.push(item(KeepKey::Goal, &format!("{goal}\n{REPLACES}"), None));
+            items.push(item(KeepKey::Goal, &replacing(goal), None));
         }
         Some(goal) => items.push(item(KeepKey::Goal, goal, None)),
         None => items.extend(first_goal(log).map(|(at, text)| item(KeepKey::Goal, &text, Some(at)))),
@@ -112,6 +113,32 @@ pub(crate) fn items(log: &Log) -> Vec<KeepItem> {
         items.extend(log.fact(kind, "").map(|text| item(key, text, None)));
     }
     items
+}
+
+/// A goal that was set after the first request.
+fn replacing(goal: &str) -> String {
+    format!("{goal}\n{REPLACES}")
+}
+
+/// All texts that an item may ever have had, to be recalled where it was cut.
+pub(crate) fn all_texts(log: &Log) -> Vec<String> {
+    let mut texts: Vec<String> = first_goal(log).into_iter().map(|(_, text)| text).collect();
+    for noted in log.notes() {
+        if let Note::Fact(Fact { kind, text: Some(text), .. }) = &noted.note {
+            texts.push(text.to_string());
+            texts.extend((*kind == FactKind::Goal).then(|| replacing(text)));
+        }
+    }
+    texts
+}
+
+/// True if rules stand among those that are shown before the history: as they are, whole, or cut
+/// at another place, where their handle is.
+pub(crate) fn are_in(shown: &str, rules: &KeepItem, log: &Log) -> bool {
+    let KeepKey::Rules(path) = &rules.key else { return false };
+    let whole = || log.fact(FactKind::Rules, path).is_some_and(|text| shown.contains(text));
+    shown.contains(&render(std::slice::from_ref(rules)))
+        || shown.contains(&head("rules", Some(path))) && (shown.contains(&rules.handle.short()) || whole())
 }
 
 /// The name of a pin that stands in a message.
@@ -154,10 +181,14 @@ pub(crate) fn render(items: &[KeepItem]) -> String {
             KeepKey::Todos => ("todos", None),
             KeepKey::GitStat => ("git-stat", None),
         };
-        let name = name.map(|name| format!(" name={name:?}")).unwrap_or_default();
-        format!("<{tag}{name}>\n{}\n</{tag}>", item.text)
+        format!("{}\n{}\n</{tag}>", head(tag, name.map(|name| &**name)), item.text)
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn head(tag: &str, name: Option<&str>) -> String {
+    let name = name.map(|name| format!(" name={name:?}")).unwrap_or_default();
+    format!("<{tag}{name}>")
 }
 
 /// A message of the host that stands in the view and in no log.

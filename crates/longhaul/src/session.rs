@@ -10,7 +10,7 @@ mod saved;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::archive::{Archive, Handle, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
+use crate::archive::{Archive, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
 use crate::breaker::{Breaker, Tripped};
 use crate::budget::Budget;
 use crate::cache::{PromptCache, Sent};
@@ -428,7 +428,7 @@ impl Session {
             self.cache = PromptCache::new();
         }
         // What they worked to was of the other window; what was sent, of the other model.
-        (self.compaction, self.job, self.sent_size) = (None, None, None);
+        (self.compaction, self.job, self.sent_size, self.overflowed) = (None, None, None, None);
         self.budget = {
             let window = self.window.unwrap_or_else(|| Self::window_of(&model, &self.profile));
             Budget::with_shares(window, model.max_output, self.profile.shares)
@@ -497,11 +497,7 @@ impl Session {
             }
         }
         fork.ledger.record(Event::Forked { end });
-        let gone = fork.ledger.edits().filter(|(edit, active)| *active && !fork.may_hold(edit));
-        let gone: Vec<EditId> = gone.map(|(edit, _)| edit.id).collect();
-        for id in gone.into_iter().rev() {
-            fork.ledger.record(Event::Undo { edit: id, held: false });
-        }
+        fork.take_back(|fork, edit| !fork.may_hold(edit));
         fork.view = View::default();
         fork.keep = Keep::default();
         fork.cache = PromptCache::new();
@@ -560,7 +556,7 @@ impl Session {
 
     /// Why compaction is stopped, if it is.
     pub fn stopped(&self) -> Option<&Tripped> {
-        self.breaker.why()
+        self.breaker.why(self.calls, self.size().tokens)
     }
 
     /// The log.
@@ -639,7 +635,7 @@ impl Session {
             return;
         }
         (self.keep.notes_seen, self.keep.goal_seen, self.keep.room_seen) = (Some(notes), goal, room);
-        let mut items = keep::items(&self.log);
+        let mut items = keep::items(&self.log, self.ledger.rules());
         for (handle, original) in keep::fit(&mut items, room) {
             self.archive.put(handle, original);
         }
@@ -657,14 +653,13 @@ impl Session {
             rules.filter(|item| matches!(item.key, KeepKey::Rules(_)) && &*item.text != keep::NO_LONGER);
         let rules: Vec<KeepItem> = rules.cloned().collect();
         let first = self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none();
-        // A smaller window: what was shown whole may have to be cut.
-        let cut = |rule: &KeepItem| Handle::of(&rule.text) != rule.handle;
-        let shorter = || {
-            let text = keep::render(&rules);
-            rules.iter().any(cut) && self.ledger.rules().is_some_and(|shown| text.len() < shown.len())
-        };
-        if first || shorter() {
-            self.ledger.record(Event::RulesShown { text: keep::render(&rules).into() });
+        // A smaller window: what was shown may have to be cut. Only then is it worth the history.
+        let text = keep::render(&rules);
+        // The marks and names beside what was cut are not counted there.
+        let room = self.keep.room_seen + self.keep.room_seen / 8 + 200 * rules.len();
+        let too_long = |shown: &str| shown.len() > room && text.len() < shown.len();
+        if first || !rules.is_empty() && self.ledger.rules().is_some_and(too_long) {
+            self.ledger.record(Event::RulesShown { text: text.into() });
         }
     }
 
@@ -706,10 +701,7 @@ impl Session {
     /// True if the item stands in the history or in a summary.
     fn is_shown(&self, item: &KeepItem) -> bool {
         if matches!(item.key, KeepKey::Rules(_)) {
-            return self
-                .ledger
-                .rules()
-                .is_some_and(|rules| rules.contains(&keep::render(std::slice::from_ref(item))));
+            return self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, &self.log));
         }
         if item.source.is_some_and(|at| self.ledger.covering(at).is_none()) {
             return true;

@@ -227,9 +227,14 @@ impl Context<'_> {
             .count()
     }
 
-    /// True if this must stay: a system message, the current input, the newest step, what a user
-    /// took back.
+    /// True if this must stay: a system message or a step that holds one, and what stays whole.
     pub(crate) fn stays(&self, item: &Visible) -> bool {
+        item.spans.iter().any(|span| self.log.has_system(*span)) || self.stays_whole(item)
+    }
+
+    /// True if nothing of this may be edited: the current input, the newest step, what a user took
+    /// back.
+    pub(crate) fn stays_whole(&self, item: &Visible) -> bool {
         let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
         let hits = |span: &Span| {
             protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
@@ -237,7 +242,7 @@ impl Context<'_> {
         let open = self.log.waiting();
         let waits = |span: &Span| open.is_some_and(|open| span.end > open);
         let held = |span: &Span| !self.takes_held && self.ledger.holds(*span);
-        item.spans.iter().any(|span| hits(span) || waits(span) || held(span) || self.log.has_system(*span))
+        item.spans.iter().any(|span| hits(span) || waits(span) || held(span))
     }
 
     pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {

@@ -199,6 +199,77 @@ fn what_was_refused_is_not_sent_again() {
     session.push(Message::user("Mend it."));
     ready(&mut session);
     session.overflowed();
-    let error = session.prepare(None).err().unwrap();
-    assert!(matches!(error, PrepareError::TooLarge { .. }), "{error}");
+    for _ in 0..2 {
+        let error = session.prepare(None).err().unwrap();
+        assert_eq!(error.to_string(), "what must stay has 6 tokens, over the limit of 5 (window 100000)");
+    }
+    session.switch(model("other", 100_000));
+    ready(&mut session);
+}
+
+#[test]
+fn steps_with_system_messages_are_digested() {
+    for profile in Profile::all() {
+        let mut session = Session::new(profile, model("m", 8_000)).with_meter(Meter::neutral());
+        session.push(Message::user("go"));
+        for n in 0..30 {
+            let id = format!("call_{n}");
+            session.push(call(&id));
+            session.push(Message::system(format!("Reminder {n}.")));
+            session.push(Message::result(id, format!("line of step_{n}\n").repeat(180)));
+            ready(&mut session);
+        }
+        assert!((0..30).all(|n| text(&session).contains(&format!("Reminder {n}."))));
+    }
+}
+
+#[test]
+fn what_stands_behind_a_waiting_call_can_be_hidden() {
+    let mut extra = longhaul::Extra::NONE;
+    extra.set("attachment", Json::new("true").unwrap());
+    for profile in Profile::all() {
+        let mut session = Session::new(profile, model("m", 8_000)).with_meter(Meter::neutral());
+        session.push(Message::user("go"));
+        session.push(call("a"));
+        session.push(Message::user("an attached line\n".repeat(2_500)).with_extra(extra.clone()));
+        ready(&mut session);
+    }
+}
+
+#[test]
+fn a_long_first_request_does_not_starve_the_work() {
+    let mut session = session(8_000);
+    session.push(Message::user("The goal is to mend the parser. ".repeat(1_300)));
+    ready(&mut session);
+    session.push(Message::assistant("I see."));
+    session.push(Message::user("Begin."));
+    for n in 0..12 {
+        step(&mut session, n, 2_000);
+        ready(&mut session);
+        assert!(
+            text(&session).matches(&format!("line of step_{n} ")).count() > 40,
+            "{n}: the newest is whole"
+        );
+    }
+}
+
+#[test]
+fn rules_are_shown_once_whatever_stands_beside_them() {
+    let mut session = session(8_000);
+    session.set_rules("AGENTS.md", Some(&"Never do this. ".repeat(1_400)));
+    session.set_rules("GONE.md", Some("Never seen."));
+    session.set_rules("GONE.md", None);
+    session.set_todos(Some(&"[ ] one\n".repeat(10)));
+    session.push(Message::user("go"));
+    ready(&mut session);
+    let shown = |session: &Session| {
+        let events = session.ledger().events().iter();
+        events.filter(|event| matches!(event, longhaul::Event::RulesShown { .. })).count()
+    };
+    for todos in [40, 5, 60] {
+        session.set_todos(Some(&"[ ] one\n".repeat(todos)));
+        ready(&mut session);
+        assert_eq!((shown(&session), text(&session).matches("<rules").count()), (1, 1));
+    }
+    assert!(!text(&session).contains("GONE.md"));
 }

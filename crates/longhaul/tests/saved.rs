@@ -69,6 +69,29 @@ fn of_a_store_that_was_cut_short_all_that_is_there_is_shown() {
 }
 
 #[test]
+fn wherever_a_store_was_cut_the_session_goes_on() {
+    let session = folded();
+    for end in 0..session.log().messages().len() {
+        let mut saved = session.save();
+        saved.messages.truncate(end);
+        saved.sizes.truncate(end);
+        let mut cut = load(&session, saved).unwrap();
+        cut.push(Message::user("And now?"));
+        step(&mut cut, 500, 100);
+        ready(&mut cut);
+        // What is of the messages that were lost does not come back.
+        for id in 0..cut.ledger().next_id().0 {
+            _ = cut.redo(EditId(id));
+        }
+        ready(&mut cut);
+        assert!(text(&cut).contains("And now?") && text(&cut).contains("line of step_500 "), "{end}");
+        let mut again = load(&cut, cut.save()).unwrap();
+        ready(&mut again);
+        assert_eq!(text(&again), text(&cut), "{end}");
+    }
+}
+
+#[test]
 fn a_ledger_that_nobody_wrote_is_refused_with_a_reason() {
     let session = folded();
     let broken = |change: &dyn Fn(&mut Vec<Event>)| {

@@ -236,7 +236,7 @@ impl Audit<'_> {
             let in_folds = folds.iter().filter(|edit| kept(&edit.kind)).count();
             let in_place = item.source.is_some_and(|at| shown.contains(&at) && !self.is_cut(at));
             let in_rules = matches!(item.key, KeepKey::Rules(_))
-                && self.ledger.rules().is_some_and(|rules| contains(rules, item));
+                && self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, self.log));
             let in_tail = contains(&tail, item);
             let places = in_folds + usize::from(in_place) + usize::from(in_rules) + usize::from(in_tail);
             let cut_in_place = item.source.is_some_and(|at| shown.contains(&at) && self.is_cut(at));

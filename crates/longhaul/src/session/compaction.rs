@@ -13,7 +13,6 @@ use crate::log::At;
 use crate::message::Time;
 use crate::meter::Measure;
 use crate::profile::{OnFailure, Summariser};
-use crate::step::UnitKind;
 use crate::strategy::{COMMON_END, Context, FULL_SUMMARY, Proposal, Ruled, Strategy};
 use crate::task::Task;
 use crate::tokens::Tokens;
@@ -46,10 +45,13 @@ impl Session {
     pub fn prepare(&mut self, now: Option<Time>) -> Result<Prepared<'_>, PrepareError> {
         self.follow();
         // What nothing can take away: no edit would help.
-        if self.tokens(self.view.fixed().measure + self.system) > self.budget.hard {
-            return Err(self.too_large(self.size().tokens));
+        let size = self.size().tokens;
+        if size.min(self.tokens(self.view.fixed().measure + self.system)) > self.budget.hard {
+            return Err(self.too_large(size));
         }
-        self.shown_before = self.view.parts().len();
+        if self.compaction.is_none() {
+            self.shown_before = self.view.parts().len();
+        }
         self.rules();
         let budget = self.budget;
         if let Some(refused) = self.overflowed {
@@ -62,21 +64,29 @@ impl Session {
         let waits = self.compact();
         if waits.is_none() && self.size().tokens > self.budget.hard {
             self.common_end();
+            // What stands behind calls that wait for results cannot go while they wait.
+            if self.size().tokens > self.budget.hard && self.close_step() {
+                self.follow();
+                self.common_end();
+            }
         }
         self.budget = budget;
         if let Some(job) = waits {
             return Ok(Prepared::NeedsSummary(job));
         }
-        let refused = self.overflowed;
-        (self.asked, self.focus, self.overflowed) = (false, None, None);
+        (self.asked, self.focus) = (false, None);
         let size = self.size().tokens;
-        // What was refused would be refused again.
-        if size > self.budget.hard || refused.is_some_and(|refused| size >= refused) {
+        if size > self.budget.hard {
             return Err(self.too_large(size));
         }
+        // What was refused would be refused again.
+        if let Some(refused) = self.overflowed.filter(|refused| size >= *refused) {
+            let (what, hard) = (TooLarge::Together, refused - Tokens(1));
+            return Err(PrepareError::TooLarge { what, tokens: size, hard, window: self.budget.window });
+        }
+        self.overflowed = None;
         // Calls that wait for results get placeholders in this request, for good.
-        if self.log.close_step() {
-            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
+        if self.close_step() {
             self.follow_view();
         }
         self.last_prompt = size;
@@ -86,6 +96,15 @@ impl Session {
         self.view.mark_sent();
         debug_assert_eq!(self.audit(), []);
         Ok(Prepared::Ready(&self.view))
+    }
+
+    /// No result that comes from now on is shown as one.
+    fn close_step(&mut self) -> bool {
+        let waited = self.log.close_step();
+        if waited {
+            self.ledger.record(Event::PlaceholderSent { end: self.log.end() });
+        }
+        waited
     }
 
     /// Why the view must be compacted now, if it must.
@@ -273,7 +292,7 @@ impl Session {
 
     /// Names what does not fit.
     fn too_large(&self, tokens: Tokens) -> PrepareError {
-        let is_system = |at: At| self.log.unit_of(at).is_some_and(|unit| unit.kind == UnitKind::System);
+        let is_system = |at: At| self.log.system_messages().binary_search(&at).is_ok();
         let system: Measure = self
             .view
             .parts()

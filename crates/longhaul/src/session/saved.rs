@@ -11,8 +11,9 @@ use crate::archive::{Archive, Handle, Original};
 use crate::breaker::Breaker;
 use crate::cache::PromptCache;
 use crate::calibration::Calibration;
-use crate::edit::{EditId, EditKind};
-use crate::fact::{Fact, Note, Noted};
+use crate::edit::{Edit, EditId, EditKind};
+use crate::fact::Noted;
+use crate::keep;
 use crate::ledger::Event;
 use crate::log::{At, Span};
 use crate::message::{Message, Time};
@@ -138,7 +139,13 @@ impl Session {
             true => saved.sizes,
             false => saved.messages.iter().map(|message| session.meter.message(message)).collect(),
         };
-        let closed = saved.events.iter().filter_map(|event| match event {
+        // Of a store that was cut short: what was sent behind its end is of another session.
+        let end = At(saved.messages.len() as u32);
+        let mut events = saved.events;
+        let known = events.len();
+        events.retain(|event| !matches!(event, Event::PlaceholderSent { end: at } if *at > end));
+        let mut cut = events.len() < known;
+        let closed = events.iter().filter_map(|event| match event {
             Event::PlaceholderSent { end } => Some(*end),
             _ => None,
         });
@@ -150,7 +157,7 @@ impl Session {
         if let Some((view, prompt)) = saved.state.base {
             session.meter.anchor(view, prompt);
         }
-        for event in saved.events {
+        for event in events {
             if let Event::Apply(edit) = &event {
                 let expected = session.ledger.next_id();
                 if edit.id != expected {
@@ -160,38 +167,39 @@ impl Session {
                 if spans.is_empty() || spans.iter().any(|span| span.start >= span.end) {
                     return Err(LoadError::Empty(edit.id));
                 }
+                cut |= spans.iter().any(|span| span.end > end);
                 session.rearchive(&edit.kind, &edit.originals);
             }
             session.ledger.record(event);
         }
-        session.take_back_lost();
-        // Facts that were cut are recalled by their handles.
-        for noted in session.log.notes() {
-            if let Note::Fact(Fact { text: Some(text), .. }) = &noted.note {
-                session.archive.put(Handle::of(text), Original::Text(text.clone().into()));
-            }
+        // One that was forked here may have had edits that reach further: they are known as such.
+        if cut && session.ledger.edits().any(|(edit, on)| on && edit.kind.spans().iter().any(|s| s.end > end))
+        {
+            session.ledger.record(Event::Forked { end });
+            session.take_back(|session, edit| !session.may_hold(edit));
+        }
+        // No engine makes a fold that begins or ends inside a unit.
+        session.take_back(|session, edit| edit.kind.is_fold() && !session.covers_units(&edit.kind.spans()));
+        // What was cut to be kept is recalled by its handle.
+        for text in keep::all_texts(&session.log) {
+            session.archive.put(Handle::of(&text), Original::Text(text.into()));
         }
         session.look();
         Ok(session)
     }
 
-    /// Edits whose messages are not there, or not whole, are taken back.
-    fn take_back_lost(&mut self) {
-        let starts = |at: At| self.log.unit_of(at).is_some_and(|unit| unit.span.start == at);
-        let whole = |span: &Span| {
-            span.end <= self.log.end()
-                && starts(span.start)
-                && (span.end == self.log.end() || starts(span.end))
-        };
+    /// Takes active edits back, the newest first.
+    pub(super) fn take_back(&mut self, lost: impl Fn(&Self, &Edit) -> bool) {
         let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
-        let lost = active.filter(|edit| match edit.kind.is_fold() {
-            true => !edit.kind.spans().iter().all(whole),
-            false => edit.kind.spans().iter().any(|span| span.end > self.log.end()),
-        });
-        let lost: Vec<EditId> = lost.map(|edit| edit.id).collect();
+        let lost: Vec<EditId> = active.filter(|edit| lost(self, edit)).map(|edit| edit.id).collect();
         for edit in lost.into_iter().rev() {
             self.ledger.record(Event::Undo { edit, held: false });
         }
+    }
+
+    fn covers_units(&self, spans: &[Span]) -> bool {
+        let starts = |at: At| self.log.unit_of(at).is_none_or(|unit| unit.span.start == at);
+        spans.iter().all(|span| starts(span.start) && starts(span.end))
     }
 
     /// Puts the originals of an edit back under their handles, if they are what they were.

@@ -20,7 +20,8 @@ pub static DIGEST_RUNNING: Strategy = Strategy {
     says: "all results but those of the newest step are cut to their first and last lines",
     propose: |context| {
         let visible = context.visible();
-        let steps = visible.iter().filter(|item| item.kind == Some(UnitKind::Step) && !context.stays(item));
+        let steps =
+            visible.iter().filter(|item| item.kind == Some(UnitKind::Step) && !context.stays_whole(item));
         digests(context, steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())))
     },
 };
@@ -34,10 +35,11 @@ pub static HIDE_OLD: Strategy = Strategy {
         let (mut gone, mut spans): (Tokens, Vec<Span>) = Default::default();
         // The marker needs room too, and what is restated elsewhere.
         let wanted = context.excess + context.excess.scaled(50_000) + Tokens(MARK);
-        // The goal would stand in the tail instead.
+        // The goal comes last: it stands in the tail then, shorter if it is long.
         let goal = context.log.goal_message().filter(|_| context.log.fact(FactKind::Goal, "").is_none());
-        let is_goal = |item: &Visible| goal.is_some_and(|goal| item.source == Source::Message(goal));
-        for item in visible.iter().filter(|item| !context.stays(item) && !is_goal(item)) {
+        let is_goal = |item: &&Visible| goal.is_some_and(|goal| item.source == Source::Message(goal));
+        let old = || visible.iter().filter(|item| !context.stays(item));
+        for item in old().filter(|item| !is_goal(item)).chain(old().filter(is_goal)) {
             if gone > wanted {
                 break;
             }

@@ -17,8 +17,9 @@ pub static OLD_RESULTS: Strategy = Strategy {
     propose: |context| {
         let visible = context.visible();
         let old = visible.len() - context.recent(&visible);
-        let steps =
-            visible[..old].iter().filter(|item| item.kind == Some(UnitKind::Step) && !context.stays(item));
+        let steps = visible[..old]
+            .iter()
+            .filter(|item| item.kind == Some(UnitKind::Step) && !context.stays_whole(item));
         digests(context, steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())))
     },
 };
