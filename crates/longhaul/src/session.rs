@@ -656,7 +656,8 @@ impl Session {
         // A smaller window: what was shown may have to be cut. Only then is it worth the history.
         let text = keep::render(&rules);
         // The marks and names beside what was cut are not counted there.
-        let room = self.keep.room_seen + self.keep.room_seen / 8 + 200 * rules.len();
+        let beside = self.keep.room_seen / 8 + 200 * rules.len();
+        let room = self.keep.room_seen.saturating_add(beside);
         let too_long = |shown: &str| shown.len() > room && text.len() < shown.len();
         if first || !rules.is_empty() && self.ledger.rules().is_some_and(too_long) {
             self.ledger.record(Event::RulesShown { text: text.into() });
