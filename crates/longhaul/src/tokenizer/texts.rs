@@ -8,8 +8,8 @@ use crate::hash::{Quick, fingerprint};
 
 /// A shorter text is counted faster than it is remembered.
 const SHORTEST: usize = 256;
-/// So many texts are remembered in each of two generations: about half a megabyte in all.
-const REMEMBERED: usize = 7 << 9;
+/// So many texts are remembered in each of two generations: about a megabyte in all.
+const REMEMBERED: usize = 7 << 11;
 
 /// Counts by fingerprint.
 #[derive(Default)]
