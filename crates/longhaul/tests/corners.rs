@@ -2,47 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
+use common::*;
 use longhaul::{
-    Block, EditKind, Json, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Role, Session,
-    Summariser, Tokens, TooLarge,
+    Block, EditKind, Json, Message, Meter, PrepareError, Prepared, Profile, Role, Session, Summariser,
+    Tokens, TooLarge,
 };
-
-fn model(name: &str, window: u64) -> Model {
-    Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
-}
-
-fn session(window: u64) -> Session {
-    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
-}
-
-fn call(id: &str) -> Message {
-    Message::new(
-        Role::Assistant,
-        vec![Block::call(id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap())],
-    )
-}
-
-fn step(session: &mut Session, n: usize, bytes: usize) {
-    let id = format!("call_{n}");
-    session.push(call(&id));
-    let line = format!("line of step_{n} with value_{n} in it\n");
-    session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
-}
-
-fn ready(session: &mut Session) {
-    assert!(matches!(session.prepare(None).unwrap(), Prepared::Ready(_)));
-    assert_eq!(session.audit(), []);
-}
-
-fn text(session: &Session) -> String {
-    let parts = session.view().parts().iter().chain(session.view().tail());
-    let text = |block: &Block| match block {
-        Block::Text(b) => b.text.to_string() + "\n",
-        Block::ToolResult(b) => b.text.to_string() + "\n",
-        _ => String::new(),
-    };
-    parts.flat_map(|part| part.message.blocks()).map(text).collect()
-}
 
 #[test]
 fn a_system_message_between_a_call_and_its_result_stays() {

@@ -3,41 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
+use common::*;
 use longhaul::{
-    At, Block, EditId, EditKind, Event, Extra, Json, LoadError, Message, Meter, Model, Models, Prepared,
-    Profile, RecallPart, Role, Saved, Seal, Session, Source, Span, Thinking, Tokens, Usage,
+    At, Block, EditId, EditKind, Event, Extra, Json, LoadError, Message, Meter, Profile, RecallPart, Role,
+    Saved, Seal, Session, Source, Span, Thinking, Tokens, Usage,
 };
-
-fn model(name: &str, window: u64) -> Model {
-    Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
-}
-
-fn session(window: u64) -> Session {
-    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
-}
-
-fn step(session: &mut Session, n: usize, bytes: usize) {
-    let id = format!("call_{n}");
-    let call = Block::call(id.as_str(), "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
-    session.push(Message::new(Role::Assistant, vec![call]));
-    let line = format!("line of step_{n} with value_{n} in it\n");
-    session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
-}
-
-fn ready(session: &mut Session) {
-    assert!(matches!(session.prepare(None).unwrap(), Prepared::Ready(_)));
-    assert_eq!(session.audit(), []);
-}
-
-fn text(session: &Session) -> String {
-    let parts = session.view().parts().iter().chain(session.view().tail());
-    let text = |block: &Block| match block {
-        Block::Text(b) => b.text.to_string() + "\n",
-        Block::ToolResult(b) => b.text.to_string() + "\n",
-        _ => String::new(),
-    };
-    parts.flat_map(|part| part.message.blocks()).map(text).collect()
-}
 
 /// A session with a fold over its first steps.
 fn folded() -> Session {
