@@ -12,10 +12,10 @@ mod rank;
 mod select;
 mod tool;
 
-use crate::archive::Handle;
-use crate::json::{Extra, Json};
-use crate::message::ToolCall;
-use crate::names::NameSet;
+use crate::conversation::json::{Extra, Json};
+use crate::conversation::message::ToolCall;
+use crate::edits::archive::Handle;
+use crate::text::names::NameSet;
 
 pub(crate) use by_tool::by_tool;
 pub use content::ContentKind;

@@ -31,89 +31,51 @@
 //!
 //! | look for | in |
 //! |---|---|
-//! | roles, blocks, what came in | `message`, `json`, `bond`, `frame`, `fact` |
-//! | order, steps, turns, broken input | `log`, `step`, `repair` |
-//! | sizes | `tokens`, `tokenizer`, `image`, `meter`, `calibration`, `usage` |
-//! | limits, models, prices | `budget`, `models`, `models.toml`, `cache` |
-//! | compressions, undo, what was taken out | `edit`, `ledger`, `archive` |
-//! | what is sent, and what must hold for it | `view`, `keep`, `mention`, `guard` |
-//! | how to compact | `profile`, `task`, `strategy`, `digest`, `summary`, `breaker`, `job` |
-//! | the state machine around it all | `session` |
+//! | messages, blocks, order, steps, turns, broken input, facts, frames | [`conversation`] |
+//! | tokens, counting, models, prices, limits | [`size`] |
+//! | compressions, undo, what must hold, what was taken out | [`edits`] |
+//! | what is sent, what must be kept, the prompt cache | [`view`] |
+//! | the short form of a result | [`digest`] |
+//! | the short form of a run of messages, and who writes it | [`summary`] |
+//! | when and how to compact | [`policy`] |
+//! | the state machine around it all | [`session`] |
 
 #![forbid(unsafe_code)]
 
-mod archive;
-mod bits;
-mod bond;
-mod breaker;
-mod budget;
-mod cache;
-mod calibration;
-mod digest;
-mod edit;
-mod fact;
-mod frame;
-mod guard;
-mod hash;
-mod image;
-mod job;
-mod json;
-mod keep;
-mod ledger;
-mod log;
-mod mention;
-mod message;
-mod meter;
-mod models;
-mod names;
-mod profile;
-mod repair;
-mod session;
-mod step;
-mod strategy;
-mod summary;
-mod task;
-mod tokenizer;
-mod tokens;
-mod usage;
-mod view;
+pub mod conversation;
+pub mod digest;
+pub mod edits;
+pub mod policy;
+pub mod session;
+pub mod size;
+pub mod summary;
+mod text;
+pub mod view;
 
-pub use archive::{
-    Archive, BadHandle, Handle, MemoryArchive, Original, Part as RecallPart, RecallError, recall,
+pub use conversation::{
+    At, Block, BlockPart, Bond, BondKind, Extra, Fact, FactKind, Frame, Image, Json, Log, Message, Note,
+    NoteReason, Noted, Opaque, PLACEHOLDER, Raw, Repair, Role, Seal, Shown, Span, Text, Thinking, Time, Tool,
+    ToolCall, ToolResult, Turn, Unit, UnitKind, bonds, with_mentions,
 };
-pub use bond::{Bond, BondKind, bonds};
-pub use breaker::Tripped;
-pub use budget::{Budget, Shares};
-pub use cache::{PromptCache, Sent, pays_back};
-pub use calibration::Calibration;
 pub use digest::{
     Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, of_call as digest_of,
     of_call_by_tool as digest_by_tool, result as digest_result,
 };
-pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
-pub use fact::{Fact, FactKind, Note, Noted};
-pub use frame::{Frame, Tool};
-pub use guard::{Audited, Refusal, Rule, Violation};
-pub use image::{ImageRule, size_of as image_size};
-pub use job::{Job, Outcome, Resolved};
-pub use json::{Extra, Json};
-pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
-pub use ledger::{Event, Ledger, LedgerError};
-pub use log::{At, Log, Span};
-pub use mention::with_mentions;
-pub use message::{
-    Block, BlockPart, Image, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
+pub use edits::{
+    Archive, Audited, BadHandle, Edit, EditId, EditKind, EditPrice, Event, Handle, Ledger, LedgerError,
+    Limit, MemoryArchive, Original, Placement, RecallError, RecallPart, Refusal, Rule, Violation, Why,
+    recall,
 };
-pub use meter::{Measure, Meter};
-pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};
-pub use profile::{Constants, OnFailure, Profile, Summariser, Templates, Triggers};
-pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
+pub use policy::{
+    Constants, OnFailure, Profile, STRATEGIES, Strategy, Summariser, Task, Templates, Triggers, Tripped,
+};
 pub use session::{LoadError, PrepareError, Prepared, Saved, Session, State, TooLarge};
-pub use step::{Turn, Unit, UnitKind};
-pub use strategy::{STRATEGIES, Strategy};
-pub use summary::{Language, TEMPLATES, Template};
-pub use task::Task;
-pub use tokenizer::{TextCount, Vocabulary};
-pub use tokens::{Count, CountKind, Tokens};
-pub use usage::{Billed, Usage};
-pub use view::{Fixed, Part, Source, View};
+pub use size::{
+    Billed, Budget, CacheKind, CacheRule, Calibration, Count, CountKind, ImageRule, Measure, Meter, Model,
+    Models, ModelsError, Price, Shares, TextCount, Tokens, Usage, Vocabulary, image_size,
+};
+pub use summary::{Job, Language, Outcome, Resolved, TEMPLATES, Template};
+pub use view::{
+    Fixed, KeepItem, KeepKey, Kept, Part, PromptCache, RULE_FILES, Sent, Source, View, is_rule_file,
+    pays_back,
+};

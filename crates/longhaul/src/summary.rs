@@ -4,18 +4,20 @@
 
 mod extract;
 mod facts;
+pub(crate) mod job;
 mod template;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::conversation::message::{Block, Message, Role};
 use crate::digest::Aliases;
-use crate::message::{Block, Message, Role};
 
 pub(crate) use facts::exit_status;
 use facts::{Facts, File};
 use template::Values;
 
+pub use job::{Job, Outcome, Resolved};
 pub use template::{ARCHIVE, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
 
 /// Something to be told: a message, or the summary of messages that were folded before.
@@ -337,7 +339,7 @@ fn range(told: &[&Told], form: Form<'_>) -> [String; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Json;
+    use crate::conversation::json::Json;
 
     fn told(message: Message) -> Told {
         Told::Message(Arc::new(message))

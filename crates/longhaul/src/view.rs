@@ -6,17 +6,22 @@
 //! Without an edit the view grows by what is new. After an edit it is walked anew, over what
 //! is visible, not over what was folded; what did not change keeps its place in memory.
 
+pub(crate) mod cache;
+pub(crate) mod keep;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::edit::{Edit, EditId, EditKind, Placement};
-use crate::keep;
-use crate::ledger::{Event, Ledger};
-use crate::log::{At, Log};
-use crate::message::{Block, Message, Role, Text, ToolCall, ToolResult};
-use crate::meter::{Measure, Meter};
-use crate::repair::Shown;
-use crate::step::UnitKind;
+use crate::conversation::log::{At, Log};
+use crate::conversation::message::{Block, Message, Role, Text, ToolCall, ToolResult};
+use crate::conversation::repair::Shown;
+use crate::conversation::step::UnitKind;
+use crate::edits::edit::{Edit, EditId, EditKind, Placement};
+use crate::edits::ledger::{Event, Ledger};
+use crate::size::meter::{Measure, Meter};
+
+pub use cache::{PromptCache, Sent, pays_back};
+pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
 
 /// Where a part of a view comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::content::ContentKind;
 use super::rank::Failures;
 use super::select::{is_digest, render};
 use super::{ToolKind, head_and_tail};
-use crate::archive::Handle;
+use crate::edits::archive::Handle;
 
 /// Entries of a listing, paths of a search by name.
 const ENTRIES: usize = 10;

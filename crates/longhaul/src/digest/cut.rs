@@ -1,7 +1,7 @@
 //! The first line of defence: a result that is too large enters cut, with a hint that names its
 //! tool, its size, what was kept and where the rest is.
 
-use crate::archive::Handle;
+use crate::edits::archive::Handle;
 
 /// What a result may have when it enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::head_and_tail;
 use super::rank::{NOISE, ranks};
 use super::select::{LONGEST, Room, is_digest, render, select};
 use super::tool::ToolKind;
-use crate::archive::Handle;
-use crate::names::NameSet;
+use crate::edits::archive::Handle;
+use crate::text::names::NameSet;
 
 /// A text of no more than this enters as it is.
 const SMALL: usize = 1_000;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::archive::Handle;
+use crate::edits::archive::Handle;
 
 /// More than this is not read.
 const LARGEST: usize = 4 << 20;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 
 use super::content::ContentKind;
-use crate::names::{NameSet, names};
+use crate::text::names::{NameSet, names};
 
 /// Noise: dropped first, and the only lines that an entry digest drops.
 pub(super) const NOISE: u8 = 0;

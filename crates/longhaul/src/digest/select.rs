@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::content::ContentKind;
 use super::rank::{NOISE, PLAIN, ranks};
-use crate::archive::Handle;
-use crate::names::NameSet;
+use crate::edits::archive::Handle;
+use crate::text::names::NameSet;
 
 /// A line longer than this is not kept: it is data, not words.
 pub(super) const LONGEST: usize = 1_000;

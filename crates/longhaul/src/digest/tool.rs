@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::json::Json;
-use crate::message::ToolCall;
+use crate::conversation::json::Json;
+use crate::conversation::message::ToolCall;
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,17 +5,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::{PrepareError, Prepared, Session, TooLarge};
-use crate::budget::Budget;
-use crate::edit::{Limit, Why};
-use crate::job::Job;
-use crate::ledger::Event;
-use crate::log::At;
-use crate::message::Time;
-use crate::meter::Measure;
-use crate::profile::{OnFailure, Summariser};
-use crate::strategy::{COMMON_END, Context, FULL_SUMMARY, Proposal, Ruled, Strategy};
-use crate::task::Task;
-use crate::tokens::Tokens;
+use crate::conversation::log::At;
+use crate::conversation::message::Time;
+use crate::edits::edit::{Limit, Why};
+use crate::edits::ledger::Event;
+use crate::policy::profile::{OnFailure, Summariser};
+use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, Proposal, Ruled, Strategy};
+use crate::policy::task::Task;
+use crate::size::budget::Budget;
+use crate::size::meter::Measure;
+use crate::size::tokens::Tokens;
+use crate::summary::job::Job;
 use crate::view::Source;
 
 /// A compaction on its way: it may wait for summaries, and goes on where it was.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Session;
-use crate::archive::{Archive, Handle, Original};
-use crate::edit::{Edit, EditId, EditKind, EditPrice, Why};
-use crate::guard::{Check, Refusal};
-use crate::ledger::Event;
-use crate::log::At;
-use crate::message::{Block, Message, Role};
-use crate::tokens::Tokens;
+use crate::conversation::log::At;
+use crate::conversation::message::{Block, Message, Role};
+use crate::edits::archive::{Archive, Handle, Original};
+use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, Why};
+use crate::edits::guard::{Check, Refusal};
+use crate::edits::ledger::Event;
+use crate::size::tokens::Tokens;
 use crate::view::{Part, Source};
 
 impl Session {

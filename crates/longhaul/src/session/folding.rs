@@ -4,21 +4,21 @@
 use std::sync::Arc;
 
 use super::Session;
-use crate::archive::{Handle, Original};
-use crate::edit::{Edit, EditId, EditKind, Why};
-use crate::guard::Refusal;
-use crate::job::{Job, Outcome, Resolved};
-use crate::keep::{self, KeepItem, KeepKey, Kept};
-use crate::ledger::reaches_beyond;
-use crate::log::{At, Span};
-use crate::message::{Block, Message};
-use crate::meter::Measure;
-use crate::names::{names, names_in_json};
-use crate::profile::OnFailure;
-use crate::strategy::{FOLD_KEPT_ROUNDS, FULL_SUMMARY, FoldPlan, INCREMENTS};
+use crate::conversation::log::{At, Span};
+use crate::conversation::message::{Block, Message};
+use crate::edits::archive::{Handle, Original};
+use crate::edits::edit::{Edit, EditId, EditKind, Why};
+use crate::edits::guard::Refusal;
+use crate::edits::ledger::reaches_beyond;
+use crate::policy::profile::OnFailure;
+use crate::policy::strategy::{FOLD_KEPT_ROUNDS, FULL_SUMMARY, FoldPlan, INCREMENTS};
+use crate::size::meter::Measure;
+use crate::size::tokens::Tokens;
+use crate::summary::job::{Job, Outcome, Resolved};
 use crate::summary::{self, Form, Language, Told};
-use crate::tokens::Tokens;
+use crate::text::names::{names, names_in_json};
 use crate::view::Source;
+use crate::view::keep::{self, KeepItem, KeepKey, Kept};
 
 /// A summary of fewer tokens is not worth asking for.
 const LEAST_ANSWER: Tokens = Tokens(40);

@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use super::compaction::Compaction;
-use crate::archive::{Archive, Handle, Original};
-use crate::breaker::Breaker;
-use crate::cache::PromptCache;
-use crate::calibration::Calibration;
-use crate::edit::{Edit, EditId, EditKind};
-use crate::fact::Noted;
-use crate::keep;
-use crate::ledger::Event;
-use crate::log::{At, Span};
-use crate::message::{Message, Time};
-use crate::meter::{Measure, Meter};
-use crate::models::Model;
-use crate::profile::Profile;
-use crate::task::Task;
-use crate::tokens::Tokens;
+use crate::conversation::fact::Noted;
+use crate::conversation::log::{At, Span};
+use crate::conversation::message::{Message, Time};
+use crate::edits::archive::{Archive, Handle, Original};
+use crate::edits::edit::{Edit, EditId, EditKind};
+use crate::edits::ledger::Event;
+use crate::policy::breaker::Breaker;
+use crate::policy::profile::Profile;
+use crate::policy::task::Task;
+use crate::size::calibration::Calibration;
+use crate::size::meter::{Measure, Meter};
+use crate::size::models::Model;
+use crate::size::tokens::Tokens;
+use crate::view::cache::PromptCache;
+use crate::view::keep;
 
 /// All that a session is.
 #[derive(Debug, Clone)]
@@ -149,7 +149,7 @@ impl Session {
             Event::PlaceholderSent { end } => Some(*end),
             _ => None,
         });
-        session.log = crate::log::Log::load(saved.messages, saved.notes, closed);
+        session.log = crate::conversation::log::Log::load(saved.messages, saved.notes, closed);
         session.sizes = sizes;
         session.sum_sizes();
         // Before the base is taken: a frame that is new drops it.

@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use super::Told;
+use crate::conversation::json::{Extra, Json};
+use crate::conversation::message::{Block, Role};
 use crate::digest::{Failures, HUGE};
-use crate::json::{Extra, Json};
-use crate::message::{Block, Role};
-use crate::names::{NameMap, names};
+use crate::text::names::{NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
@@ -422,7 +422,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::message::Message;
+    use crate::conversation::message::Message;
 
     fn told(message: Message) -> Told {
         Told::Message(Arc::new(message))

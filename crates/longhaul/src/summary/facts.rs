@@ -10,8 +10,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{Language, Told};
+use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::digest::{Aliases, Failures, HUGE, ToolKind};
-use crate::message::{Block, Message, Role, ToolCall, ToolResult};
 
 /// A line that is quoted is cut to this.
 const LINE: usize = 240;
@@ -468,7 +468,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::json::Json;
+    use crate::conversation::json::Json;
 
     fn session() -> Vec<Told> {
         let call = |id: &str, name: &str, json: &str| {

@@ -1,0 +1,24 @@
+//! The conversation as it came: messages and their blocks, what belongs together, what the host
+//! knows beside them, and the log that holds all of it in order. Nothing here is ever edited.
+
+pub(crate) mod bond;
+pub(crate) mod fact;
+pub(crate) mod frame;
+pub(crate) mod json;
+pub(crate) mod log;
+pub(crate) mod mention;
+pub(crate) mod message;
+pub(crate) mod repair;
+pub(crate) mod step;
+
+pub use bond::{Bond, BondKind, bonds};
+pub use fact::{Fact, FactKind, Note, Noted};
+pub use frame::{Frame, Tool};
+pub use json::{Extra, Json};
+pub use log::{At, Log, Span};
+pub use mention::with_mentions;
+pub use message::{
+    Block, BlockPart, Image, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult,
+};
+pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
+pub use step::{Turn, Unit, UnitKind};

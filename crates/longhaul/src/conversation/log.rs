@@ -1,0 +1,355 @@
+//! The log: every message as it came, in order, and what the host said beside them. It is
+//! append-only and never edited; steps and turns are derived as messages arrive. Broken
+//! input is kept byte for byte and mended only where it is shown (`repair`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::fact::{Fact, FactKind, Note, Noted};
+use crate::conversation::frame::Frame;
+use crate::conversation::json::{Extra, Json};
+use crate::conversation::message::{Message, Role};
+use crate::conversation::repair::{Edited, Shown};
+use crate::conversation::step::{Outline, Turn, Unit};
+
+/// The position of a message in its log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct At(pub u32);
+
+impl At {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A run of messages: from `start` up to, not including, `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Span {
+    /// The first message.
+    pub start: At,
+    /// The one after the last.
+    pub end: At,
+}
+
+impl Span {
+    /// From `start` up to, not including, `end`.
+    pub fn new(start: u32, end: u32) -> Self {
+        Self { start: At(start), end: At(end) }
+    }
+
+    /// As a range of indices.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start.index()..self.end.index()
+    }
+
+    /// How many messages.
+    pub fn len(self) -> usize {
+        self.range().len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(self) -> bool {
+        self.range().is_empty()
+    }
+
+    /// True if `at` is in it.
+    pub fn contains(self, at: At) -> bool {
+        self.range().contains(&at.index())
+    }
+}
+
+/// A conversation, append-only. A session is a path through a tree of messages: a
+/// [`fork`](Log::fork) shares the messages before it.
+///
+/// ```
+/// use longhaul::{Block, Json, Log, Message, Role, UnitKind};
+///
+/// let mut log = Log::new();
+/// log.push(Message::user("What is in a.txt?"));
+/// log.push(Message::new(Role::Assistant, vec![Block::call("c1", "Read", Json::empty_object())]));
+/// log.push(Message::result("c1", "hello"));
+/// log.push(Message::assistant("It says hello."));
+///
+/// let kinds: Vec<_> = log.units().iter().map(|unit| (unit.kind, unit.span.len())).collect();
+/// assert_eq!(kinds, [(UnitKind::User, 1), (UnitKind::Step, 2), (UnitKind::Step, 1)]);
+/// assert!(log.turns()[0].ended);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    messages: Vec<Arc<Message>>,
+    notes: Vec<Noted>,
+    /// Where the newest note of each kind and key stands, and the frame in force.
+    facts: HashMap<(FactKind, Box<str>), usize>,
+    frame: Option<usize>,
+    frames: usize,
+    /// Where steps were closed while calls waited.
+    closed: Vec<At>,
+    /// Where system messages stand.
+    system: Vec<At>,
+    outline: Outline,
+}
+
+impl Log {
+    /// An empty log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A log that was saved: its messages and notes, and the positions at which a request was
+    /// sent while calls had no result.
+    pub fn load(
+        messages: Vec<Arc<Message>>,
+        notes: Vec<Noted>,
+        closed: impl IntoIterator<Item = At>,
+    ) -> Self {
+        let mut log = Self::default();
+        notes.into_iter().for_each(|noted| log.note(noted));
+        let mut closed = closed.into_iter().peekable();
+        for message in messages {
+            log.append(message);
+            while closed.next_if(|at| *at <= log.end()).is_some() {
+                log.close_step();
+            }
+        }
+        log
+    }
+
+    /// Appends a message. A frame that it carries (`extra.frame` of a transcript) is noted
+    /// behind it.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
+        let message = message.into();
+        let at = self.end();
+        let frame = carried_frame(&message);
+        self.append(message);
+        if let Some(frame) = frame {
+            self.note_frame(frame);
+        }
+        at
+    }
+
+    fn append(&mut self, message: Arc<Message>) {
+        let at = self.end();
+        self.outline.push(at, &message);
+        if message.role() == Role::System {
+            self.system.push(at);
+        }
+        self.messages.push(message);
+    }
+
+    /// Where system messages stand, in order: on their own, or between a call and its result.
+    pub fn system_messages(&self) -> &[At] {
+        &self.system
+    }
+
+    /// True if a run holds a system message.
+    pub(crate) fn has_system(&self, run: Span) -> bool {
+        let next = self.system.partition_point(|at| *at < run.start);
+        self.system.get(next).is_some_and(|at| *at < run.end)
+    }
+
+    /// Appends a fact of the host, unless it says what is known already.
+    pub fn note_fact(&mut self, fact: Fact) -> bool {
+        let known = self.fact(fact.kind, &fact.key);
+        if known == fact.text.as_deref() {
+            return false;
+        }
+        self.note(Noted { at: self.end(), note: Note::Fact(fact) });
+        true
+    }
+
+    /// Appends a frame, unless it is the one in force.
+    pub fn note_frame(&mut self, frame: Frame) -> bool {
+        if self.frame() == Some(&frame) {
+            return false;
+        }
+        self.note(Noted { at: self.end(), note: Note::Frame(Box::new(frame)) });
+        true
+    }
+
+    fn note(&mut self, noted: Noted) {
+        match &noted.note {
+            Note::Fact(fact) => _ = self.facts.insert((fact.kind, fact.key.clone()), self.notes.len()),
+            Note::Frame(_) => {
+                self.frame = Some(self.notes.len());
+                self.frames += 1;
+            }
+        }
+        self.notes.push(noted);
+    }
+
+    /// The position that the next message will have; also the number of messages.
+    pub fn end(&self) -> At {
+        // A log of 2³² messages does not fit into memory.
+        At(u32::try_from(self.messages.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The message at a position.
+    pub fn get(&self, at: At) -> Option<&Arc<Message>> {
+        self.messages.get(at.index())
+    }
+
+    /// All messages, as they came.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Facts and frames, with the position they were said at.
+    pub fn notes(&self) -> &[Noted] {
+        &self.notes
+    }
+
+    /// The frame in force.
+    pub fn frame(&self) -> Option<&Frame> {
+        match &self.notes.get(self.frame?)?.note {
+            Note::Frame(frame) => Some(frame),
+            Note::Fact(_) => None,
+        }
+    }
+
+    /// How many frames there have been; names the one in force.
+    pub fn frame_version(&self) -> usize {
+        self.frames
+    }
+
+    /// What is known under this kind and key.
+    pub fn fact(&self, kind: FactKind, key: &str) -> Option<&str> {
+        match &self.notes.get(*self.facts.get(&(kind, key.into()))?)?.note {
+            Note::Fact(fact) => fact.text.as_deref(),
+            Note::Frame(_) => None,
+        }
+    }
+
+    /// Where it was said.
+    pub(crate) fn fact_at(&self, kind: FactKind, key: &str) -> Option<At> {
+        self.notes.get(*self.facts.get(&(kind, key.into()))?).map(|noted| noted.at)
+    }
+
+    /// Keys of a kind that were known once and were taken back.
+    pub(crate) fn taken_back(&self, kind: FactKind) -> Vec<&str> {
+        let keys = self.facts.keys().filter(|(k, key)| *k == kind && self.fact(kind, key).is_none());
+        let mut keys: Vec<&str> = keys.map(|(_, key)| &**key).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Everything known of a kind: keys and texts, in the order they were last said.
+    pub fn facts(&self, kind: FactKind) -> Vec<(&str, &str)> {
+        let mut known: Vec<usize> =
+            self.facts.iter().filter(|((k, _), _)| *k == kind).map(|(_, at)| *at).collect();
+        known.sort_unstable();
+        let facts = known.into_iter().filter_map(|at| match &self.notes[at].note {
+            Note::Fact(fact) => Some((&*fact.key, fact.text.as_deref()?)),
+            Note::Frame(_) => None,
+        });
+        facts.collect()
+    }
+
+    /// The units: a partition of the log into what nothing may cut.
+    pub fn units(&self) -> &[Unit] {
+        self.outline.units()
+    }
+
+    /// The unit that holds the message at a position.
+    pub fn unit_of(&self, at: At) -> Option<&Unit> {
+        self.unit_index(at).map(|index| &self.units()[index])
+    }
+
+    /// The number of that unit.
+    pub fn unit_index(&self, at: At) -> Option<usize> {
+        let index = self.units().partition_point(|unit| unit.span.start <= at).checked_sub(1)?;
+        self.units()[index].span.contains(at).then_some(index)
+    }
+
+    /// The turns. What stands before the first belongs to none.
+    pub fn turns(&self) -> &[Turn] {
+        self.outline.turns()
+    }
+
+    /// The messages of the turn with this number.
+    pub fn turn_span(&self, turn: usize) -> Option<Span> {
+        let start = self.turns().get(turn)?.start;
+        let end = self.turns().get(turn + 1).map_or(self.end(), |next| next.start);
+        Some(Span { start, end })
+    }
+
+    /// The messages of the running turn: the one whose answer has not come.
+    pub fn running_turn(&self) -> Option<Span> {
+        let last = self.turns().len().checked_sub(1)?;
+        if self.turns()[last].ended { None } else { self.turn_span(last) }
+    }
+
+    /// What the model may be shown of these units (all of them: `log.units()`): every
+    /// message as it came, or mended where a provider would refuse it.
+    pub fn show<'a>(&'a self, units: &'a [Unit]) -> impl Iterator<Item = Shown> + 'a {
+        units.iter().flat_map(|unit| self.show_edited(unit, &|_, _| None))
+    }
+
+    /// The same for one unit, whose messages an edit may have changed: `edited` gives the
+    /// blocks of such a message, in their places, with `None` for those that are gone.
+    pub(crate) fn show_edited(&self, unit: &Unit, edited: &Edited<'_>) -> Vec<Shown> {
+        self.outline.show(&self.messages, unit, edited)
+    }
+
+    /// Where the first words of a person stand: the goal until another is set.
+    pub fn goal_message(&self) -> Option<At> {
+        self.outline.first_user()
+    }
+
+    /// What the person said last, where the running turn begins: the messages before its
+    /// first step.
+    pub fn current_input(&self) -> Option<Span> {
+        let span = self.running_turn()?;
+        let end = self.turns().last()?.first_step.unwrap_or(span.end);
+        (end > span.start).then_some(Span { start: span.start, end })
+    }
+
+    /// The newest step, if it is in the running turn.
+    pub fn newest_step(&self) -> Option<Unit> {
+        let turn = self.running_turn()?;
+        self.outline.newest_step().filter(|unit| unit.span.start >= turn.start)
+    }
+
+    /// Where the step starts whose calls still wait for results. It may take in what follows
+    /// it, so nothing from there on can be folded.
+    pub fn waiting(&self) -> Option<At> {
+        self.outline.waiting()
+    }
+
+    /// No result that comes from now on is shown as one: a placeholder was sent for it.
+    /// False if no call waited for a result.
+    pub fn close_step(&mut self) -> bool {
+        let waited = self.outline.close_waiting_step();
+        if waited {
+            self.closed.push(self.end());
+        }
+        waited
+    }
+
+    /// How many of the first units can no longer change, whatever arrives.
+    pub fn settled_units(&self) -> usize {
+        self.outline.settled_units()
+    }
+
+    /// True if the unit is shown exactly as it came.
+    pub fn is_whole(&self, unit: &Unit) -> bool {
+        self.outline.is_whole(unit)
+    }
+
+    /// A log of the first `end` messages and what was noted before them. Messages are
+    /// shared, not copied.
+    pub fn fork(&self, end: At) -> Self {
+        let end = end.min(self.end());
+        let notes = self.notes.iter().filter(|noted| noted.at <= end).cloned().collect();
+        let closed = self.closed.iter().copied().filter(|at| *at <= end);
+        Self::load(self.messages[..end.index()].to_vec(), notes, closed)
+    }
+}
+
+fn carried_frame(message: &Message) -> Option<Frame> {
+    let extra: Extra = serde_json::from_str(message.extra().get("extra")?.as_str()).ok()?;
+    extra.get("frame").and_then(|frame: &Json| Frame::from_json(frame))
+}

@@ -1,0 +1,565 @@
+//! What a conversation is made of: [`Message`]s of [`Block`]s, as every provider's format
+//! can be read into and written from. Says nothing about order, pairs or size: see
+//! `log` (steps and turns), `bond` (what belongs together) and `meter` (tokens).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::json::{Extra, Json};
+use crate::size::usage::Usage;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Instructions of the host; developer messages too.
+    System,
+    /// The person, or text the host puts in the person's place.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tool calls.
+    Tool,
+    /// A summary that stands for older messages.
+    Summary,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 5] = [Self::System, Self::User, Self::Assistant, Self::Tool, Self::Summary];
+
+    /// The name used in transcripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Summary => "summary",
+        }
+    }
+
+    /// The role of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// One part of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// Plain text.
+    Text(Text),
+    /// The model's reasoning.
+    Thinking(Thinking),
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// What the tool said.
+    ToolResult(ToolResult),
+    /// A picture.
+    Image(Image),
+    /// Anything else, kept as it came.
+    Opaque(Opaque),
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: impl Into<Box<str>>) -> Self {
+        Self::Text(Text { text: text.into(), extra: Extra::NONE })
+    }
+
+    /// Thinking without a signature.
+    pub fn thinking(text: impl Into<Box<str>>) -> Self {
+        Self::Thinking(Thinking { text: text.into(), seal: Seal::Open, extra: Extra::NONE })
+    }
+
+    /// A tool call that the host runs.
+    pub fn call(id: impl Into<Box<str>>, name: impl Into<Box<str>>, arguments: Json) -> Self {
+        Self::ToolCall(ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            server: false,
+            extra: Extra::NONE,
+        })
+    }
+
+    /// A tool result of text alone.
+    pub fn result(id: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        Self::ToolResult(ToolResult {
+            id: id.into(),
+            name: None,
+            text: text.into(),
+            content: None,
+            is_error: false,
+            extra: Extra::NONE,
+        })
+    }
+
+    /// The block's unknown fields.
+    pub fn extra(&self) -> &Extra {
+        match self {
+            Self::Text(b) => &b.extra,
+            Self::Thinking(b) => &b.extra,
+            Self::ToolCall(b) => &b.extra,
+            Self::ToolResult(b) => &b.extra,
+            Self::Image(b) => &b.extra,
+            Self::Opaque(b) => &b.extra,
+        }
+    }
+
+    /// Bytes of text that this block holds, pictures and sealed reasoning included.
+    pub fn bytes(&self) -> usize {
+        self.extra().bytes()
+            + match self {
+                Self::Text(b) => b.text.len(),
+                Self::Thinking(b) => b.text.len() + b.seal.data().map_or(0, str::len),
+                Self::ToolCall(b) => b.id.len() + b.name.len() + b.arguments.as_str().len(),
+                Self::ToolResult(b) => {
+                    let content = b.content.as_deref().unwrap_or_default();
+                    b.id.len() + b.text.len() + content.iter().map(Block::bytes).sum::<usize>()
+                }
+                Self::Image(b) => b.source.as_str().len(),
+                Self::Opaque(b) => b.value.as_str().len(),
+            }
+    }
+}
+
+/// Plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The text.
+    pub text: Box<str>,
+    /// Unknown fields (citations, cache marks, …).
+    pub extra: Extra,
+}
+
+/// The model's reasoning, with the seal its provider put on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thinking {
+    /// The readable part; empty when the provider hides it.
+    pub text: Box<str>,
+    /// What makes it valid when it is sent back.
+    pub seal: Seal,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What a provider put on reasoning so that it takes it back. Sealed reasoning is never
+/// altered: whole, or gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seal {
+    /// None: plain text.
+    Open,
+    /// Signed text (Anthropic `thinking`).
+    Signed(Box<str>),
+    /// Hidden, with the provider's data if it was recorded (Anthropic `redacted_thinking`).
+    Redacted(Option<Box<str>>),
+    /// Encrypted (OpenAI Responses `reasoning`); bound to the item that follows it.
+    Encrypted(Box<str>),
+}
+
+impl Seal {
+    /// The provider's data.
+    pub fn data(&self) -> Option<&str> {
+        match self {
+            Self::Open => None,
+            Self::Signed(data) | Self::Encrypted(data) => Some(data),
+            Self::Redacted(data) => data.as_deref(),
+        }
+    }
+
+    /// True unless this is plain text.
+    pub fn is_sealed(&self) -> bool {
+        !matches!(self, Self::Open)
+    }
+}
+
+/// The model asks for a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Names the call; its result repeats it.
+    pub id: Box<str>,
+    /// The tool.
+    pub name: Box<str>,
+    /// A JSON object as the model wrote it; any other JSON if the model wrote that.
+    pub arguments: Json,
+    /// The provider runs this tool itself: the host owes no result.
+    pub server: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// What a tool said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The call this answers.
+    pub id: Box<str>,
+    /// The tool's name, where the format has it.
+    pub name: Option<Box<str>>,
+    /// All of its text.
+    pub text: Box<str>,
+    /// Its blocks, when there is more than text (pictures, documents).
+    pub content: Option<Box<[Block]>>,
+    /// The tool failed.
+    pub is_error: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Where it is or what it is (data, URL, file id), as the format wrote it.
+    pub source: Json,
+    /// Width and height in pixels, if known.
+    pub size: Option<(u32, u32)>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// A block of a kind that nobody here knows, kept as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opaque {
+    /// The block.
+    pub value: Json,
+    /// Unknown fields beside it.
+    pub extra: Extra,
+}
+
+/// A moment, in microseconds since 1970 UTC. The engine has no clock: it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Time(pub i64);
+
+impl fmt::Display for Time {
+    /// To the minute, in UTC: `2026-03-02 10:00`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let minutes = self.0.div_euclid(60_000_000);
+        let (days, minute) = (minutes.div_euclid(1_440), minutes.rem_euclid(1_440));
+        // Days since 1 March of year 0, in eras of 400 years.
+        let days = days + 719_468;
+        let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        let year = year + era * 400 + i64::from(month <= 2);
+        write!(f, "{year:04}-{month:02}-{day:02} {:02}:{:02}", minute / 60, minute % 60)
+    }
+}
+
+/// The text a message was read from, to be written out again as long as nobody touched it.
+/// Long strings that the blocks hold anyway are cut out and put back when it is written, so
+/// that a conversation is not in memory twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raw {
+    format: &'static str,
+    skeleton: Box<str>,
+    holes: Box<[Hole]>,
+}
+
+/// Where a part of a block was cut out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hole {
+    /// Position in the skeleton.
+    at: u32,
+    block: u32,
+    part: BlockPart,
+}
+
+/// A part of a block that can be written again from the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockPart {
+    /// Its text, as a JSON string.
+    Text,
+    /// The arguments of a call, as they are.
+    Arguments,
+    /// The arguments of a call, as a JSON string that holds them.
+    ArgumentsText,
+}
+
+impl Raw {
+    /// Shorter parts stay where they are: a hole has its price too.
+    const SHORTEST: usize = 64;
+
+    /// The text of a message in `format`. `parts` are slices of that text, in their order,
+    /// each with the number of the block it was read into; one that could not be written
+    /// again to the byte stays in the text.
+    pub fn new(
+        format: &'static str,
+        text: &str,
+        parts: &[(&str, usize, BlockPart)],
+        blocks: &[Block],
+    ) -> Self {
+        let (mut skeleton, mut holes, mut from) = (String::new(), Vec::new(), 0);
+        for (part, block, kind) in parts {
+            // A slice of `text`: its place is where it points to.
+            let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+            let known = blocks.get(*block).and_then(|block| kind.of(block));
+            let fits = start >= from && text.get(start..start.saturating_add(part.len())) == Some(part);
+            if part.len() < Self::SHORTEST || !fits || known.as_deref() != Some(part) {
+                continue;
+            }
+            skeleton.push_str(&text[from..start]);
+            if let (Ok(at), Ok(block)) = (u32::try_from(skeleton.len()), u32::try_from(*block)) {
+                holes.push(Hole { at, block, part: *kind });
+                from = start + part.len();
+            } else {
+                from = start;
+            }
+        }
+        skeleton.push_str(&text[from..]);
+        Self { format, skeleton: skeleton.into(), holes: holes.into() }
+    }
+
+    /// The text again.
+    fn text(&self, blocks: &[Block]) -> Cow<'_, str> {
+        if self.holes.is_empty() {
+            return Cow::Borrowed(&self.skeleton);
+        }
+        let (mut text, mut from) = (String::with_capacity(self.skeleton.len() * 2), 0);
+        for hole in &self.holes {
+            let at = hole.at as usize;
+            text.push_str(&self.skeleton[from..at]);
+            text.extend(blocks.get(hole.block as usize).and_then(|block| hole.part.of(block)));
+            from = at;
+        }
+        text.push_str(&self.skeleton[from..]);
+        Cow::Owned(text)
+    }
+}
+
+impl BlockPart {
+    fn of(self, block: &Block) -> Option<Cow<'_, str>> {
+        let text = match (self, block) {
+            (Self::Arguments, Block::ToolCall(call)) => return Some(Cow::Borrowed(call.arguments.as_str())),
+            (Self::ArgumentsText, Block::ToolCall(call)) => call.arguments.as_str(),
+            (Self::Text, Block::Text(b)) => &*b.text,
+            (Self::Text, Block::Thinking(b)) => &*b.text,
+            (Self::Text, Block::ToolResult(b)) => &*b.text,
+            _ => return None,
+        };
+        serde_json::to_string(text).ok().map(Cow::Owned)
+    }
+}
+
+/// One message. Immutable once made: each `with_…` call gives a changed message that has
+/// forgotten its raw text, so what is written from raw is what came in.
+///
+/// ```
+/// use longhaul::{Block, Json, Message, Role};
+/// let ask = Message::new(Role::Assistant, vec![
+///     Block::text("I look at the file first."),
+///     Block::call("c1", "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap()),
+/// ]);
+/// assert_eq!(ask.calls().next().unwrap().name.as_ref(), "Read");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    role: Role,
+    blocks: Box<[Block]>,
+    usage: Option<Box<Usage>>,
+    model: Option<Box<str>>,
+    time: Option<Time>,
+    extra: Extra,
+    raw: Option<Box<Raw>>,
+}
+
+impl Message {
+    /// A message of these blocks.
+    pub fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            blocks: blocks.into(),
+            usage: None,
+            model: None,
+            time: None,
+            extra: Extra::NONE,
+            raw: None,
+        }
+    }
+
+    /// A user message of one text.
+    pub fn user(text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::User, vec![Block::text(text)])
+    }
+
+    /// A system message of one text.
+    pub fn system(text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::System, vec![Block::text(text)])
+    }
+
+    /// An assistant message of one text.
+    pub fn assistant(text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::Assistant, vec![Block::text(text)])
+    }
+
+    /// A tool message with one result of text.
+    pub fn result(id: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        Self::new(Role::Tool, vec![Block::result(id, text)])
+    }
+
+    /// A message like this one, but for its role and blocks. Copies no text of this one.
+    pub(crate) fn clone_with(&self, role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            blocks: blocks.into(),
+            usage: self.usage.clone(),
+            model: self.model.clone(),
+            time: self.time,
+            extra: self.extra.clone(),
+            raw: None,
+        }
+    }
+
+    /// With other blocks.
+    pub fn with_blocks(self, blocks: Vec<Block>) -> Self {
+        Self { blocks: blocks.into(), raw: None, ..self }
+    }
+
+    /// With another role.
+    pub fn with_role(self, role: Role) -> Self {
+        Self { role, raw: None, ..self }
+    }
+
+    /// With what the provider billed for the call that gave this message.
+    pub fn with_usage(self, usage: Usage) -> Self {
+        Self { usage: Some(Box::new(usage)), raw: None, ..self }
+    }
+
+    /// With the model that wrote it.
+    pub fn with_model(self, model: impl Into<Box<str>>) -> Self {
+        Self { model: Some(model.into()), raw: None, ..self }
+    }
+
+    /// With the moment it was written.
+    pub fn with_time(self, time: Time) -> Self {
+        Self { time: Some(time), raw: None, ..self }
+    }
+
+    /// With unknown fields.
+    pub fn with_extra(self, extra: Extra) -> Self {
+        Self { extra, raw: None, ..self }
+    }
+
+    /// With the text it was read from. For decoders, as the last step.
+    pub fn with_raw(self, raw: Raw) -> Self {
+        Self { raw: Some(Box::new(raw)), ..self }
+    }
+
+    /// Without the text it was read from.
+    pub fn without_raw(self) -> Self {
+        Self { raw: None, ..self }
+    }
+
+    /// Who speaks.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its parts.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// What the provider billed for the call that gave this message.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.usage.as_deref()
+    }
+
+    /// The model that wrote it.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// When it was written.
+    pub fn time(&self) -> Option<Time> {
+        self.time
+    }
+
+    /// Fields nobody here knows.
+    pub fn extra(&self) -> &Extra {
+        &self.extra
+    }
+
+    /// The text it was read from, if that was `format`.
+    pub fn raw(&self, format: &str) -> Option<Cow<'_, str>> {
+        self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| raw.text(&self.blocks))
+    }
+
+    /// Its tool calls.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Its tool results.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+
+    /// Text that the host put in the person's place (reminders, attached files). It does
+    /// not begin a turn.
+    pub fn is_attachment(&self) -> bool {
+        self.extra.is_set("attachment")
+    }
+
+    /// A line of a recorded agent's own compaction, which a replay leaves out.
+    pub fn is_recorded_compaction(&self) -> bool {
+        self.extra.is_set("compact") || self.extra.is_set("compact_summary")
+    }
+
+    /// Bytes of its text, without the raw form.
+    pub fn bytes(&self) -> usize {
+        self.extra.bytes() + self.blocks.iter().map(Block::bytes).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_message_forgets_its_raw_text() {
+        let raw = Raw::new("longhaul", "{}", &[], &[]);
+        let message = Message::user("hi").with_raw(raw);
+        assert_eq!(message.raw("longhaul").as_deref(), Some("{}"));
+        assert_eq!(message.raw("anthropic"), None);
+        assert_eq!(message.with_model("m").raw("longhaul"), None);
+    }
+
+    #[test]
+    fn what_a_block_holds_is_not_held_twice() {
+        let long = "a \"quoted\" line\n".repeat(20);
+        let blocks = vec![Block::text(long.as_str()), Block::text("short")];
+        // The first as we would write it, the second too short, a third in another form.
+        let json = serde_json::to_string(&long).unwrap();
+        let odd = json.replace('a', "\\u0061");
+        let line = format!("[{json}, \"short\", {odd}]");
+        let third = line.len() - 1 - odd.len();
+        let parts = [
+            (&line[1..1 + json.len()], 0, BlockPart::Text),
+            (&line[json.len() + 3..json.len() + 10], 1, BlockPart::Text),
+            (&line[third..third + odd.len()], 0, BlockPart::Text),
+        ];
+        let raw = Raw::new("f", &line, &parts, &blocks);
+        assert_eq!(raw.holes.len(), 1);
+        assert_eq!(raw.text(&blocks), line);
+        assert_eq!(raw.skeleton.len(), line.len() - json.len());
+    }
+
+    #[test]
+    fn blocks_stay_small() {
+        // A session of 100,000 messages is mostly blocks: a careless field shows here.
+        assert!(size_of::<Block>() <= 96, "{}", size_of::<Block>());
+        assert!(size_of::<Message>() <= 112, "{}", size_of::<Message>());
+    }
+}

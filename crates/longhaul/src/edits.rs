@@ -1,0 +1,14 @@
+//! Compressions: what an edit is, the ledger of all that were made, the guard that lets them
+//! through or refuses them, and the archive that gives back what they took out.
+
+pub(crate) mod archive;
+pub(crate) mod edit;
+pub(crate) mod guard;
+pub(crate) mod ledger;
+
+pub use archive::{
+    Archive, BadHandle, Handle, MemoryArchive, Original, Part as RecallPart, RecallError, recall,
+};
+pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
+pub use guard::{Audited, Refusal, Rule, Violation};
+pub use ledger::{Event, Ledger, LedgerError};

@@ -1,0 +1,307 @@
+//! The archive: what edits took out, by content. A [`Handle`] names an original; recall reads
+//! it back whole, by lines or by pattern. Nothing is copied into the in-memory archive: it
+//! points at the messages of the log.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::message::{Block, Message};
+
+/// The name of an original: the first half of the blake3 hash of its text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle([u8; 16]);
+
+impl Handle {
+    /// The handle of a text.
+    pub fn of(text: &str) -> Self {
+        Self::from_hash(&blake3::hash(text.as_bytes()))
+    }
+
+    fn from_hash(hash: &blake3::Hash) -> Self {
+        let mut half = [0; 16];
+        half.copy_from_slice(&hash.as_bytes()[..16]);
+        Self(half)
+    }
+
+    /// The short form for a model: twelve digits, unique among millions.
+    pub fn short(&self) -> String {
+        self.to_string()[..12].to_owned()
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Handle {
+    type Err = BadHandle;
+
+    fn from_str(text: &str) -> Result<Self, BadHandle> {
+        let digits = text.as_bytes();
+        if digits.len() != 32 {
+            return Err(BadHandle);
+        }
+        let mut bytes = [0; 16];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| BadHandle)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| BadHandle)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// Not a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a handle has 32 hexadecimal digits")]
+pub struct BadHandle;
+
+impl Serialize for Handle {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Handle {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Something that was taken out of a view.
+#[derive(Debug, Clone)]
+pub enum Original {
+    /// A block of a message.
+    Block(Arc<Message>, usize),
+    /// All thinking of a message.
+    Thinking(Arc<Message>),
+    /// A text that is no message: a fact that was cut.
+    Text(Arc<str>),
+    /// A run of messages, and what was taken out before it, in order.
+    Run(Vec<Handle>, Vec<Arc<Message>>),
+}
+
+impl Original {
+    /// Its handle. Reads all of its text.
+    pub fn handle(&self) -> Handle {
+        let mut hasher = blake3::Hasher::new();
+        self.write(&mut |text| {
+            hasher.update(text.as_bytes());
+        });
+        Handle::from_hash(&hasher.finalize())
+    }
+
+    /// Passes on its text, piece by piece. What was taken out before it stands as handles.
+    fn write(&self, out: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Block(message, at) => {
+                if let Some(block) = message.blocks().get(*at) {
+                    write_block(block, out);
+                }
+            }
+            Self::Thinking(message) => {
+                for block in message.blocks().iter().filter(|b| matches!(b, Block::Thinking(_))) {
+                    write_block(block, out);
+                }
+            }
+            Self::Text(text) => out(text),
+            Self::Run(before, messages) => {
+                for handle in before {
+                    out(&format!("[{handle}]\n"));
+                }
+                messages.iter().for_each(|message| write_message(message, out));
+            }
+        }
+    }
+}
+
+/// A message in words: who speaks, then each block.
+fn write_message(message: &Message, out: &mut dyn FnMut(&str)) {
+    for block in message.blocks() {
+        out("## ");
+        out(message.role().name());
+        match block {
+            Block::ToolCall(call) => [" calls ", &*call.name, " (", &*call.id, ")\n"].map(&mut *out),
+            Block::ToolResult(result) => [" result of ", &*result.id, "", "", "\n"].map(&mut *out),
+            Block::Thinking(_) => [" thinks", "", "", "", "\n"].map(&mut *out),
+            _ => ["\n", "", "", "", ""].map(&mut *out),
+        };
+        write_block(block, out);
+        out("\n");
+    }
+}
+
+/// All text of a block, byte for byte.
+fn write_block(block: &Block, out: &mut dyn FnMut(&str)) {
+    match block {
+        Block::Text(b) => out(&b.text),
+        Block::Thinking(b) => {
+            out(&b.text);
+            if let Some(data) = b.seal.data() {
+                out("\n");
+                out(data);
+            }
+        }
+        Block::ToolCall(b) => out(b.arguments.as_str()),
+        Block::ToolResult(b) => {
+            out(&b.text);
+            for more in
+                b.content.as_deref().unwrap_or_default().iter().filter(|b| !matches!(b, Block::Text(_)))
+            {
+                out("\n");
+                write_block(more, out);
+            }
+        }
+        Block::Image(b) => out(b.source.as_str()),
+        Block::Opaque(b) => out(b.value.as_str()),
+    }
+}
+
+/// Where originals are kept. A store implements it over its own tables.
+pub trait Archive {
+    /// Keeps an original under its handle.
+    fn put(&mut self, handle: Handle, original: Original);
+    /// The text of an original. Handles of older originals in it are not followed.
+    fn get(&self, handle: Handle) -> Option<String>;
+    /// The handle that starts like this, if there is exactly one.
+    fn find(&self, start: &str) -> Option<Handle>;
+}
+
+/// An archive in memory. Points at messages instead of copying them.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryArchive {
+    originals: HashMap<Handle, Original>,
+    /// In order, to be found by a short form.
+    names: BTreeMap<Handle, ()>,
+}
+
+impl Archive for MemoryArchive {
+    fn put(&mut self, handle: Handle, original: Original) {
+        self.names.insert(handle, ());
+        self.originals.entry(handle).or_insert(original);
+    }
+
+    fn get(&self, handle: Handle) -> Option<String> {
+        let mut text = String::new();
+        self.originals.get(&handle)?.write(&mut |piece| text.push_str(piece));
+        Some(text)
+    }
+
+    fn find(&self, start: &str) -> Option<Handle> {
+        let (mut low, mut high) = ([b'0'; 32], [b'f'; 32]);
+        let start = start.to_ascii_lowercase();
+        low.get_mut(..start.len())?.copy_from_slice(start.as_bytes());
+        high.get_mut(..start.len())?.copy_from_slice(start.as_bytes());
+        let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<Handle>().ok();
+        let mut found = self.names.range(parse(&low)?..=parse(&high)?);
+        let first = *found.next()?.0;
+        found.next().is_none().then_some(first)
+    }
+}
+
+/// What part of an original is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// Lines from a first to a last, both included, counted from 1.
+    Lines(usize, usize),
+    /// Lines that a regular expression fits, with their numbers.
+    Pattern(String),
+}
+
+/// Why nothing is recalled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecallError {
+    /// No original has this handle, or several have it.
+    #[error("no single original has the handle {0:?}")]
+    Unknown(String),
+    /// The pattern is not a regular expression.
+    #[error("the pattern cannot be read: {0}")]
+    Pattern(String),
+}
+
+/// Reads an original back. `handle` may be cut short as long as it names one.
+///
+/// ```
+/// use longhaul::{Archive, Handle, MemoryArchive, Original, RecallPart, recall};
+/// let mut archive = MemoryArchive::default();
+/// let handle = Handle::of("one\ntwo\nthree");
+/// archive.put(handle, Original::Text("one\ntwo\nthree".into()));
+/// assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(2, 3)).unwrap(), "two\nthree");
+/// assert_eq!(recall(&archive, &handle.short(), &RecallPart::Pattern("^t".into())).unwrap(), "2:two\n3:three");
+/// ```
+pub fn recall(archive: &dyn Archive, handle: &str, part: &Part) -> Result<String, RecallError> {
+    let unknown = || RecallError::Unknown(handle.chars().take(40).collect());
+    let found = handle.parse().ok().or_else(|| archive.find(handle)).ok_or_else(unknown)?;
+    let text = archive.get(found).ok_or_else(unknown)?;
+    match part {
+        Part::Whole => Ok(text),
+        Part::Lines(first, last) => {
+            let lines = text.lines().skip(first.saturating_sub(1));
+            let count = last.saturating_add(1).saturating_sub((*first).max(1));
+            Ok(lines.take(count).collect::<Vec<_>>().join("\n"))
+        }
+        Part::Pattern(pattern) => {
+            let regex = regex::Regex::new(pattern).map_err(|error| {
+                let text = error.to_string();
+                RecallError::Pattern(text.lines().last().unwrap_or_default().trim().to_owned())
+            })?;
+            let numbered = text.lines().enumerate().filter(|(_, line)| regex.is_match(line));
+            Ok(numbered.map(|(at, line)| format!("{}:{line}", at + 1)).collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::json::Json;
+    use crate::conversation::message::Role;
+
+    #[test]
+    fn every_byte_of_a_run_comes_back() {
+        let call = Block::call("c1", "Write", Json::new(r#"{"text": "a\tb"}"#).unwrap());
+        let run = vec![
+            Arc::new(Message::user("do it")),
+            Arc::new(Message::new(Role::Assistant, vec![Block::thinking("hm"), call])),
+            Arc::new(Message::result("c1", "done\n")),
+        ];
+        let mut archive = MemoryArchive::default();
+        let original = Original::Run(vec![], run);
+        let handle = original.handle();
+        archive.put(handle, original);
+        let text = recall(&archive, &handle.to_string(), &Part::Whole).unwrap();
+        assert_eq!(Handle::of(&text), handle);
+        assert_eq!(
+            text,
+            "## user\ndo it\n## assistant thinks\nhm\n## assistant calls Write (c1)\n{\"text\": \"a\\tb\"}\n\
+             ## tool result of c1\ndone\n\n"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_recalled_says_why() {
+        let mut archive = MemoryArchive::default();
+        let handle = Handle::of("x");
+        archive.put(handle, Original::Text("x".into()));
+        let why = |handle: &str, part| recall(&archive, handle, &part).unwrap_err().to_string();
+        assert_eq!(why("zz", Part::Whole), "no single original has the handle \"zz\"");
+        assert_eq!(why("", Part::Pattern("(".into())), "the pattern cannot be read: error: unclosed group");
+        assert_eq!(recall(&archive, &handle.short(), &Part::Lines(0, 0)).unwrap(), "");
+        assert_eq!(recall(&archive, &handle.short(), &Part::Lines(5, usize::MAX)).unwrap(), "");
+    }
+}

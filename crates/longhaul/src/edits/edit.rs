@@ -1,0 +1,213 @@
+//! An edit: one compression, as an entry of the ledger. It stores its rendered replacement,
+//! never a recipe, so that the same bytes are sent after a restart and by a later version.
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::json::Json;
+use crate::conversation::log::{At, Span};
+use crate::edits::archive::Handle;
+use crate::size::tokens::Tokens;
+use crate::view::keep::Kept;
+
+/// The number of an edit in its ledger.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EditId(pub u32);
+
+/// One compression.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// Its number.
+    pub id: EditId,
+    /// What it does.
+    #[serde(flatten)]
+    pub kind: EditKind,
+    /// Which strategy proposed it.
+    pub strategy: Box<str>,
+    /// Why it was made.
+    pub why: Why,
+    /// Tokens of what it replaces, as it was shown.
+    pub before: Tokens,
+    /// Tokens of the replacement.
+    pub after: Tokens,
+    /// What it was expected to cost and to save.
+    pub price: EditPrice,
+    /// What it took out.
+    pub originals: Vec<Handle>,
+    /// Folds whose summaries this one was made from: it goes when one of them is undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends: Vec<EditId>,
+}
+
+/// What an edit does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "edit", rename_all = "snake_case")]
+pub enum EditKind {
+    /// A result, or another text, becomes shorter text.
+    Digest {
+        /// The message.
+        at: At,
+        /// Which of its blocks.
+        block: usize,
+        /// What is shown instead.
+        text: Box<str>,
+    },
+    /// A call's arguments become shorter, valid JSON.
+    DigestArgs {
+        /// The message.
+        at: At,
+        /// Which of its blocks.
+        block: usize,
+        /// What is shown instead.
+        #[serde(with = "as_text")]
+        arguments: Json,
+    },
+    /// All thinking of a message goes.
+    DropThinking {
+        /// The message.
+        at: At,
+    },
+    /// Runs of whole units become a summary.
+    Fold {
+        /// What is replaced, in order.
+        spans: Vec<Span>,
+        /// Where the summary stands.
+        placement: Placement,
+        /// The items of the keep set that are restated with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<Kept>,
+        /// The summary.
+        text: Box<str>,
+    },
+    /// Runs of whole units become a marker.
+    Hide {
+        /// What is replaced, in order.
+        spans: Vec<Span>,
+        /// The marker.
+        text: Box<str>,
+    },
+}
+
+impl EditKind {
+    /// The runs it replaces; for an edit inside a message, that message.
+    pub fn spans(&self) -> Vec<Span> {
+        match self {
+            Self::Fold { spans, .. } | Self::Hide { spans, .. } => spans.clone(),
+            Self::Digest { at, .. } | Self::DigestArgs { at, .. } | Self::DropThinking { at } => {
+                vec![Span { start: *at, end: At(at.0.saturating_add(1)) }]
+            }
+        }
+    }
+
+    /// True if it replaces whole units.
+    pub fn is_fold(&self) -> bool {
+        matches!(self, Self::Fold { .. } | Self::Hide { .. })
+    }
+
+    /// Its name in words.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Digest { .. } => "digest",
+            Self::DigestArgs { .. } => "digest of arguments",
+            Self::DropThinking { .. } => "thinking dropped",
+            Self::Fold { .. } => "fold",
+            Self::Hide { .. } => "hide",
+        }
+    }
+}
+
+/// JSON as a string: inside a tagged object raw JSON cannot be read back.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::conversation::json::Json;
+
+    pub(super) fn serialize<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(json.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        Json::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Where a summary stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Where the first run stood.
+    InPlace,
+    /// In the system layer, before the history.
+    SystemHint,
+}
+
+/// Why an edit was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// Before it was ever sent.
+    Entry,
+    /// The profile demands it at every call.
+    Rule,
+    /// The model changed, and the new one cannot read it.
+    Switched,
+    /// A limit was passed.
+    Forced(Limit),
+    /// The provider's cache has lost the prefix anyway.
+    Cold,
+    /// It saves more than it costs.
+    PaysBack,
+    /// A person or the model asked for it.
+    Asked,
+}
+
+impl Why {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Entry => "entry",
+            Self::Rule => "rule",
+            Self::Switched => "model switch",
+            Self::Forced(Limit::Trigger) => "forced (trigger)",
+            Self::Forced(Limit::Hard) => "forced (hard limit)",
+            Self::Cold => "cold",
+            Self::PaysBack => "pays back",
+            Self::Asked => "asked",
+        }
+    }
+}
+
+/// Which limit forced an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Where compaction starts.
+    Trigger,
+    /// What no request may pass.
+    Hard,
+}
+
+/// What an edit is expected to cost, once, and to save, at each later call. In tokens: the
+/// price per token is the model's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditPrice {
+    /// Tokens from it on that the provider bills again, if it is the only edit.
+    pub rewrites: Tokens,
+    /// Tokens that no later request carries.
+    pub saves: Tokens,
+}
+
+impl EditPrice {
+    /// The price of edits that are made at once: what follows the first of them is billed
+    /// again once, without what the others take away.
+    pub fn of_batch<'a>(edits: impl IntoIterator<Item = &'a Edit>) -> Self {
+        let (mut warm, mut saves) = (Tokens::ZERO, Tokens::ZERO);
+        for Self { rewrites, saves: own } in edits.into_iter().map(|edit| edit.price) {
+            if rewrites > Tokens::ZERO {
+                warm = warm.max(rewrites + own);
+            }
+            saves += own;
+        }
+        Self { rewrites: warm - saves, saves }
+    }
+}

@@ -1,0 +1,402 @@
+//! The audit: all ten rules over a whole view. It shares no code with the check of an edit, so
+//! that each can be tested against the other. Edits and originals never change: who audits view
+//! after view keeps what was found right, and pays for the view and for what is new.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Rule, Violation};
+use crate::conversation::bond::{BondKind, bonds};
+use crate::conversation::log::{At, Log};
+use crate::conversation::message::{Block, Message, Role};
+use crate::conversation::repair::Shown;
+use crate::edits::archive::{Archive, Handle};
+use crate::edits::edit::{EditId, EditKind, Limit, Placement, Why};
+use crate::edits::ledger::{Event, Ledger, nests};
+use crate::size::budget::Budget;
+use crate::size::meter::{Measure, Meter};
+use crate::view::keep::{self, KeepItem, KeepKey};
+use crate::view::{Source, Sources, View};
+
+/// A view and all that it is judged by.
+pub(crate) struct Audit<'a> {
+    pub(crate) log: &'a Log,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) meter: &'a Meter,
+    pub(crate) sizes: &'a [Measure],
+    pub(crate) view: &'a View,
+    pub(crate) items: &'a [KeepItem],
+    pub(crate) budget: &'a Budget,
+    pub(crate) archive: &'a dyn Archive,
+}
+
+/// What earlier audits of a session found right and need not be looked at again.
+#[derive(Debug, Clone, Default)]
+pub struct Audited {
+    /// Edits before this one were right, among each other too, and their originals were there.
+    edits: EditId,
+    /// Events of the ledger that were seen.
+    events: usize,
+}
+
+impl Audited {
+    /// What was right may be wrong after edits came back, or in another session.
+    fn follow(&mut self, ledger: &Ledger) {
+        let again = |event: &Event| matches!(event, Event::Redo { .. } | Event::Forked { .. });
+        if ledger.events().get(self.events..).is_none_or(|new| new.iter().any(again)) {
+            *self = Self::default();
+        }
+        self.events = ledger.events().len();
+    }
+}
+
+impl Audit<'_> {
+    /// All rules that do not hold.
+    pub(crate) fn run(&self, audited: &mut Audited) -> Vec<Violation> {
+        audited.follow(self.ledger);
+        let mut found = Vec::new();
+        for rule in Rule::ALL {
+            let faults = match rule {
+                Rule::BondsWhole => self.bonds(),
+                Rule::InOrder => self.order(audited.edits),
+                Rule::KeepSet => self.keep_set(),
+                Rule::CurrentInput => self.current_input(),
+                Rule::SealedReasoning => self.sealed(audited.edits),
+                Rule::Untouched => self.untouched(),
+                Rule::NeverLarger => self.never_larger(audited.edits),
+                Rule::UnderLimit => self.under_limit(),
+                Rule::Deterministic => self.deterministic(),
+                Rule::Recallable => self.recallable(audited.edits),
+            };
+            found.extend(faults.into_iter().map(|what| Violation { rule, what }));
+        }
+        // What was wrong stays wrong, and is said again.
+        if found.is_empty() {
+            audited.edits = self.ledger.next_id();
+        }
+        found
+    }
+
+    fn bonds(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let (mut open, mut ids): (HashSet<&str>, HashSet<&str>) = Default::default();
+        for part in self.view.parts() {
+            let message = &part.message;
+            let answers = message.role() != Role::Assistant && message.results().next().is_some();
+            if !answers && !open.is_empty() {
+                faults.push(format!("calls without a result: {open:?}"));
+                open.clear();
+            }
+            for block in message.blocks() {
+                match block {
+                    Block::ToolCall(call) => {
+                        if !ids.insert(&call.id) {
+                            faults.push(format!("the id {} is used twice", call.id));
+                        }
+                        if !call.server {
+                            open.insert(&call.id);
+                        }
+                    }
+                    Block::ToolResult(result)
+                        if !open.remove(&*result.id) && message.role() != Role::Assistant =>
+                    {
+                        faults.push(format!("no call for the result {}", result.id));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if !open.is_empty() {
+            faults.push(format!("calls without a result at the end: {open:?}"));
+        }
+        for (at, shown, came) in self.edited_messages() {
+            if shown.calls().count() != came.calls().count() {
+                faults.push(format!("message {} lost a call", at.0));
+            }
+            let objects =
+                |message: &Message| message.calls().filter(|call| call.arguments.is_object()).count();
+            if objects(shown) < objects(&came) {
+                faults.push(format!("arguments of message {} are no object", at.0));
+            }
+            faults.extend(self.broken_bonds(at, shown, &came));
+        }
+        for (span, id) in self.ledger.outermost() {
+            let begins = self.log.unit_of(span.start).is_some_and(|unit| unit.span.start == span.start);
+            let ends = self.log.unit_of(At(span.end.0 - 1)).is_some_and(|unit| unit.span.end == span.end);
+            if !(begins && ends) || self.log.waiting().is_some_and(|open| span.end > open) {
+                faults.push(format!("edit {} cuts inside a unit", id.0));
+            }
+        }
+        faults
+    }
+
+    /// Bonds inside a message: what the provider ran itself is as it came, and encrypted
+    /// reasoning goes only where no model can read it any more.
+    fn broken_bonds(&self, at: At, shown: &Message, came: &Message) -> Vec<String> {
+        let foreign = self.is_foreign(at);
+        let broken = |kind: BondKind, blocks: &[usize]| match kind {
+            BondKind::ServerTool => {
+                blocks.iter().any(|block| !shown.blocks().contains(&came.blocks()[*block]))
+            }
+            BondKind::Reasoning => {
+                !foreign
+                    && blocks.iter().any(|block| !shown.blocks().contains(&came.blocks()[*block]))
+                    && self.ledger.dropped_thinking(at)
+            }
+            BondKind::Thinking => false,
+        };
+        let bonds = bonds(came).into_iter().filter(|bond| broken(bond.kind, &bond.blocks));
+        bonds.map(|bond| format!("a {:?} bond of message {} is broken", bond.kind, at.0)).collect()
+    }
+
+    /// The model changed: reasoning that only another can read went.
+    fn is_foreign(&self, at: At) -> bool {
+        let edits = self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id));
+        edits.into_iter().any(|edit| edit.why == Why::Switched)
+    }
+
+    fn order(&self, first_new: EditId) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut last = None;
+        for part in self.view.parts() {
+            let at = match part.source {
+                Source::Message(at) => Some(self.log.unit_of(at).map_or(at, |unit| unit.span.start)),
+                Source::Edit(id) => self.ledger.get(id).and_then(|edit| match &edit.kind {
+                    EditKind::Fold { placement: Placement::SystemHint, .. } => None,
+                    kind => kind.spans().first().map(|span| span.start),
+                }),
+                Source::Rules | Source::Tail => None,
+            };
+            if at.is_some() && at < last {
+                faults.push(format!("{:?} stands after a later one", part.source));
+            }
+            last = at.or(last);
+        }
+        let shown: HashSet<EditId> = self.view.parts().iter().filter_map(|part| part.source.edit()).collect();
+        for (span, id) in self.ledger.outermost().filter(|(_, id)| !shown.contains(id)) {
+            faults.push(format!("edit {} covers messages {}.. and is not shown", id.0, span.start.0));
+        }
+        if self.ledger.next_id() == first_new {
+            return faults;
+        }
+        let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
+        let runs: Vec<_> = active.filter(|edit| edit.kind.is_fold()).collect();
+        let new = runs.partition_point(|edit| edit.id < first_new);
+        for (n, b) in runs.iter().enumerate().skip(new) {
+            if b.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
+                faults.push(format!("runs of edit {} are not in order", b.id.0));
+            }
+            for a in &runs[..n] {
+                if !nests(&a.kind, &b.kind) {
+                    faults.push(format!("edits {} and {} cut across each other", a.id.0, b.id.0));
+                }
+            }
+        }
+        faults
+    }
+
+    fn keep_set(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let shown: HashSet<At> = self
+            .view
+            .parts()
+            .iter()
+            .filter_map(|part| match part.source {
+                Source::Message(at) => Some(at),
+                _ => None,
+            })
+            .collect();
+        for at in self.log.system_messages() {
+            let unit = self.log.unit_of(*at).map(std::slice::from_ref).unwrap_or_default();
+            let blank = !self.log.show(unit).any(|shown| shown.at() == *at);
+            if self.is_cut(*at) {
+                faults.push(format!("system message {} is cut", at.0));
+            }
+            if !blank && !shown.contains(at) {
+                faults.push(format!("system message {} is gone", at.0));
+            }
+        }
+        let folds: Vec<_> = self
+            .view
+            .parts()
+            .iter()
+            .filter_map(|part| match part.source {
+                Source::Edit(id) => self.ledger.get(id),
+                _ => None,
+            })
+            .collect();
+        let tail = self.view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default();
+        for item in self.items {
+            let kept = |kind: &EditKind| match kind {
+                EditKind::Fold { kept, .. } => {
+                    kept.iter().any(|kept| kept.key == item.key && kept.text == item.handle)
+                }
+                _ => false,
+            };
+            let in_folds = folds.iter().filter(|edit| kept(&edit.kind)).count();
+            let in_place = item.source.is_some_and(|at| shown.contains(&at) && !self.is_cut(at));
+            let in_rules = matches!(item.key, KeepKey::Rules(_))
+                && self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, self.log));
+            let in_tail = contains(&tail, item);
+            let places = in_folds + usize::from(in_place) + usize::from(in_rules) + usize::from(in_tail);
+            let cut_in_place = item.source.is_some_and(|at| shown.contains(&at) && self.is_cut(at));
+            if places != 1 && !(places == 0 && cut_in_place) && !item.text.trim().is_empty() {
+                faults.push(format!("{:?} is there {places} times", item.key));
+            }
+        }
+        faults
+    }
+
+    fn is_cut(&self, at: At) -> bool {
+        !self.ledger.inside(at).is_empty()
+    }
+
+    fn current_input(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
+        for span in protected.into_iter().flatten() {
+            for at in span.range().map(|at| At(at as u32)) {
+                if let Some((_, id)) = self.ledger.covering(at) {
+                    faults.push(format!("message {} is inside edit {}", at.0, id.0));
+                }
+                for id in self.ledger.inside(at) {
+                    let Some(edit) = self.ledger.get(*id) else { continue };
+                    if !matches!(edit.why, Why::Entry | Why::Switched | Why::Forced(Limit::Hard)) {
+                        faults.push(format!(
+                            "message {} is cut by edit {} ({})",
+                            at.0,
+                            id.0,
+                            edit.why.name()
+                        ));
+                    }
+                }
+            }
+        }
+        faults
+    }
+
+    fn sealed(&self, first_new: EditId) -> Vec<String> {
+        let mut faults = Vec::new();
+        let running = self.log.running_turn();
+        // A message that was nothing else is not shown at all.
+        for (edit, _) in self.ledger.edits().skip(first_new.0 as usize).filter(|(_, active)| *active) {
+            let EditKind::DropThinking { at } = edit.kind else { continue };
+            let sealed = |b: &Block| matches!(b, Block::Thinking(t) if t.seal.is_sealed());
+            let had = self.log.get(at).is_some_and(|message| message.blocks().iter().any(sealed));
+            let runs = running.is_some_and(|turn| turn.contains(at)) && self.ledger.covering(at).is_none();
+            if had && runs && edit.why != Why::Switched {
+                faults.push(format!("edit {} drops sealed reasoning of the running turn", edit.id.0));
+            }
+        }
+        for (at, shown, came) in self.edited_messages() {
+            let seals = |message: &Message| {
+                message
+                    .blocks()
+                    .iter()
+                    .filter(|b| matches!(b, Block::Thinking(t) if t.seal.is_sealed()))
+                    .cloned()
+                    .collect::<Vec<_>>()
+            };
+            let (now, then) = (seals(shown), seals(&came));
+            if !now.is_empty() && now != then {
+                faults.push(format!("sealed reasoning of message {} was altered", at.0));
+            }
+            let foreign = self.is_foreign(at);
+            if now.is_empty() && !then.is_empty() && running.is_some_and(|turn| turn.contains(at)) && !foreign
+            {
+                faults.push(format!("sealed reasoning of message {} in the running turn is gone", at.0));
+            }
+        }
+        faults
+    }
+
+    /// Shown messages that an edit touched, with what they would be without it.
+    fn edited_messages(&self) -> Vec<(At, &Message, Arc<Message>)> {
+        let edited = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) if !self.ledger.inside(at).is_empty() => Some((at, &*part.message)),
+            _ => None,
+        });
+        // A placeholder or a note stems from a message without being it: roles tell.
+        let unedited = |at: At, role: Role| {
+            let shown = self.log.show(std::slice::from_ref(self.log.unit_of(at)?)).collect::<Vec<_>>();
+            shown.into_iter().find_map(|shown| match shown {
+                Shown::AsIs(here) => self.log.get(here).filter(|_| here == at).cloned(),
+                Shown::Made(here, message) => (here == at && message.role() == role).then_some(message),
+            })
+        };
+        let pairs = edited.filter_map(|(at, shown)| Some((at, shown, unedited(at, shown.role())?)));
+        pairs.filter(|(_, shown, came)| shown.role() == came.role()).collect()
+    }
+
+    fn untouched(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut parts = self.view.parts().iter().peekable();
+        while let Some(part) = parts.next() {
+            let Source::Message(at) = part.source else { continue };
+            let Some(unit) = self.log.unit_of(at) else { continue };
+            if unit.span.range().any(|at| !self.ledger.inside(At(at as u32)).is_empty()) {
+                continue;
+            }
+            let mut shown = vec![part];
+            while let Some(next) =
+                parts.next_if(|next| matches!(next.source, Source::Message(at) if unit.span.contains(at)))
+            {
+                shown.push(next);
+            }
+            let expected: Vec<_> = self.log.show(std::slice::from_ref(unit)).collect();
+            let same = expected.len() == shown.len()
+                && expected.iter().zip(shown).all(|(expected, part)| match expected {
+                    Shown::AsIs(at) => self.log.get(*at).is_some_and(|came| Arc::ptr_eq(came, &part.message)),
+                    Shown::Made(_, message) => *message == part.message,
+                });
+            if !same {
+                faults.push(format!("unit at {} is not as it came", unit.span.start.0));
+            }
+        }
+        faults
+    }
+
+    fn never_larger(&self, first_new: EditId) -> Vec<String> {
+        let new = self.ledger.edits().skip(first_new.0 as usize);
+        let larger = new.filter(|(edit, active)| *active && edit.after >= edit.before);
+        larger
+            .map(|(edit, _)| format!("edit {} replaces {} tokens by {}", edit.id.0, edit.before, edit.after))
+            .collect()
+    }
+
+    fn under_limit(&self) -> Vec<String> {
+        let size = self.meter.estimate(self.view.measure()).tokens;
+        if size <= self.budget.hard {
+            vec![]
+        } else {
+            vec![format!("{size} tokens, limit {}", self.budget.hard)]
+        }
+    }
+
+    fn deterministic(&self) -> Vec<String> {
+        let mut anew = View::default();
+        anew.set_fixed(self.view.fixed());
+        anew.follow(Sources { log: self.log, ledger: self.ledger, meter: self.meter, sizes: self.sizes });
+        let same = anew.parts().len() == self.view.parts().len()
+            && anew.parts().iter().zip(self.view.parts()).all(|(a, b)| {
+                a.source == b.source
+                    && a.measure == b.measure
+                    && (Arc::ptr_eq(&a.message, &b.message) || a.message == b.message)
+            });
+        if same { vec![] } else { vec!["the view made anew differs".to_owned()] }
+    }
+
+    fn recallable(&self, first_new: EditId) -> Vec<String> {
+        let new = self.ledger.edits().skip(first_new.0 as usize).filter(|(_, active)| *active);
+        let lost = new.flat_map(|(edit, _)| edit.originals.iter().map(move |handle| (edit.id, *handle)));
+        let lost = lost
+            .filter(|(_, handle)| self.archive.get(*handle).is_none_or(|text| Handle::of(&text) != *handle));
+        lost.map(|(id, handle)| format!("the original {handle} of edit {} cannot be recalled", id.0))
+            .collect()
+    }
+}
+
+/// True if the item stands in a text as it is shown.
+fn contains(text: &str, item: &KeepItem) -> bool {
+    text.contains(&keep::render(std::slice::from_ref(item)))
+}

@@ -1,0 +1,115 @@
+//! The check of an edit and the audit of a view say the same.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::conversation::json::{Extra, Json};
+use crate::conversation::log::At;
+use crate::conversation::message::{Thinking, ToolCall};
+use crate::edits::archive::Original;
+use crate::edits::edit::{Edit, EditPrice, Placement};
+use crate::edits::ledger::Event;
+use crate::policy::profile::Profile;
+use crate::session::{Prepared, Session};
+use crate::size::models::Models;
+
+/// A conversation with every kind of thing an edit may not touch.
+fn log() -> impl Strategy<Value = Vec<Message>> {
+    let round = (0..5u8, 1..4usize, any::<bool>()).prop_map(|(kind, calls, answered)| {
+        let thinking =
+            |seal| Block::Thinking(Thinking { text: "thought ".repeat(20).into(), seal, extra: Extra::NONE });
+        let call = |server| {
+            let arguments = Json::new(format!("{{\"text\":\"{}\"}}", "x".repeat(600))).unwrap();
+            Block::ToolCall(ToolCall {
+                id: "c".into(),
+                name: "Write".into(),
+                arguments,
+                server,
+                extra: Extra::NONE,
+            })
+        };
+        let mut blocks = match kind {
+            0 => vec![thinking(Seal::Signed("s".into()))],
+            1 => vec![thinking(Seal::Encrypted("e".into()))],
+            2 => vec![thinking(Seal::Open)],
+            3 => vec![call(true), Block::result("c", "hits ".repeat(200))],
+            _ => vec![Block::text("words ".repeat(100))],
+        };
+        blocks.extend((0..calls - 1).map(|_| call(false)));
+        let mut messages = vec![Message::new(Role::Assistant, blocks)];
+        messages.extend((0..calls - 1).map(|_| Message::result("c", "line of a result\n".repeat(60))));
+        if !answered {
+            messages.pop();
+        }
+        messages
+    });
+    let other = prop_oneof![
+        2 => Just(vec![Message::user("do this ".repeat(30))]),
+        1 => Just(vec![Message::system("rule ".repeat(30))]),
+    ];
+    prop::collection::vec(prop_oneof![3 => round, 1 => other], 2..12).prop_map(|all| all.concat())
+}
+
+fn kind() -> impl Strategy<Value = EditKind> {
+    let at = || (0..24u32).prop_map(At);
+    let span = (0..20u32, 1..8u32).prop_map(|(start, len)| Span::new(start, start + len));
+    let spans = prop::collection::vec(span, 1..3);
+    let text = || prop_oneof![4 => Just("short"), 1 => Just("")].prop_map(Box::from);
+    prop_oneof![
+        (at(), 0..4usize, text()).prop_map(|(at, block, text)| EditKind::Digest { at, block, text }),
+        (at(), 0..4usize, any::<bool>()).prop_map(|(at, block, object)| {
+            let arguments = Json::new(if object { "{}" } else { "[]" }).unwrap();
+            EditKind::DigestArgs { at, block, arguments }
+        }),
+        at().prop_map(|at| EditKind::DropThinking { at }),
+        (spans.clone(), text()).prop_map(|(spans, text)| EditKind::Hide { spans, text }),
+        (spans, text()).prop_map(|(spans, text)| EditKind::Fold {
+            spans,
+            placement: Placement::InPlace,
+            kept: vec![],
+            text
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    /// What the check lets through, the audit finds nothing wrong with; what it refuses by
+    /// a rule, the audit finds once it is made all the same.
+    #[test]
+    fn the_check_of_an_edit_and_the_audit_of_the_view_agree(messages in log(), kinds in prop::collection::vec(kind(), 1..6)) {
+        let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone()).with_window(Tokens(1 << 30));
+        for message in messages {
+            session.push(message);
+        }
+        prop_assert!(matches!(session.prepare(None), Ok(Prepared::Ready(_))));
+        let mut audited = Audited::default();
+        for kind in kinds {
+            let (before, after) = (Tokens(100), Tokens(if matches!(&kind, EditKind::Hide { text, .. } if text.is_empty()) { 100 } else { 5 }));
+            let why = Why::Asked;
+            let verdict = session.check_edit(&kind, why, before, after);
+            if matches!(verdict, Err(Refusal::Nothing(_) | Refusal::Held)) {
+                continue;
+            }
+            let mut trial = session.clone();
+            let original = Original::Text("o".into());
+            let handle = original.handle();
+            trial.force(Event::Apply(Edit {
+                id: trial.ledger().next_id(), kind: kind.clone(), strategy: "test".into(), why, before, after,
+                price: EditPrice::default(), originals: vec![handle], depends: vec![],
+            }), handle, original);
+            let found = trial.audit();
+            // An audit that goes on from the last one finds the same.
+            prop_assert_eq!(session.audit_again(&mut audited), []);
+            prop_assert_eq!(&trial.audit_again(&mut audited.clone()), &found);
+            match verdict {
+                Ok(()) => {
+                    prop_assert_eq!(&found, &[], "{:?}", kind);
+                    session = trial;
+                }
+                Err(refusal) => prop_assert!(!found.is_empty(), "{:?} was refused ({}) and nothing is wrong", kind, refusal),
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The ledger: what was done to the log's view, append-only. Edits are applied, undone and
+//! redone by events; the state (which edits are active, which is outermost) follows from
+//! them. Spans of active edits are nested or disjoint, and the outermost shows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::log::{At, Span};
+use crate::edits::edit::{Edit, EditId, EditKind};
+use crate::size::meter::Measure;
+use crate::size::tokens::Tokens;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// An edit was made.
+    Apply(Edit),
+    /// An edit was taken back.
+    Undo {
+        /// Which.
+        edit: EditId,
+        /// A person wants it so: only the hard limit may take it again.
+        held: bool,
+    },
+    /// An edit was made again.
+    Redo {
+        /// Which.
+        edit: EditId,
+    },
+    /// The session went its own way from here: edits that reach further are of another one.
+    Forked {
+        /// How many messages both share.
+        end: At,
+    },
+    /// A request was sent while calls had no result: their placeholders stay.
+    PlaceholderSent {
+        /// How many messages the log had.
+        end: At,
+    },
+    /// The rules as they were first read: they stand before the history for good.
+    RulesShown {
+        /// Their text.
+        text: Box<str>,
+    },
+    /// The provider reported the size of a prompt.
+    Usage {
+        /// The view it reported on.
+        view: Measure,
+        /// What it said.
+        prompt: Tokens,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    edit: Arc<Edit>,
+    active: bool,
+    held: bool,
+    /// Of a session that this one was forked from: never to be made again.
+    foreign: bool,
+}
+
+/// Why an edit cannot be undone or redone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// There is no such edit.
+    #[error("there is no edit {}", .0.0)]
+    Unknown(EditId),
+    /// It is in that state already.
+    #[error("edit {} is {state} already", .edit.0)]
+    Already {
+        /// Which.
+        edit: EditId,
+        /// `active` or `undone`.
+        state: &'static str,
+    },
+    /// What it covers must stay now, or is not there.
+    #[error("edit {} cannot be made again: what it covers must stay now", .0.0)]
+    Protected(EditId),
+    /// An edit that was made since stands in its way.
+    #[error("edit {} cannot be made again: edit {} was made since and stands in its way", .edit.0, .other.0)]
+    InTheWay {
+        /// Which.
+        edit: EditId,
+        /// The other one.
+        other: EditId,
+    },
+}
+
+/// All that was done.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    events: Vec<Event>,
+    edits: Vec<State>,
+    /// Active edits inside messages, oldest first.
+    inside: HashMap<At, Vec<EditId>>,
+    /// Outermost active spans, by their start.
+    outer: BTreeMap<At, (At, EditId)>,
+    rules: Option<Box<str>>,
+    /// Edits that a person took back: few.
+    held: Vec<EditId>,
+}
+
+impl Ledger {
+    /// All events, in order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The rules as they were first read.
+    pub fn rules(&self) -> Option<&str> {
+        self.rules.as_deref()
+    }
+
+    /// Changes with every event.
+    pub fn revision(&self) -> usize {
+        self.events.len()
+    }
+
+    /// All edits ever made, in order; true if active.
+    pub fn edits(&self) -> impl Iterator<Item = (&Arc<Edit>, bool)> {
+        self.edits.iter().map(|state| (&state.edit, state.active))
+    }
+
+    /// An edit.
+    pub fn get(&self, id: EditId) -> Option<&Arc<Edit>> {
+        self.edits.get(id.0 as usize).map(|state| &state.edit)
+    }
+
+    /// True if the edit holds now.
+    pub fn is_active(&self, id: EditId) -> bool {
+        self.edits.get(id.0 as usize).is_some_and(|state| state.active)
+    }
+
+    /// The number of the next edit.
+    pub fn next_id(&self) -> EditId {
+        EditId(u32::try_from(self.edits.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Active edits inside a message, oldest first.
+    pub fn inside(&self, at: At) -> &[EditId] {
+        self.inside.get(&at).map_or(&[], Vec::as_slice)
+    }
+
+    /// The text or arguments that the newest active edit shows in the place of a block.
+    pub fn shown(&self, at: At, block: usize) -> Option<&str> {
+        self.inside(at).iter().rev().filter_map(|id| self.get(*id)).find_map(|edit| match &edit.kind {
+            EditKind::Digest { block: b, text, .. } if *b == block => Some(&**text),
+            EditKind::DigestArgs { block: b, arguments, .. } if *b == block => Some(arguments.as_str()),
+            _ => None,
+        })
+    }
+
+    /// True if an active edit dropped the thinking of a message.
+    pub fn dropped_thinking(&self, at: At) -> bool {
+        let edits = self.inside(at).iter().filter_map(|id| self.get(*id));
+        edits.into_iter().any(|edit| matches!(edit.kind, EditKind::DropThinking { .. }))
+    }
+
+    /// The outermost edit whose span holds the message, with that span.
+    pub fn covering(&self, at: At) -> Option<(Span, EditId)> {
+        let (start, (end, id)) = self.outer.range(..=at).next_back()?;
+        (*end > at).then_some((Span { start: *start, end: *end }, *id))
+    }
+
+    /// Outermost spans that overlap this one, in order.
+    pub fn overlapping(&self, span: Span) -> impl Iterator<Item = (Span, EditId)> + '_ {
+        let first = self.covering(span.start).map_or(span.start, |(outer, _)| outer.start);
+        self.outer
+            .range(first..span.end.max(first))
+            .map(|(start, (end, id))| (Span { start: *start, end: *end }, *id))
+    }
+
+    /// All outermost spans, in order.
+    pub fn outermost(&self) -> impl Iterator<Item = (Span, EditId)> + '_ {
+        self.outer.iter().map(|(start, (end, id))| (Span { start: *start, end: *end }, *id))
+    }
+
+    /// True if a person took back an edit of this message and wants it so.
+    pub fn is_held(&self, at: At) -> bool {
+        self.held_spans().any(|span| span.contains(at))
+    }
+
+    /// True if an edit that is held takes in any of these messages.
+    pub(crate) fn holds(&self, run: Span) -> bool {
+        self.held_spans().any(|span| span.start < run.end && run.start < span.end)
+    }
+
+    fn held_spans(&self) -> impl Iterator<Item = Span> {
+        self.held.iter().filter_map(|id| self.get(*id)).flat_map(|edit| edit.kind.spans())
+    }
+
+    /// True if any edit is held at all.
+    pub fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Takes in an event that the guard has let through, or that is loaded.
+    pub(crate) fn record(&mut self, event: Event) {
+        match &event {
+            Event::Apply(edit) => {
+                let edit = Arc::new(edit.clone());
+                self.edits.push(State { edit: edit.clone(), active: true, held: false, foreign: false });
+                self.show(&edit);
+            }
+            Event::Undo { edit, held } => {
+                if let Some(state) = self.edits.get_mut(edit.0 as usize) {
+                    (state.active, state.held) = (false, *held);
+                }
+                self.reindex();
+            }
+            Event::Redo { edit } => {
+                if let Some(state) = self.edits.get_mut(edit.0 as usize) {
+                    (state.active, state.held) = (true, false);
+                }
+                self.reindex();
+            }
+            Event::Forked { end } => {
+                for state in &mut self.edits {
+                    if state.edit.kind.spans().iter().any(|span| span.end > *end) {
+                        (state.active, state.held, state.foreign) = (false, false, true);
+                    }
+                }
+                self.reindex();
+            }
+            Event::RulesShown { text } => self.rules = Some(text.clone()),
+            Event::PlaceholderSent { .. } | Event::Usage { .. } => {}
+        }
+        self.events.push(event);
+    }
+
+    /// Puts an active edit into the indices.
+    fn show(&mut self, edit: &Edit) {
+        match &edit.kind {
+            EditKind::Digest { at, .. } | EditKind::DigestArgs { at, .. } | EditKind::DropThinking { at } => {
+                self.inside.entry(*at).or_default().push(edit.id);
+            }
+            EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => {
+                for span in spans {
+                    let stays = |(outer, id): (Span, EditId)| {
+                        let further = || self.get(id).is_some_and(|o| reaches_beyond(&o.kind, &edit.kind));
+                        outer.end >= span.end && (outer != *span || further())
+                    };
+                    if self.covering(span.start).is_some_and(stays) {
+                        continue;
+                    }
+                    let inner: Vec<At> =
+                        self.outer.range(span.start..span.end).map(|(start, _)| *start).collect();
+                    inner.iter().for_each(|start| _ = self.outer.remove(start));
+                    self.outer.insert(span.start, (span.end, edit.id));
+                }
+            }
+        }
+    }
+
+    /// After an undo or redo, which are rare: the indices from all active edits.
+    fn reindex(&mut self) {
+        self.inside.clear();
+        self.outer.clear();
+        let active: Vec<Arc<Edit>> = self.edits.iter().filter(|s| s.active).map(|s| s.edit.clone()).collect();
+        active.iter().for_each(|edit| self.show(edit));
+        self.held = self.edits.iter().filter(|state| state.held).map(|state| state.edit.id).collect();
+    }
+
+    /// What must be undone with this edit: those that were made from it, and itself last.
+    pub fn dependents(&self, id: EditId) -> Result<Vec<EditId>, LedgerError> {
+        let state = self.edits.get(id.0 as usize).ok_or(LedgerError::Unknown(id))?;
+        if !state.active {
+            return Err(LedgerError::Already { edit: id, state: "undone" });
+        }
+        let mut gone = vec![id];
+        // Later edits alone can depend on earlier ones: one pass finds all.
+        for state in &self.edits[id.0 as usize..] {
+            if state.active && state.edit.depends.iter().any(|on| gone.contains(on)) {
+                gone.push(state.edit.id);
+            }
+        }
+        gone.reverse();
+        Ok(gone)
+    }
+
+    /// Checks that an undone edit can be made again.
+    pub fn can_redo(&self, id: EditId) -> Result<(), LedgerError> {
+        let state = self.edits.get(id.0 as usize).ok_or(LedgerError::Unknown(id))?;
+        if state.active {
+            return Err(LedgerError::Already { edit: id, state: "active" });
+        }
+        if state.foreign {
+            return Err(LedgerError::Protected(id));
+        }
+        let across = self
+            .edits()
+            .filter(|(_, active)| *active)
+            .find(|(other, _)| !nests(&state.edit.kind, &other.kind));
+        match across {
+            Some((other, _)) => Err(LedgerError::InTheWay { edit: id, other: other.id }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// True if an edit has runs that are not inside those of another.
+pub(crate) fn reaches_beyond(edit: &EditKind, other: &EditKind) -> bool {
+    let others = other.spans();
+    let inside = |run: &Span| others.iter().any(|o| o.start <= run.start && run.end <= o.end);
+    !edit.spans().iter().all(inside)
+}
+
+/// True if two edits are disjoint, or one is wholly inside a run of the other.
+pub(crate) fn nests(a: &EditKind, b: &EditKind) -> bool {
+    let (a, b) = (a.spans(), b.spans());
+    let overlap = |x: &Span, y: &Span| x.start < y.end && y.start < x.end;
+    let holds = |outer: &Span, inner: &Span| outer.start <= inner.start && inner.end <= outer.end;
+    let disjoint = !a.iter().any(|x| b.iter().any(|y| overlap(x, y)));
+    let inside = |inner: &[Span], outer: &[Span]| inner.iter().all(|x| outer.iter().any(|y| holds(y, x)));
+    disjoint || inside(&a, &b) || inside(&b, &a)
+}

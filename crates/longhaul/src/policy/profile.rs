@@ -1,0 +1,292 @@
+//! A profile: triggers, rules, ladder, templates and constants of one way to compact, as a value.
+//! Other ways are other values, not other code.
+
+use crate::digest::{Aliases, Cut};
+use crate::policy::strategy::{self, Strategy};
+use crate::size::budget::Shares;
+use crate::size::tokens::Tokens;
+use crate::summary::{self, Template};
+
+/// One way to compact.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it does, in one sentence.
+    pub says: Box<str>,
+    /// The window, where neither the user nor the model's row says what it is.
+    pub window: Tokens,
+    /// Where limits stand in the window.
+    pub shares: Shares,
+    /// When compaction starts.
+    pub triggers: Triggers,
+    /// What a result may have when it enters; the rest is under a handle.
+    pub cut: Cut,
+    /// A result enters without its noise: tests that passed, packages that were fetched, data.
+    pub entry_digests: bool,
+    /// What is done before every call, whatever the size.
+    pub rules: Vec<&'static Strategy>,
+    /// What is tried, in this order, until the target is met.
+    pub ladder: Vec<&'static Strategy>,
+    /// The kind of work decides what is tried before the ladder.
+    pub by_task: bool,
+    /// The newest part of the history that no fold of turns or steps touches unless the hard
+    /// limit demands it, in percent of the window.
+    pub keep_recent: u8,
+    /// The longest summary, in percent of the window.
+    pub summary: u8,
+    /// The form of a summary of finished turns, and of one inside a running turn.
+    pub templates: Templates,
+    /// Who writes summaries.
+    pub summariser: Summariser,
+    /// What is done when the summariser fails.
+    pub on_failure: OnFailure,
+    /// How long the summariser may take, in seconds.
+    pub summary_timeout: u32,
+    /// The model that writes summaries; the current one if none is named.
+    pub summary_model: Option<Box<str>>,
+    /// Compact down to the target whenever the provider's cache has lost the prefix anyway.
+    pub when_cold: bool,
+    /// Text behind `<Pin>` in a person's message is pinned.
+    pub pin_mark: bool,
+    /// Tools beside those that are known.
+    pub aliases: Aliases,
+    /// The figures of its strategies.
+    pub constants: Constants,
+}
+
+/// When compaction starts, beside the hard limit, which every profile heeds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// At the trigger already, not only over it.
+    pub inclusive: bool,
+    /// By the prompt of the last call, and only when a turn has ended.
+    pub end_of_turn: bool,
+    /// Not before the conversation has so many messages.
+    pub min_messages: usize,
+    /// So many calls since the last full summary ask for one; 0 is never.
+    pub calls: u64,
+    /// The model asks for it by this text on a line of its own.
+    pub mark: Option<Box<str>>,
+}
+
+/// The forms of summaries.
+#[derive(Debug, Clone, Copy)]
+pub struct Templates {
+    /// Of turns that ended.
+    pub finished: &'static Template,
+    /// Of steps of a running turn.
+    pub running: &'static Template,
+}
+
+/// Figures of the strategies, under the names that their seeds gave them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constants {
+    /// The newest tool results that stay whole.
+    pub keep_recent_tool_results: usize,
+    /// The newest messages with thinking that keep it.
+    pub keep_recent_thinking: usize,
+    /// The newest messages that the window never drops.
+    pub keep_recent_messages: usize,
+    /// Lines of a digest by position, from the start.
+    pub summary_head_lines: usize,
+    /// … and from the end.
+    pub summary_tail_lines: usize,
+    /// The newest rounds that keep every message.
+    pub min_retain_rounds: usize,
+    /// Appended summaries are merged past this share of the window, in percent.
+    pub merge_above: u8,
+    /// … and down to this.
+    pub merge_to: u8,
+    /// The newest messages that the sliding window keeps.
+    pub sliding_window_size: usize,
+    /// Units of this score and more are kept, in tenths.
+    pub importance_score_threshold: u32,
+    /// The newest units of little score that are kept all the same.
+    pub keep_recent_others: usize,
+    /// Messages in a chunk.
+    pub incremental_summary_chunk_size: usize,
+}
+
+impl Default for Constants {
+    fn default() -> Self {
+        Self {
+            keep_recent_tool_results: 6,
+            keep_recent_thinking: 1,
+            keep_recent_messages: 20,
+            summary_head_lines: 3,
+            summary_tail_lines: 2,
+            min_retain_rounds: 10,
+            merge_above: 10,
+            merge_to: 5,
+            sliding_window_size: 9,
+            importance_score_threshold: 30,
+            keep_recent_others: 5,
+            incremental_summary_chunk_size: 20,
+        }
+    }
+}
+
+/// Who writes summaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Summariser {
+    /// The built-in extractor: no model, no network.
+    Extractor,
+    /// The host, asked by a job.
+    Host,
+}
+
+/// What is done when the summariser has failed twice, or took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The extractor writes the summary.
+    Extract,
+    /// The history stays as it is; the extractor steps in when the hard limit forces it.
+    Keep,
+    /// What was to be summarised is cut without a summary.
+    Cut,
+    /// The next strategy is tried.
+    Next,
+}
+
+impl Profile {
+    /// The default: fold what is finished, then digest old results. An extract of a run keeps the
+    /// best lines of all of it, where digests keep some of each result; folding first costs less
+    /// and keeps more (docs/measuring.md).
+    pub fn longhaul() -> Self {
+        Self {
+            name: "longhaul".into(),
+            says: "folds what is finished into its best lines, then digests old results; cheapest for the prompt cache".into(),
+            window: Tokens(200_000),
+            shares: Shares { warn: 70, trigger: 75, target: 50 },
+            triggers: Triggers::default(),
+            cut: Cut { bytes: 50_000, ..Cut::NONE },
+            entry_digests: true,
+            rules: Vec::new(),
+            ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
+            by_task: false,
+            keep_recent: 15,
+            summary: 30,
+            templates: Templates { finished: &summary::HAND_OFF, running: &summary::HAND_OFF },
+            summariser: Summariser::Extractor,
+            on_failure: OnFailure::Extract,
+            summary_timeout: 120,
+            summary_model: None,
+            when_cold: true,
+            pin_mark: false,
+            aliases: Aliases::default(),
+            constants: Constants::default(),
+        }
+    }
+
+    /// Seed 000: when a turn has ended and the prompt was large, the whole history becomes one
+    /// hint in the system layer.
+    pub fn mini() -> Self {
+        Self {
+            name: "mini".into(),
+            says: "when a turn has ended whose last prompt was large, the whole history becomes one summary in the system layer".into(),
+            window: Tokens(128_000),
+            shares: Shares { warn: 70, trigger: 80, target: 60 },
+            triggers: Triggers { end_of_turn: true, ..Triggers::default() },
+            cut: Cut { characters: 8_000, ..Cut::NONE },
+            ladder: vec![&strategy::REBUILD],
+            templates: Templates { finished: &summary::REBUILD, running: &summary::REBUILD },
+            summary: 20,
+            on_failure: OnFailure::Keep,
+            ..Self::plain()
+        }
+    }
+
+    /// Seed 001: before every call old results are shortened and old thinking goes; over 75 % the
+    /// oldest messages go.
+    pub fn transform() -> Self {
+        Self {
+            name: "transform".into(),
+            says: "before every call shortens all but the newest results and drops old thinking; then drops the oldest messages until all fits".into(),
+            shares: Shares { warn: 70, trigger: 75, target: 75 },
+            cut: Cut { bytes: 50 << 10, ..Cut::NONE },
+            rules: vec![&strategy::NEWEST_RESULTS, &strategy::OLD_THINKING],
+            ladder: vec![&strategy::DROP_OLDEST],
+            ..Self::plain()
+        }
+    }
+
+    /// Seeds 002 and 003: results of finished turns become digests by tool; at 80 % all but the
+    /// newest rounds become a summary that is appended to the ones before.
+    pub fn archive() -> Self {
+        Self {
+            name: "archive".into(),
+            says: "digests results when their turn ends; archives all but the newest rounds in an appended summary".into(),
+            shares: Shares { warn: 70, trigger: 80, target: 60 },
+            triggers: Triggers { inclusive: true, min_messages: 3, ..Triggers::default() },
+            cut: Cut { bytes: 50 << 10, lines: 2_000, ..Cut::NONE },
+            rules: vec![&strategy::FINISHED_RESULTS],
+            ladder: vec![&strategy::MERGE_SUMMARIES, &strategy::ARCHIVE_ROUNDS, &strategy::FOLD_KEPT_ROUNDS],
+            templates: Templates { finished: &summary::ARCHIVE, running: &summary::HAND_OFF },
+            summary: 10,
+            on_failure: OnFailure::Cut,
+            ..Self::plain()
+        }
+    }
+
+    /// Seed 004: strategies by the kind of work, from light to heavy; a full summary last, after
+    /// 200 calls, or when the model asks.
+    pub fn progressive() -> Self {
+        Self {
+            name: "progressive".into(),
+            says: "tries strategies by the kind of work, from light to heavy; a full summary last".into(),
+            shares: Shares { warn: 70, trigger: 75, target: 60 },
+            triggers: Triggers { calls: 200, mark: Some("!!!SUMMARY!!!".into()), ..Triggers::default() },
+            cut: Cut { bytes: 50_000, ..Cut::NONE },
+            ladder: vec![
+                &strategy::SLIDING_WINDOW,
+                &strategy::IMPORTANCE,
+                &strategy::KEY_EVENTS,
+                &strategy::INCREMENTS,
+                &strategy::FULL_SUMMARY,
+            ],
+            by_task: true,
+            templates: Templates { finished: &summary::HAND_OFF, running: &summary::HAND_OFF },
+            summary: 15,
+            on_failure: OnFailure::Next,
+            pin_mark: true,
+            ..Self::plain()
+        }
+    }
+
+    /// What the seeds' profiles share.
+    fn plain() -> Self {
+        Self { entry_digests: false, when_cold: false, keep_recent: 0, ..Self::longhaul() }
+    }
+
+    /// Nothing but the digests on entry, to see what they are worth.
+    pub fn entry_only() -> Self {
+        Self { name: "entry digests only".into(), ladder: Vec::new(), when_cold: false, ..Self::longhaul() }
+    }
+
+    /// All built-in profiles.
+    pub fn all() -> Vec<Self> {
+        vec![Self::longhaul(), Self::mini(), Self::transform(), Self::archive(), Self::progressive()]
+    }
+
+    /// The built-in profile of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|profile| &*profile.name == name)
+    }
+
+    /// What the system prompt should tell the model, if this profile wants it told.
+    ///
+    /// ```
+    /// use longhaul::Profile;
+    /// assert!(Profile::progressive().system_note().unwrap().contains("!!!SUMMARY!!!"));
+    /// assert_eq!(Profile::longhaul().system_note(), None);
+    /// ```
+    pub fn system_note(&self) -> Option<String> {
+        self.triggers.mark.as_ref().map(|mark| {
+            format!(
+                "When the conversation holds much that is no longer needed, print {mark} on a line of its own: \
+                 older messages are then summarised, and you go on with the task."
+            )
+        })
+    }
+}

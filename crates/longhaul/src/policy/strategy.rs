@@ -1,0 +1,334 @@
+//! Strategies: each proposes edits and knows nothing of providers, stores or clocks. One file
+//! each, and one row of this table. A profile puts them in order; every ladder ends alike.
+
+mod common_end;
+mod drop_oldest;
+mod everything;
+mod finished_results;
+mod fold;
+mod importance;
+mod increments;
+mod key_events;
+mod newest_results;
+mod old_results;
+mod old_thinking;
+mod rounds;
+mod sliding_window;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::conversation::log::{At, Log, Span};
+use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
+use crate::conversation::step::UnitKind;
+use crate::edits::archive::{Handle, Original};
+use crate::edits::edit::{EditKind, Placement};
+use crate::edits::ledger::Ledger;
+use crate::policy::profile::Profile;
+use crate::policy::task::Task;
+use crate::size::budget::Budget;
+use crate::size::meter::{Measure, Meter};
+use crate::size::tokens::Tokens;
+use crate::summary::Template;
+use crate::text::names::{NameSet, names, names_in_json};
+use crate::view::{Source, View};
+
+pub use common_end::{CUT_NEWEST, DIGEST_RUNNING, HIDE_OLD};
+pub use drop_oldest::DROP_OLDEST;
+pub use everything::{FULL_SUMMARY, REBUILD};
+pub use finished_results::FINISHED_RESULTS;
+pub use fold::{FOLD_STEPS, FOLD_TURNS};
+pub use importance::IMPORTANCE;
+pub use increments::INCREMENTS;
+pub use key_events::KEY_EVENTS;
+pub use newest_results::NEWEST_RESULTS;
+pub use old_results::OLD_RESULTS;
+pub use old_thinking::OLD_THINKING;
+pub use rounds::{ARCHIVE_ROUNDS, FOLD_KEPT_ROUNDS, MERGE_SUMMARIES};
+pub use sliding_window::SLIDING_WINDOW;
+
+/// A way to make a view smaller.
+pub struct Strategy {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, for people.
+    pub says: &'static str,
+    pub(crate) propose: fn(&Context<'_>) -> Vec<Proposal>,
+}
+
+impl fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All strategies.
+pub static STRATEGIES: [&Strategy; 19] = [
+    &OLD_RESULTS,
+    &NEWEST_RESULTS,
+    &FINISHED_RESULTS,
+    &OLD_THINKING,
+    &FOLD_TURNS,
+    &FOLD_STEPS,
+    &DROP_OLDEST,
+    &ARCHIVE_ROUNDS,
+    &MERGE_SUMMARIES,
+    &FOLD_KEPT_ROUNDS,
+    &SLIDING_WINDOW,
+    &IMPORTANCE,
+    &KEY_EVENTS,
+    &INCREMENTS,
+    &FULL_SUMMARY,
+    &REBUILD,
+    &DIGEST_RUNNING,
+    &HIDE_OLD,
+    &CUT_NEWEST,
+];
+
+/// The end of every ladder, for the hard limit alone: digest older results of the running
+/// turn, hide what is old, cut the newest step.
+pub(crate) static COMMON_END: [&Strategy; 3] = [&DIGEST_RUNNING, &HIDE_OLD, &CUT_NEWEST];
+
+/// What a strategy would do.
+#[derive(Debug)]
+pub(crate) enum Proposal {
+    /// An edit inside a message.
+    Inside(EditKind, Original),
+    /// Runs become a summary, which the session has written.
+    Fold(FoldPlan),
+    /// These runs become a marker.
+    Hide(Vec<Span>),
+}
+
+/// A summary that is to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct FoldPlan {
+    pub(crate) spans: Vec<Span>,
+    pub(crate) placement: Placement,
+    pub(crate) template: &'static Template,
+    /// Another limit than the profile's.
+    pub(crate) limit: Option<Tokens>,
+    /// No model is asked.
+    pub(crate) by_code: bool,
+}
+
+impl FoldPlan {
+    /// In place, in the form that the profile has for finished turns or for running steps.
+    fn of(context: &Context<'_>, spans: Vec<Span>) -> Self {
+        let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
+        let templates = context.profile.templates;
+        let finished = spans.iter().all(|span| span.end <= running);
+        let template = if finished { templates.finished } else { templates.running };
+        Self { spans, placement: Placement::InPlace, template, limit: None, by_code: false }
+    }
+}
+
+/// How far the rules of a profile have come: what they need not look at again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ruled {
+    /// The end of the log then.
+    pub(crate) end: At,
+    /// Where its newest step or its current input began: from here on the guard kept all whole.
+    pub(crate) step: At,
+    /// Where its running turn began.
+    pub(crate) running: At,
+    /// The earlier of the two.
+    pub(crate) turn: At,
+}
+
+impl Ruled {
+    pub(crate) fn all_of(log: &Log) -> Self {
+        let end = log.end();
+        let newest = log.newest_step().map_or(end, |step| step.span.start);
+        let step = log.current_input().map_or(end, |input| input.start).min(newest);
+        let running = log.running_turn().map_or(end, |turn| turn.start);
+        Self { end, step, running, turn: running.min(step) }
+    }
+}
+
+/// What a strategy may look at.
+pub(crate) struct Context<'a> {
+    pub(crate) log: &'a Log,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) view: &'a View,
+    pub(crate) meter: &'a Meter,
+    /// What each message of the log counts.
+    pub(crate) sizes: &'a [Measure],
+    pub(crate) budget: &'a Budget,
+    pub(crate) profile: &'a Profile,
+    /// What rules have looked at before.
+    pub(crate) ruled: Ruled,
+    /// The kind of work, if the host says so.
+    pub(crate) task: Option<Task>,
+    /// How much must go.
+    pub(crate) excess: Tokens,
+    /// What a user took back may be taken again: the hard limit demands it.
+    pub(crate) takes_held: bool,
+}
+
+/// A unit of the log, or a fold, as the view shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Visible {
+    pub(crate) source: Source,
+    /// `None` for a fold.
+    pub(crate) kind: Option<UnitKind>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) tokens: Tokens,
+}
+
+impl Visible {
+    fn messages(&self) -> usize {
+        self.spans.iter().map(|span| span.len()).sum()
+    }
+}
+
+impl Context<'_> {
+    /// What the view shows of the history, in order.
+    pub(crate) fn visible(&self) -> Vec<Visible> {
+        let mut visible: Vec<Visible> = Vec::new();
+        let mut measures: Vec<Measure> = Vec::new();
+        for part in self.view.parts() {
+            let (source, kind, spans) = match part.source {
+                Source::Message(at) => match self.log.unit_of(at) {
+                    Some(unit) => (Source::Message(unit.span.start), Some(unit.kind), vec![unit.span]),
+                    None => continue,
+                },
+                Source::Edit(id) => match self.ledger.get(id) {
+                    Some(edit) => (part.source, None, edit.kind.spans()),
+                    None => continue,
+                },
+                Source::Rules | Source::Tail => continue,
+            };
+            match (visible.last(), measures.last_mut()) {
+                (Some(last), Some(measure)) if last.source == source => *measure += part.measure,
+                _ => {
+                    visible.push(Visible { source, kind, spans, tokens: Tokens::ZERO });
+                    measures.push(part.measure);
+                }
+            }
+        }
+        for (item, measure) in visible.iter_mut().zip(measures) {
+            item.tokens = self.meter.tokens(measure).tokens;
+        }
+        visible
+    }
+
+    /// How many of the last ones are the newest part that stays, by its tokens.
+    pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
+        let room = self.budget.window.percent(self.profile.keep_recent);
+        let mut sum = Tokens::ZERO;
+        visible
+            .iter()
+            .rev()
+            .take_while(|item| {
+                sum += item.tokens;
+                sum <= room
+            })
+            .count()
+    }
+
+    /// True if this must stay: a system message or a step that holds one, and what stays whole.
+    pub(crate) fn stays(&self, item: &Visible) -> bool {
+        item.spans.iter().any(|span| self.log.has_system(*span)) || self.stays_whole(item)
+    }
+
+    /// True if nothing of this may be edited: the current input, the newest step, what a user took
+    /// back.
+    pub(crate) fn stays_whole(&self, item: &Visible) -> bool {
+        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
+        let hits = |span: &Span| {
+            protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
+        };
+        let open = self.log.waiting();
+        let waits = |span: &Span| open.is_some_and(|open| span.end > open);
+        let held = |span: &Span| !self.takes_held && self.ledger.holds(*span);
+        item.spans.iter().any(|span| hits(span) || waits(span) || held(span))
+    }
+
+    pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {
+        self.log.get(at)
+    }
+
+    /// How many messages of the log are shown.
+    pub(crate) fn messages(&self, visible: &[Visible]) -> usize {
+        visible.iter().filter(|item| item.kind.is_some()).map(Visible::messages).sum()
+    }
+
+    /// How many of the last ones hold the newest messages, at least so many.
+    pub(crate) fn newest_messages(&self, visible: &[Visible], count: usize) -> usize {
+        let mut messages = 0;
+        let newest = visible.iter().rev().take_while(|item| {
+            let more = messages < count;
+            messages += if item.kind.is_some() { item.messages() } else { 0 };
+            more
+        });
+        newest.count()
+    }
+
+    /// True if a digest stands for this block that was not a mere cut.
+    pub(crate) fn is_digested(&self, at: At, block: usize) -> bool {
+        self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id)).any(|edit| {
+            matches!(edit.kind, EditKind::Digest { block: b, .. } if b == block)
+                && !matches!(edit.strategy.as_ref(), "entry" | "cut-newest")
+        })
+    }
+
+    /// The call that a result answers.
+    pub(crate) fn call_of(&self, at: At, result: &ToolResult) -> Option<&ToolCall> {
+        let unit = self.log.unit_of(at)?;
+        self.message(unit.span.start)?.calls().find(|call| call.id == result.id)
+    }
+
+    /// The handle of a result: of its text alone where that is all there is.
+    pub(crate) fn handle_of(&self, original: &Original, result: &ToolResult) -> Handle {
+        if result.content.is_none() { Handle::of(&result.text) } else { original.handle() }
+    }
+
+    /// Names that the model wrote itself, in its words and its calls, as far as they are shown.
+    pub(crate) fn used_names(&self) -> NameSet<'_> {
+        let shown = || {
+            self.view.parts().iter().filter_map(|part| match part.source {
+                Source::Message(at) => self.log.get(at),
+                _ => None,
+            })
+        };
+        let own = || shown().filter(|message| message.role() == Role::Assistant);
+        let texts = own().flat_map(|message| message.blocks()).filter_map(|block| match block {
+            Block::Text(text) => Some(&*text.text),
+            _ => None,
+        });
+        let calls = own().flat_map(|message| message.calls());
+        texts.flat_map(names).chain(calls.flat_map(|call| names_in_json(call.arguments.as_str()))).collect()
+    }
+
+    /// The text that an edit shows in the place of this block.
+    pub(crate) fn shown(&self, at: At, block: usize) -> Option<&str> {
+        self.ledger.shown(at, block)
+    }
+
+    pub(crate) fn text_tokens(&self, text: &str) -> Tokens {
+        self.meter.tokens(self.meter.text(text)).tokens
+    }
+
+    /// What shortening a message's text to so many bytes of it would save, about.
+    pub(crate) fn saving(&self, at: At, before: usize, after: usize) -> Tokens {
+        let size = self.sizes.get(at.index()).copied().unwrap_or_default();
+        let bytes = self.message(at).map_or(1, |message| message.bytes()).max(1) as u128;
+        let gone =
+            u128::from(self.meter.tokens(size).tokens.0) * before.saturating_sub(after) as u128 / bytes;
+        Tokens(u64::try_from(gone).unwrap_or(u64::MAX))
+    }
+}
+
+/// Joins runs that touch, and sorts them.
+pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| span.start);
+    let mut out: Vec<Span> = Vec::new();
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if last.end >= span.start => last.end = last.end.max(span.end),
+            _ => out.push(span),
+        }
+    }
+    out
+}

@@ -1,0 +1,40 @@
+//! When a turn has ended, its results become digests by tool, in one batch (seed 003). While it
+//! runs, the model sees them whole.
+
+use super::{Context, Proposal, Strategy};
+use crate::conversation::log::At;
+use crate::conversation::message::Block;
+use crate::digest::{self, ToolKind};
+use crate::edits::archive::Original;
+use crate::edits::edit::EditKind;
+
+/// Results of finished turns become digests by tool.
+pub static FINISHED_RESULTS: Strategy = Strategy {
+    name: "finished-results",
+    says: "when a turn has ended, its results become digests by tool",
+    propose: |context: &Context<'_>| {
+        let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
+        let ats = (context.ruled.turn.0..running.0).map(At);
+        ats.flat_map(|at| digests(context, at)).collect()
+    },
+};
+
+fn digests(context: &Context<'_>, at: At) -> Vec<Proposal> {
+    let Some(message) = context.message(at) else { return Vec::new() };
+    let results = message.blocks().iter().enumerate().filter_map(|(block, content)| match content {
+        Block::ToolResult(result) if !context.is_digested(at, block) => Some((block, result)),
+        _ => None,
+    });
+    let short = results.filter_map(|(block, result)| {
+        let call = context.call_of(at, result);
+        let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
+        let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
+        let original = Original::Block(message.clone(), block);
+        let text = digest::by_tool(&result.text, tool, &subject, context.handle_of(&original, result))?;
+        // It may be shown shorter already, as it entered.
+        let shown = context.shown(at, block).map_or(result.text.len(), str::len);
+        (text.len() < shown)
+            .then(|| Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original))
+    });
+    short.collect()
+}

@@ -1,0 +1,47 @@
+//! All but the newest results become their first and last lines (seed 001), before every call.
+
+use super::{Proposal, Strategy};
+use crate::conversation::log::At;
+use crate::conversation::message::Block;
+use crate::digest;
+use crate::edits::archive::Original;
+use crate::edits::edit::EditKind;
+
+/// All but the newest results are shortened.
+pub static NEWEST_RESULTS: Strategy = Strategy {
+    name: "newest-results",
+    says: "all but the newest results, and those of the newest step, become their first and last lines",
+    propose: |context| {
+        let keep = context.profile.constants.keep_recent_tool_results;
+        let lines =
+            (context.profile.constants.summary_head_lines, context.profile.constants.summary_tail_lines);
+        let newest = context.log.newest_step().map_or(context.log.end(), |step| step.span.start);
+        let (mut seen, mut seen_before) = (0, 0);
+        let mut proposals = Vec::new();
+        for at in (0..context.log.end().0).rev().map(At) {
+            let Some(message) = context.message(at) else { continue };
+            for (block, content) in message.blocks().iter().enumerate().rev() {
+                let Block::ToolResult(result) = content else { continue };
+                seen += 1;
+                seen_before += usize::from(at < context.ruled.end);
+                if seen <= keep || at >= newest || context.is_digested(at, block) {
+                    continue;
+                }
+                let original = Original::Block(message.clone(), block);
+                let handle = context.handle_of(&original, result);
+                let Some(text) = digest::by_position(&result.text, lines, handle) else { continue };
+                // It may be shown shorter already.
+                if text.len() < context.shown(at, block).map_or(result.text.len(), str::len) {
+                    proposals
+                        .push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
+                }
+            }
+            // What was old at the last call is done; and if nothing came since, all of it.
+            if at < context.ruled.step && (seen_before > keep || seen == seen_before) {
+                break;
+            }
+        }
+        proposals.reverse();
+        proposals
+    },
+};

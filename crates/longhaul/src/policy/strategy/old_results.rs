@@ -1,0 +1,69 @@
+//! Old tool results become digests, oldest first, until enough is gone.
+
+use super::{Context, Proposal, Strategy};
+use crate::conversation::log::At;
+use crate::conversation::message::{Block, ToolResult};
+use crate::conversation::step::UnitKind;
+use crate::digest::{self, ToolKind};
+use crate::edits::archive::{Handle, Original};
+use crate::edits::edit::EditKind;
+use crate::size::tokens::Tokens;
+use crate::text::names::NameSet;
+
+/// Old tool results become digests.
+pub static OLD_RESULTS: Strategy = Strategy {
+    name: "old-results",
+    says: "results of older steps are cut to their best lines: failures, definitions, names in use",
+    propose: |context| {
+        let visible = context.visible();
+        let old = visible.len() - context.recent(&visible);
+        let steps = visible[..old]
+            .iter()
+            .filter(|item| item.kind == Some(UnitKind::Step) && !context.stays_whole(item));
+        digests(context, steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())))
+    },
+};
+
+/// Digests of the results in these messages, until enough is gone.
+pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -> Vec<Proposal> {
+    let names = context.used_names();
+    let mut proposals = Vec::new();
+    let mut saved = Tokens::ZERO;
+    for at in ats.map(|at| At(at as u32)) {
+        let Some(message) = context.message(at) else { continue };
+        for (block, content) in message.blocks().iter().enumerate() {
+            let Block::ToolResult(result) = content else { continue };
+            if context.is_digested(at, block) || result.text.len() <= digest::SHORT {
+                continue;
+            }
+            if saved >= context.excess {
+                return proposals;
+            }
+            let original = Original::Block(message.clone(), block);
+            let handle = context.handle_of(&original, result);
+            let Some(text) = by_content(context, at, result, &names, handle) else { continue };
+            // It may be shown shorter already, as it entered.
+            let shown = context.shown(at, block).unwrap_or(&result.text).len();
+            if text.len() >= shown {
+                continue;
+            }
+            saved += context.saving(at, shown, text.len());
+            proposals.push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
+        }
+    }
+    proposals
+}
+
+/// The best lines of a result, by what it is.
+fn by_content(
+    context: &Context<'_>,
+    at: At,
+    result: &ToolResult,
+    names: &NameSet<'_>,
+    handle: Handle,
+) -> Option<String> {
+    let call = context.call_of(at, result);
+    let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
+    let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
+    digest::by_content(&result.text, tool, &subject, names, handle)
+}

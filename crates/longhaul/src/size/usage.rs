@@ -1,0 +1,52 @@
+//! What a provider says a call used: [`Usage`]. Four figures that never overlap, so that a
+//! prompt is their sum whatever the provider's own habit of counting is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::json::Extra;
+use crate::size::tokens::Tokens;
+
+/// What one call used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Prompt tokens that were neither read from nor written to a cache.
+    pub input: u64,
+    /// Tokens the model wrote.
+    pub output: u64,
+    /// Prompt tokens read from the cache.
+    pub cache_read: u64,
+    /// Prompt tokens written to the cache.
+    pub cache_write: u64,
+    /// Fields beyond these.
+    pub extra: Extra,
+}
+
+impl Usage {
+    /// The whole prompt: uncached, read and written.
+    ///
+    /// ```
+    /// use longhaul::{Tokens, Usage};
+    /// let usage = Usage { input: 3, cache_read: 20_420, cache_write: 13_025, ..Usage::default() };
+    /// assert_eq!(usage.prompt(), Tokens(33_448));
+    /// ```
+    pub fn prompt(&self) -> Tokens {
+        Tokens(self.input.saturating_add(self.cache_read).saturating_add(self.cache_write))
+    }
+}
+
+/// What happened to one prompt, in the provider's cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Billed {
+    /// Tokens of the prefix that the cache had.
+    pub read: Tokens,
+    /// Tokens that it had not.
+    pub written: Tokens,
+}
+
+impl Billed {
+    /// Price in the neutral unit of replay and bench: what is read costs 0.1 of a token,
+    /// the rest 1.25. In thousandths of a token, so that sums are exact.
+    pub fn cost_milli(self) -> u64 {
+        self.read.0.saturating_mul(100).saturating_add(self.written.0.saturating_mul(1250))
+    }
+}
