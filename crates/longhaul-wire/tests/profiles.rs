@@ -26,13 +26,13 @@ fn session(profile: Profile) -> Session {
     {
         session.push(Message::user(question));
         step(&mut session, n, 12);
-        let Ok(Prepared::Ready(_)) = session.prepare(None) else { panic!("it fits") };
+        let Ok(Prepared::Send(_)) = session.prepare(None) else { panic!("it fits") };
         session.push(Message::assistant(answer));
     }
     session.set_todos(Some("[x] build\n[>] docs"));
     session.push(Message::user("Now the docs."));
     step(&mut session, 9, 6);
-    let Ok(Prepared::Ready(_)) = session.prepare(None) else { panic!("it fits") };
+    let Ok(Prepared::Send(_)) = session.prepare(None) else { panic!("it fits") };
     session
 }
 
@@ -78,7 +78,7 @@ fn a_summary_is_the_systems_word_in_every_format() {
         session.push(Message::assistant("So it is."));
         session.push(Message::user(format!("And part {n}?")));
         step(&mut session, n, 2);
-        let Ok(Prepared::Ready(_)) = session.prepare(None) else { panic!("it fits") };
+        let Ok(Prepared::Send(_)) = session.prepare(None) else { panic!("it fits") };
     }
     let messages = session.view().parts().iter().map(|part| part.message.clone()).collect();
     let request = Request::new(Default::default(), messages);

@@ -1,7 +1,7 @@
 //! Keeps a conversation with a made-up model inside a window of 8,000 tokens, for 200 steps:
 //! `cargo run -p longhaul --example keep_inside`.
 
-use longhaul::{Block, Json, Message, Models, Prepared, Profile, Role, Session, Tokens, View};
+use longhaul::{Block, Json, Message, Models, Outgoing, Prepared, Profile, Role, Session, Tokens};
 
 /// Runs the conversation.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,8 +10,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     session.push(Message::user("Read all files and tell me which one defines `main`."));
     for n in 0..200 {
         let answer = match session.prepare(None)? {
-            Prepared::Ready(view) => ask_model(view, n),
-            Prepared::NeedsSummary(job) => unreachable!("the extractor needs no model: {job:?}"),
+            Prepared::Send(_) => ask_model(&session.outgoing(), n),
+            Prepared::Summarise(job) => unreachable!("the extractor needs no model: {job:?}"),
         };
         let id = answer.calls().next().map(|call| call.id.clone());
         session.push(answer);
@@ -29,9 +29,9 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Stands for a provider: it is sent the parts of the view and answers with a call.
-fn ask_model(view: &View, n: usize) -> Message {
-    assert!(!view.parts().is_empty());
+/// Stands for a provider: it is sent the request and answers with a call.
+fn ask_model(request: &Outgoing<'_>, n: usize) -> Message {
+    assert!(request.messages().next().is_some());
     let path = Json::string(&format!("src/file_{n}.rs"));
     Message::new(Role::Assistant, vec![Block::call(format!("call_{n}"), "Read", path)])
 }

@@ -13,7 +13,7 @@ pub(crate) mod step;
 
 pub use bond::{Bond, BondKind, bonds};
 pub use fact::{Fact, FactKind, Note, Noted};
-pub use frame::{Frame, Tool};
+pub use frame::{Frame, Tool, without_secrets};
 pub use json::{Extra, Json};
 pub use log::{At, Log, Span};
 pub use mention::with_mentions;

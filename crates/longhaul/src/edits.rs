@@ -11,4 +11,4 @@ pub use archive::{
 };
 pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
 pub use guard::{Audited, Refusal, Rule, Violation};
-pub use ledger::{Event, Ledger, LedgerError};
+pub use ledger::{Ledger, LedgerError};

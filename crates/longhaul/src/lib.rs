@@ -62,20 +62,20 @@ pub use digest::{
     of_call_by_tool as digest_by_tool, result as digest_result,
 };
 pub use edits::{
-    Archive, Audited, BadHandle, Edit, EditId, EditKind, EditPrice, Event, Handle, Ledger, LedgerError,
-    Limit, MemoryArchive, Original, Placement, RecallError, RecallPart, Refusal, Rule, Violation, Why,
-    recall,
+    Archive, Audited, BadHandle, Edit, EditId, EditKind, EditPrice, Handle, Ledger, LedgerError, Limit,
+    MemoryArchive, Original, Placement, RecallError, RecallPart, Refusal, Rule, Violation, Why, recall,
 };
 pub use policy::{
     Constants, OnFailure, Profile, STRATEGIES, Strategy, Summariser, Task, Templates, Triggers, Tripped,
 };
-pub use session::{LoadError, PrepareError, Prepared, Saved, Session, State, TooLarge};
+pub use session::journal::{Cursor, Entry, RecallBy, Seals, Ticket};
+pub use session::{Found, LoadError, Notice, Overflow, PrepareError, Prepared, Session, Snapshot, TooLarge};
 pub use size::{
     Billed, Budget, CacheKind, CacheRule, Calibration, Count, CountKind, ImageRule, Measure, Meter, Model,
     Models, ModelsError, Price, Shares, TextCount, Tokens, Usage, Vocabulary, image_size,
 };
 pub use summary::{Job, Language, Outcome, Resolved, TEMPLATES, Template};
 pub use view::{
-    Fixed, KeepItem, KeepKey, Kept, Part, PromptCache, RULE_FILES, Sent, Source, View, is_rule_file,
-    pays_back,
+    End, Fixed, KeepItem, KeepKey, Kept, Outgoing, Part, PromptCache, RULE_FILES, Sent, Source, View,
+    is_rule_file, pays_back,
 };

@@ -5,8 +5,10 @@ pub(crate) mod breaker;
 pub(crate) mod profile;
 pub(crate) mod strategy;
 pub(crate) mod task;
+pub(crate) mod trigger;
 
 pub use breaker::Tripped;
 pub use profile::{Constants, OnFailure, Profile, Summariser, Templates, Triggers};
 pub use strategy::{STRATEGIES, Strategy};
 pub use task::Task;
+pub use trigger::{TRIGGERS, Trigger};

@@ -1,13 +1,23 @@
-//! A session: one conversation on its way through its window. Messages come in by `push`,
-//! a view goes out by `prepare`, what the provider reported comes back by `observe`. Sans-I/O:
-//! time and text are passed in; what needs the outside is returned as a job.
+//! A session: one conversation on its way through its window. Messages come in by `push`, what is
+//! to be sent goes out by `prepare` and `outgoing`, what the provider reported comes back by
+//! `observe`. Sans-I/O: time and text are passed in; what needs the outside is returned as a job.
+//!
+//! A session is its [`journal`]; everything else is a fold of it (`state`) or a memo of that fold.
+//! Decisions are made here and in `compaction`, `folding` and `editing`; each ends as an entry.
 
+mod authors;
 mod compaction;
-mod edits;
+mod editing;
 mod folding;
-mod saved;
+pub mod journal;
+mod limits;
+mod loading;
+mod progress;
+mod requests;
+mod sizes;
+mod state;
 
-use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use crate::conversation::fact::{Fact, FactKind};
@@ -15,26 +25,28 @@ use crate::conversation::frame::Frame;
 use crate::conversation::log::{At, Log};
 use crate::conversation::message::{Block, Message, Role, Time, ToolResult};
 use crate::digest::{self, ToolKind};
-use crate::edits::archive::{Archive, MemoryArchive, Original, Part as RecallPart, RecallError, recall};
+use crate::edits::archive::{Archive, Original, Part as RecallPart, RecallError, recall, regex_of};
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
-use crate::edits::guard::{Audit, Audited, Check, Violation};
-use crate::edits::ledger::{Event, Ledger, LedgerError};
-use crate::policy::breaker::{Breaker, Tripped};
+use crate::edits::guard::{Audit, Audited, Check, Refusal, Rule, Violation};
+use crate::edits::ledger::{Ledger, LedgerError};
+use crate::policy::breaker::Tripped;
 use crate::policy::profile::Profile;
-use crate::policy::strategy::Ruled;
+use crate::policy::strategy::RulesSeen;
 use crate::policy::task::Task;
 use crate::size::budget::Budget;
-use crate::size::meter::{Measure, Meter, Way};
+use crate::size::meter::{Measure, Meter};
 use crate::size::models::Model;
 use crate::size::tokens::{Count, Tokens};
 use crate::size::usage::Usage;
 use crate::summary::job::Job;
-use crate::view::cache::{PromptCache, Sent};
-use crate::view::keep::{self, KeepItem, KeepKey};
-use crate::view::{Fixed, Part, Source, Sources, View};
+use crate::view::cache::Sent;
+use crate::view::keep::{self, KeepSet};
+use crate::view::{Outgoing, Part, Source, View};
 
-use compaction::Compaction;
-pub use saved::{LoadError, Saved, State};
+use journal::{Allowed, Counting, Cursor, Entry, Journal, RecallBy, Seals, Ticket};
+pub use loading::LoadError;
+pub use sizes::Snapshot;
+use state::State;
 
 /// One conversation.
 ///
@@ -45,82 +57,40 @@ pub use saved::{LoadError, Saved, State};
 /// let mut session = Session::new(Profile::longhaul(), model).with_window(Tokens(8_000));
 /// session.push(Message::user("Why does the build fail?"));
 /// match session.prepare(None)? {
-///     Prepared::Ready(view) => assert_eq!(view.parts().len(), 1),
-///     Prepared::NeedsSummary(job) => unreachable!("the extractor asks for none: {job:?}"),
+///     Prepared::Send(ticket) => assert_eq!((ticket.0, session.outgoing().parts.len()), (1, 1)),
+///     Prepared::Summarise(job) => unreachable!("the extractor asks for none: {job:?}"),
 /// }
 /// # Ok::<(), longhaul::PrepareError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     profile: Profile,
-    model: Model,
-    window: Option<Tokens>,
-    budget: Budget,
-    meter: Meter,
-    log: Log,
-    ledger: Ledger,
-    archive: MemoryArchive,
-    sizes: Vec<Measure>,
-    /// Sizes by other ways to count, as far as they were counted.
-    other_sizes: HashMap<Way, Vec<Measure>>,
-    total: Measure,
-    /// Of that, system messages.
-    system: Measure,
-    view: View,
-    keep: Keep,
-    cache: PromptCache,
-    sent: Option<Sent>,
-    breaker: Breaker,
-    calls: u64,
-    asked: bool,
-    /// What the next compaction is to be about.
-    focus: Option<Box<str>>,
-    /// The size of a request that the provider refused as too long.
-    overflowed: Option<Tokens>,
-    /// The prompt of the last call, as it was reported or counted.
-    last_prompt: Tokens,
-    /// The call at which the last full summary was made.
-    full_at: u64,
-    /// What rules have looked at.
-    ruled: Ruled,
-    /// The kind of work, if the host says so.
-    task: Option<Task>,
-    /// The compaction that is being made: it may wait for summaries.
-    compaction: Option<Compaction>,
-    /// At this call a summary failed, and the history was kept.
-    kept_at: Option<u64>,
-    job: Option<Job>,
-    next_job: u64,
-    /// The view of the last `prepare`, as this model counts it.
-    sent_size: Option<Measure>,
-    /// How many parts the view had when the last request was begun.
-    shown_before: usize,
-    /// Messages before this one were written by a model that is no longer here.
-    foreign_end: At,
+    journal: Journal,
+    state: State,
+    /// What must be kept, as log and ledger say.
+    keep: KeepSet,
+    /// How far rules of the profile have looked: what they need not look at again.
+    rules_seen: RulesSeen,
+    /// Smaller limits, while a request is prepared in the place of one that the provider refused.
+    tight: Option<Budget>,
+    notices: Vec<Notice>,
+    /// Where texts are that the session itself does not have.
+    store: Option<Arc<dyn Archive>>,
 }
 
-/// The keep set as it was last looked at.
-#[derive(Debug, Clone, Default)]
-struct Keep {
-    items: Vec<KeepItem>,
-    notes_seen: Option<usize>,
-    goal_seen: Option<At>,
-    room_seen: usize,
-    /// The items are new, and whether rules must be shown is not decided.
-    rules_due: bool,
-}
-
-/// What `prepare` gives.
-#[derive(Debug)]
-pub enum Prepared<'a> {
-    /// Send this.
-    Ready(&'a View),
-    /// Have this written first, then `resolve` it and `prepare` again.
-    NeedsSummary(Job),
+/// What `prepare` answers.
+#[derive(Debug, Clone)]
+pub enum Prepared {
+    /// Send what [`outgoing`](Session::outgoing) gives. A job may be open beside it:
+    /// [`job`](Session::job).
+    Send(Ticket),
+    /// Have this summary written first, [`resolve`](Session::resolve) it and prepare again.
+    Summarise(Job),
 }
 
 /// What does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TooLarge {
     /// System prompt, tools and system messages alone.
     System,
@@ -130,7 +100,7 @@ pub enum TooLarge {
     Together,
 }
 
-/// Why there is no view to send.
+/// Why there is nothing to send.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
     /// What must stay is over the hard limit.
@@ -159,83 +129,136 @@ impl TooLarge {
     }
 }
 
+/// Something that a person may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The prompt has grown past the warning of the budget. Said once each time it does.
+    Large {
+        /// The size of the prompt.
+        size: Tokens,
+        /// The warning that it passed.
+        warn: Tokens,
+    },
+    /// A strategy proposed an edit that the guard refused.
+    Refused {
+        /// The strategy.
+        strategy: &'static str,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Compaction is stopped for a while.
+    Stopped(Tripped),
+}
+
+/// A line of the log that a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The message.
+    pub at: At,
+    /// The number of the line among the texts of the message, from 1.
+    pub number: usize,
+    /// The line.
+    pub line: Box<str>,
+}
+
+/// A request that a provider refused as too long: what it said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overflow {
+    /// The tokens of the prompt, if the provider named them.
+    pub prompt: Option<Tokens>,
+    /// The tokens that fit, if the provider named them: they are the window from now on.
+    pub window: Option<Tokens>,
+}
+
 impl Session {
     /// An empty session for a model.
     pub fn new(profile: Profile, model: Model) -> Self {
-        let window = Self::window_of(&model, &profile);
-        let budget = Budget::with_shares(window, model.max_output, profile.shares);
-        Self {
-            profile,
-            budget,
-            meter: Meter::for_model(&model),
-            model,
-            window: None,
-            log: Log::new(),
-            ledger: Ledger::default(),
-            archive: MemoryArchive::default(),
-            sizes: Vec::new(),
-            other_sizes: HashMap::new(),
-            total: Measure::default(),
-            system: Measure::default(),
-            view: View::default(),
-            keep: Keep::default(),
-            cache: PromptCache::new(),
-            sent: None,
-            breaker: Breaker::default(),
-            calls: 0,
-            asked: false,
-            focus: None,
-            overflowed: None,
-            last_prompt: Tokens::ZERO,
-            full_at: 0,
-            ruled: Ruled::default(),
-            task: None,
-            compaction: None,
-            kept_at: None,
-            job: None,
-            next_job: 0,
-            sent_size: None,
-            shown_before: 0,
-            foreign_end: At(0),
-        }
+        let model = Arc::new(model);
+        let mut journal = Journal::default();
+        journal.append(Entry::Began { version: journal::VERSION, model: model.clone() });
+        Self::of(profile, journal, State::new(model, Vec::new()))
     }
 
-    /// The window of a model; of one that nobody knows, the profile's.
-    fn window_of(model: &Model, profile: &Profile) -> Tokens {
-        if model.is_unknown() { profile.window } else { model.window }
+    fn of(profile: Profile, journal: Journal, state: State) -> Self {
+        Self {
+            profile,
+            journal,
+            state,
+            keep: KeepSet::default(),
+            rules_seen: RulesSeen::default(),
+            tight: None,
+            notices: Vec::new(),
+            store: None,
+        }
     }
 
     /// With another window than the model's.
     pub fn with_window(mut self, window: Tokens) -> Self {
-        self.window = Some(window);
-        self.budget = Budget::with_shares(window, self.model.max_output, self.profile.shares);
+        self.set_window(window);
         self
     }
 
-    /// With another meter than the model's own. For an empty session.
+    /// With another meter than the model's own.
     pub fn with_meter(mut self, meter: Meter) -> Self {
-        self.recount(meter);
+        self.record(Entry::Counted(match meter.calibration() {
+            None => Counting::Neutral,
+            Some(calibration) => Counting::Model(calibration.clone()),
+        }));
         self
+    }
+
+    /// With a store that is asked for texts that the session itself does not have.
+    pub fn with_store(mut self, store: Arc<dyn Archive>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Makes something happen: the only way that a session changes.
+    fn record(&mut self, entry: Entry) {
+        self.state.apply(&entry);
+        if matches!(entry, Entry::Undo { .. } | Entry::Redo { .. }) {
+            self.rules_seen = RulesSeen::default();
+        }
+        self.journal.append(entry);
+    }
+
+    /// The place behind the newest entry of the journal.
+    pub fn cursor(&self) -> Cursor {
+        self.journal.end()
+    }
+
+    /// What happened since: what a store appends.
+    ///
+    /// ```
+    /// use longhaul::{Message, Models, Profile, Session};
+    /// use longhaul::session::journal::{Cursor, Entry};
+    ///
+    /// let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone());
+    /// session.push(Message::user("Hello."));
+    /// let lines: Vec<String> =
+    ///     session.since(Cursor(0)).map(|entry| serde_json::to_string(entry).unwrap()).collect();
+    ///
+    /// let entries = lines.iter().map(|line| serde_json::from_str::<Entry>(line).unwrap());
+    /// let loaded = Session::load(Profile::longhaul(), entries)?;
+    /// assert_eq!(loaded.log().messages(), session.log().messages());
+    /// # Ok::<(), longhaul::LoadError>(())
+    /// ```
+    pub fn since(&self, cursor: Cursor) -> impl Iterator<Item = &Entry> {
+        self.journal.since(cursor)
+    }
+
+    /// Sizes of messages, so that they need not be counted again when the journal is loaded. One for
+    /// each way to count that was used.
+    pub fn snapshots(&self) -> Vec<Snapshot> {
+        self.state.sizes.snapshots()
     }
 
     /// Appends a message and counts it, once. A result that is too large enters cut.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
-        let size = self.meter.message(&message);
-        self.append(message, size)
-    }
-
-    fn append(&mut self, message: Arc<Message>, size: Measure) -> At {
-        self.sizes.push(size);
-        self.total += size;
-        if message.role() == Role::System {
-            self.system += size;
-        }
-        let frames = self.log.frame_version();
-        let at = self.log.push(message.clone());
-        if self.log.frame_version() != frames {
-            self.follow_frame();
-        }
+        let at = self.log().end();
+        self.record(Entry::Message(message.clone()));
         self.look_for_marks(at, &message);
         for (block, content) in message.blocks().iter().enumerate() {
             if let Block::ToolResult(result) = content {
@@ -253,7 +276,7 @@ impl Session {
         }
         let original = Original::Block(message.clone(), block);
         let handle = || original.handle();
-        let step = self.log.unit_of(at).and_then(|unit| self.log.get(unit.span.start));
+        let step = self.log().unit_of(at).and_then(|unit| self.log().get(unit.span.start));
         let call = step.and_then(|step| step.calls().find(|call| call.id == result.id));
         let text = if self.profile.entry_digests {
             let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
@@ -293,159 +316,222 @@ impl Session {
             }
             Role::Assistant => {
                 let Some(mark) = &self.profile.triggers.mark else { return };
-                self.asked |= texts.flat_map(str::lines).any(|line| line.trim() == &**mark);
+                if texts.flat_map(str::lines).any(|line| line.trim() == &**mark) {
+                    self.record(Entry::Asked { focus: None, by_model: true });
+                }
             }
             _ => {}
         }
     }
 
-    /// Takes in what the provider reported for the view of the last `prepare`.
-    pub fn observe(&mut self, usage: &Usage) {
-        let (Some(view), prompt) = (self.sent_size, usage.prompt()) else { return };
+    /// Takes in what the provider reported for a request.
+    pub fn observe(&mut self, ticket: Ticket, usage: &Usage) {
+        self.reported(ticket, usage.prompt());
+    }
+
+    fn reported(&mut self, ticket: Ticket, prompt: Tokens) {
+        let Some(size) = self.state.requests.size(ticket) else { return };
         // A report that is far from anything this view can be teaches nothing.
-        let absurd = prompt > self.tokens(view).scaled(16_000_000) + Tokens(1_000_000);
+        let absurd = prompt > self.tokens(size).scaled(16_000_000) + Tokens(1_000_000);
         if prompt > Tokens::ZERO && !absurd {
-            self.last_prompt = prompt;
-            self.meter.observe(view, prompt);
-            self.ledger.record(Event::Usage { view, prompt });
+            self.record(Entry::Usage { ticket, prompt });
         }
+    }
+
+    /// Teaches the meter from a record of other requests: the prompt grew by so much when this was
+    /// added.
+    pub fn teach(&mut self, added: Measure, growth: i64) {
+        self.record(Entry::Taught { added, growth });
     }
 
     /// Compacts at the next `prepare`, whatever the size.
     pub fn compact_now(&mut self) {
-        self.asked = true;
-        // One that waits worked to less.
-        self.compaction = None;
-        self.breaker.reset();
+        self.record(Entry::Asked { focus: self.state.progress.focus.clone(), by_model: false });
     }
 
     /// Compacts at the next `prepare`; what is said of this is kept first.
     pub fn compact_now_on(&mut self, focus: impl Into<Box<str>>) {
         let focus: Box<str> = focus.into();
-        self.focus = (!focus.trim().is_empty()).then_some(focus);
-        self.compact_now();
+        let focus = (!focus.trim().is_empty()).then_some(focus);
+        self.record(Entry::Asked { focus, by_model: false });
     }
 
-    /// The provider refused the last request as too long: the next one is compacted, whatever
-    /// it counts here.
-    pub fn overflowed(&mut self) {
-        if self.sent_size.is_none() {
+    /// The provider refused a request as too long: the next one is compacted, whatever it counts
+    /// here, and a window that the provider named is the window from now on.
+    pub fn overflowed(&mut self, ticket: Ticket, said: Overflow) {
+        /// No provider has a smaller window: it is not one that was named.
+        const SMALLEST: Tokens = Tokens(1_000);
+        if let Some(prompt) = said.prompt {
+            self.reported(ticket, prompt);
+        }
+        let known = self.state.requests.size(ticket);
+        if known.is_none() {
             self.look();
         }
-        let sent = self.meter.estimate(self.sent_size.unwrap_or(self.view.measure()));
-        self.overflowed = Some(sent.tokens.min(self.budget.window));
-        self.breaker.reset();
+        let sent = self.meter().estimate(known.unwrap_or(self.state.view.measure()));
+        let size = sent.tokens.min(self.budget().window);
+        let window = said.window.filter(|window| *window >= SMALLEST);
+        self.record(Entry::Refused { ticket: known.map(|_| ticket), size, window });
     }
 
     /// What kind of work this is, for profiles that ask. Else it is found from the tool calls.
     pub fn set_task(&mut self, task: Task) {
-        self.task = Some(task);
+        self.record(Entry::Task(task));
     }
 
-    /// Takes an edit back, and with it those that were made from it. All are named, and held:
-    /// only the hard limit may take them again.
-    pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
-        if self.ledger.get(edit).is_some_and(|edit| edit.why == Why::Switched) {
-            return Err(LedgerError::Protected(edit));
+    /// Another window than the one so far.
+    pub fn set_window(&mut self, window: Tokens) {
+        self.allow(Allowed { window: Some(window), ..self.state.limits.allowed() });
+    }
+
+    /// The longest answer that requests ask for: so much is kept free. Without it, the frame says it
+    /// or the model's row.
+    pub fn set_max_output(&mut self, tokens: Tokens) {
+        self.allow(Allowed { max_output: Some(tokens), ..self.state.limits.allowed() });
+    }
+
+    /// How long the provider is asked to remember prefixes. Without it, the model's row says it.
+    pub fn set_cache_lifetime(&mut self, seconds: u64) {
+        self.allow(Allowed { cache_lifetime_s: Some(seconds), ..self.state.limits.allowed() });
+    }
+
+    fn allow(&mut self, allowed: Allowed) {
+        if allowed != self.state.limits.allowed() {
+            self.record(Entry::Limited(allowed));
         }
-        let gone = self.ledger.dependents(edit)?;
+    }
+
+    /// How the model gets back what was taken out: summaries say it behind `recall HANDLE`.
+    pub fn set_recall(&mut self, by: RecallBy) {
+        if by != self.state.recall_by {
+            self.record(Entry::RecallBy(by));
+        }
+    }
+
+    /// Takes an edit back, and with it those that were made from it. All are named, and held: only
+    /// the hard limit takes them again.
+    pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
+        let gone = self.ledger().dependents(edit)?;
+        if let Some(edit) =
+            gone.iter().find(|id| self.ledger().get(**id).is_some_and(|e| e.why == Why::Switched))
+        {
+            return Err(LedgerError::Protected(*edit));
+        }
         for id in &gone {
-            self.ledger.record(Event::Undo { edit: *id, held: true });
+            self.record(Entry::Undo { edit: *id, held: true });
         }
         // What reappears may hold reasoning that this model cannot read.
-        self.drop_foreign_seals();
-        self.ruled = Ruled::default();
-        self.breaker.reset();
+        self.mind_seals();
         Ok(gone)
     }
 
     /// Makes an edit again.
     pub fn redo(&mut self, edit: EditId) -> Result<(), LedgerError> {
-        self.ledger.can_redo(edit)?;
-        if let Some(known) = self.ledger.get(edit) {
+        self.ledger().can_redo(edit)?;
+        if let Some(known) = self.ledger().get(edit) {
             if !self.may_hold(known) {
                 return Err(LedgerError::Protected(edit));
             }
-            if let Some(other) = self.also_keeps(known) {
+            if let Some(other) = keep::also_kept_by(known, self.ledger()) {
                 return Err(LedgerError::InTheWay { edit, other });
             }
         }
-        self.ledger.record(Event::Redo { edit });
-        self.ruled = Ruled::default();
+        self.record(Entry::Redo { edit });
         Ok(())
+    }
+
+    /// Shows a text in the place of what a tool result says: the host answers the call itself, where
+    /// the client could not. The text may be longer than what it replaces.
+    pub fn answer(&mut self, at: At, block: usize, text: impl Into<Box<str>>) -> Result<EditId, Refusal> {
+        let message = self.log().get(at).cloned().ok_or(Refusal::Nothing("there is no such message"))?;
+        let kind = EditKind::Answer { at, block, text: text.into() };
+        self.edit_inside(kind, Original::Block(message, block), "host", Why::Host)
     }
 
     /// Sets what the work is for.
     pub fn set_goal(&mut self, goal: impl Into<Box<str>>) {
-        self.log.note_fact(Fact::new(FactKind::Goal, goal));
+        self.note(Fact::new(FactKind::Goal, goal));
     }
 
     /// Text that must stay, under a name.
     pub fn pin(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
-        self.log.note_fact(Fact::keyed(FactKind::Pin, name, text));
+        self.note(Fact::keyed(FactKind::Pin, name, text));
     }
 
     /// Text that need not stay any longer.
     pub fn unpin(&mut self, name: impl Into<Box<str>>) {
-        self.log.note_fact(Fact::gone(FactKind::Pin, name));
+        self.note(Fact::gone(FactKind::Pin, name));
     }
 
     /// Something to remember, under a name; the newest ten are shown.
     pub fn remember(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
-        self.log.note_fact(Fact::keyed(FactKind::Memory, name, text));
+        self.note(Fact::keyed(FactKind::Memory, name, text));
     }
 
     /// A file of project rules; `None` if it is gone.
     pub fn set_rules(&mut self, path: impl Into<Box<str>>, text: Option<&str>) {
-        self.log.note_fact(Fact { kind: FactKind::Rules, key: path.into(), text: text.map(Into::into) });
+        self.note(Fact { kind: FactKind::Rules, key: path.into(), text: text.map(Into::into) });
     }
 
     /// The task list; `None` if there is none.
     pub fn set_todos(&mut self, text: Option<&str>) {
-        self.log.note_fact(Fact { kind: FactKind::Todos, key: "".into(), text: text.map(Into::into) });
+        self.note(Fact { kind: FactKind::Todos, key: "".into(), text: text.map(Into::into) });
     }
 
     /// What `git diff --stat` says; `None` if nothing.
     pub fn set_git_stat(&mut self, text: Option<&str>) {
-        self.log.note_fact(Fact { kind: FactKind::GitStat, key: "".into(), text: text.map(Into::into) });
+        self.note(Fact { kind: FactKind::GitStat, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// A fact of the host, unless it says what is known already.
+    fn note(&mut self, fact: Fact) {
+        if self.log().fact(fact.kind, &fact.key) != fact.text.as_deref() {
+            self.record(Entry::Fact(Arc::new(fact)));
+        }
     }
 
     /// System prompt, tools and settings. For another model see [`switch`](Self::switch).
     pub fn set_frame(&mut self, frame: Frame) {
-        if self.log.note_frame(frame) {
-            self.follow_frame();
+        match self.log().frame() {
+            Some(known) if *known == frame => {}
+            // Only its secrets are others: a loaded journal has none.
+            Some(known) if known.key() == frame.key() => self.state.log.refresh_frame(frame),
+            _ => self.record(Entry::Frame(Arc::new(frame))),
         }
     }
 
-    /// Goes on with another model: everything is counted anew, reasoning that only the old one
-    /// can read goes, and the next `prepare` compacts if its window is smaller.
-    pub fn switch(&mut self, model: Model) {
-        if model.name != self.model.name {
-            self.foreign_end = self.log.end();
-            self.drop_foreign_seals();
-            self.breaker.reset();
-            // It has seen nothing of this.
-            self.cache = PromptCache::new();
-        }
-        // What they worked to was of the other window; what was sent, of the other model.
-        (self.compaction, self.job, self.sent_size, self.overflowed) = (None, None, None, None);
-        self.budget = {
-            let window = self.window.unwrap_or_else(|| Self::window_of(&model, &self.profile));
-            Budget::with_shares(window, model.max_output, self.profile.shares)
-        };
-        let meter = Meter::for_model(&model);
-        self.model = model;
-        self.recount(meter);
+    /// Goes on with another model: everything is counted as it counts, and the next `prepare`
+    /// compacts if its window is smaller. Reasoning that only another model can read is left out,
+    /// and comes back with its model; unless the client behind the host sees to that itself.
+    pub fn switch(&mut self, model: Model, seals: Seals) {
+        self.record(Entry::Switched { model: Arc::new(model), seals });
+        self.mind_seals();
         self.look();
     }
 
-    fn drop_foreign_seals(&mut self) {
+    /// Leaves out sealed reasoning of other models, and brings that of this one back.
+    fn mind_seals(&mut self) {
+        let dropped = self.ledger().edits().filter(|(edit, active)| *active && edit.why == Why::Switched);
+        let back: Vec<EditId> = dropped
+            .filter(|(edit, _)| match edit.kind {
+                EditKind::DropThinking { at } => !self.state.authors.is_foreign(at),
+                _ => false,
+            })
+            .map(|(edit, _)| edit.id)
+            .collect();
+        for edit in back {
+            self.record(Entry::Undo { edit, held: false });
+        }
+        if self.state.authors.seals == Seals::Client {
+            return;
+        }
         let sealed = |block: &Block| matches!(block, Block::Thinking(t) if t.seal.is_sealed());
-        let written = &self.log.messages()[..self.foreign_end.min(self.log.end()).index()];
+        let written = &self.log().messages()[..self.state.authors.own_from().index()];
         let foreign = written.iter().enumerate().filter(|(_, message)| message.blocks().iter().any(sealed));
         let foreign = foreign.map(|(at, message)| (At(at as u32), message.clone()));
-        for (at, message) in foreign.filter(|(at, _)| !self.ledger.dropped_thinking(*at)).collect::<Vec<_>>()
-        {
+        let foreign = foreign.filter(|(at, _)| self.state.authors.is_foreign(*at));
+        let foreign: Vec<_> = foreign.filter(|(at, _)| !self.ledger().dropped_thinking(*at)).collect();
+        for (at, message) in foreign {
             // Refused where a fold has taken it.
             _ = self.edit_inside(
                 EditKind::DropThinking { at },
@@ -456,147 +542,182 @@ impl Session {
         }
     }
 
-    /// Goes on with another meter. What it counted before is not counted again.
-    fn recount(&mut self, meter: Meter) {
-        if self.meter.way() != meter.way() {
-            let before = std::mem::take(&mut self.sizes);
-            self.other_sizes.insert(self.meter.way(), before);
-            self.sizes = self.other_sizes.remove(&meter.way()).unwrap_or_default();
-            let new = &self.log.messages()[self.sizes.len()..];
-            self.sizes.extend(new.iter().map(|message| meter.message(message)));
-            self.sum_sizes();
-            let version = self.view.fixed().version;
-            self.view = View::default();
-            self.view.set_fixed(Fixed { version, measure: Measure::default() });
-            self.keep.notes_seen = None;
-        }
-        self.meter = meter;
-    }
-
-    fn sum_sizes(&mut self) {
-        self.total = self.sizes.iter().copied().sum();
-        let system =
-            self.log.messages().iter().zip(&self.sizes).filter(|(message, _)| message.role() == Role::System);
-        self.system = system.map(|(_, size)| *size).sum();
-    }
-
-    /// A session of its own that shares everything before the message at `end`. Edits that
-    /// reach further, or cover what is the current input there, are undone.
+    /// A session of its own that shares everything that happened before the message at `end` came:
+    /// the same as a new session that was told the same.
     pub fn fork(&self, end: At) -> Self {
-        let end = end.min(self.log.end());
-        let mut fork = self.clone();
-        fork.log = self.log.fork(end);
-        fork.sizes.truncate(end.index());
-        fork.other_sizes.clear();
-        fork.sum_sizes();
-        // What was sent of what comes later is not this session's.
-        fork.ledger = Ledger::default();
-        for event in self.ledger.events() {
-            if !matches!(event, Event::PlaceholderSent { end: at } if *at > end) {
-                fork.ledger.record(event.clone());
-            }
-        }
-        fork.ledger.record(Event::Forked { end });
-        fork.take_back(|fork, edit| !fork.may_hold(edit));
-        fork.view = View::default();
-        fork.keep = Keep::default();
-        fork.cache = PromptCache::new();
-        fork.job = None;
-        fork.breaker.reset();
-        (fork.asked, fork.focus, fork.overflowed, fork.compaction) = (false, None, None, None);
-        (fork.last_prompt, fork.kept_at) = (Tokens::ZERO, None);
-        fork.ruled = Ruled::default();
-        fork.foreign_end = fork.foreign_end.min(end);
-        fork.sent_size = None;
-        fork.meter.forget_base();
+        let cursor = self.journal.before(end);
+        let mut fork = if cursor == self.journal.end() {
+            Self { notices: Vec::new(), ..self.clone() }
+        } else {
+            let journal = self.journal.prefix(cursor);
+            let mut state = State::new(self.first_model(), self.snapshots());
+            // Each entry was made here: there is nothing to check.
+            let Ok(()) = state.replay(journal.since(Cursor(0)), |_, _| Ok::<_, Infallible>(()));
+            Self { store: self.store.clone(), ..Self::of(self.profile.clone(), journal, state) }
+        };
+        fork.record(Entry::Forked { end: end.min(self.log().end()) });
         fork.look();
         fork
     }
 
+    /// The model that the journal began with.
+    fn first_model(&self) -> Arc<Model> {
+        match self.journal.get(Cursor(0)) {
+            Some(Entry::Began { model, .. }) => model.clone(),
+            // Every journal begins so.
+            _ => self.state.limits.model.clone(),
+        }
+    }
+
     fn may_hold(&self, edit: &Edit) -> bool {
-        Check { log: &self.log, ledger: &self.ledger, why: edit.why }.may_hold(&edit.kind)
+        Check { log: self.log(), ledger: self.ledger(), why: edit.why }.may_hold(&edit.kind)
     }
 
-    /// Reads back what an edit took out.
+    /// Reads back what an edit took out. Where the session does not have it, its store is asked.
     pub fn recall(&self, handle: &str, part: &RecallPart) -> Result<String, RecallError> {
-        recall(&self.archive, handle, part)
+        let own = recall(&self.state.originals.of(self.log()), handle, part);
+        match (&own, &self.store) {
+            (Err(RecallError::Unknown(_)), Some(store)) => recall(&**store, handle, part),
+            _ => own,
+        }
     }
 
-    /// All rules that do not hold for the view of the last `prepare`.
+    /// Lines of the whole log that a regular expression fits, the newest `most` of them, in order.
+    /// Nothing that was taken out is hidden from it.
+    pub fn search(&self, pattern: &str, most: usize) -> Result<Vec<Found>, RecallError> {
+        let regex = regex_of(pattern)?;
+        let mut found = Vec::new();
+        for (at, message) in self.log().messages().iter().enumerate().rev() {
+            let lines = message.blocks().iter().flat_map(|block| text_of(block).lines()).enumerate();
+            let hits: Vec<_> = lines.filter(|(_, line)| regex.is_match(line)).collect();
+            for (number, line) in hits.into_iter().rev() {
+                if found.len() == most {
+                    break;
+                }
+                found.push(Found { at: At(at as u32), number: number + 1, line: line.into() });
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// All rules that do not hold. Behind a `prepare`, for what is sent; else for what would be shown
+    /// now, whose size no `prepare` has looked at yet.
     pub fn audit(&self) -> Vec<Violation> {
         self.audit_again(&mut Audited::default())
     }
 
     /// The same for who audits view after view: edits that were right are not looked at again.
     pub fn audit_again(&self, audited: &mut Audited) -> Vec<Violation> {
-        let Self { log, ledger, meter, sizes, view, budget, archive, .. } = self;
-        Audit { log, ledger, meter, sizes, view, items: &self.keep.items, budget, archive }.run(audited)
+        if self.state.view.is_of(self.log(), self.ledger()) {
+            return self.audit_view(audited);
+        }
+        let mut now = self.clone();
+        now.look();
+        let mut found = now.audit_view(audited);
+        found.retain(|violation| violation.rule != Rule::UnderLimit);
+        found
+    }
+
+    fn audit_view(&self, audited: &mut Audited) -> Vec<Violation> {
+        let State { log, ledger, sizes, view, originals, .. } = &self.state;
+        let audit = Audit {
+            log,
+            ledger,
+            meter: &sizes.meter,
+            sizes: sizes.all(),
+            view,
+            items: self.keep.items(),
+            budget: &self.budget(),
+            archive: &originals.of(log),
+        };
+        audit.run(audited)
     }
 
     /// The size of the next request as far as it is prepared.
     pub fn size(&self) -> Count {
-        self.meter.estimate(self.view.measure())
+        self.meter().estimate(self.state.view.measure())
     }
 
     /// The size of the whole log as it came, with system prompt and tools: what a request
     /// would be if nothing were ever taken out.
     pub fn full(&self) -> Measure {
-        self.view.fixed().measure + self.total
+        self.state.view.fixed().measure + self.state.sizes.total()
+    }
+
+    /// What is to be sent, as the last `prepare` made it.
+    pub fn outgoing(&self) -> Outgoing<'_> {
+        let view = &self.state.view;
+        Outgoing {
+            frame: self.log().frame(),
+            parts: view.parts(),
+            tail: view.tail(),
+            ends: view.stable_ends(),
+        }
     }
 
     /// The view of the last `prepare`, whether or not it fits.
     pub fn view(&self) -> &View {
-        &self.view
+        &self.state.view
     }
 
-    /// What sending the view of the last `prepare` cost.
+    /// What sending the last request cost.
     pub fn sent(&self) -> Option<Sent> {
-        self.sent
+        self.state.requests.last.map(|last| Sent { billed: last.billed, broke: last.broke, cold: last.cold })
+    }
+
+    /// The request that was sent last.
+    pub fn last_ticket(&self) -> Option<Ticket> {
+        self.state.requests.last.map(|last| last.ticket)
     }
 
     /// Why compaction is stopped, if it is.
     pub fn stopped(&self) -> Option<&Tripped> {
-        self.breaker.why(self.calls, self.size().tokens)
+        self.state.progress.breaker.why(self.state.requests.calls, self.size().tokens)
+    }
+
+    /// What a person may want to know, since this was last asked.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        /// A host that never asks does not fill memory.
+        const MOST: usize = 64;
+        if self.notices.len() == MOST {
+            self.notices.remove(0);
+        }
+        self.notices.push(notice);
     }
 
     /// The log.
     pub fn log(&self) -> &Log {
-        &self.log
+        &self.state.log
     }
 
     /// The ledger.
     pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// The archive.
-    pub fn archive(&self) -> &MemoryArchive {
-        &self.archive
+        &self.state.ledger
     }
 
     /// The size of each message of the log.
     pub fn sizes(&self) -> &[Measure] {
-        &self.sizes
+        self.state.sizes.all()
     }
 
     /// The meter.
     pub fn meter(&self) -> &Meter {
-        &self.meter
-    }
-
-    /// The meter, to be taught.
-    pub fn meter_mut(&mut self) -> &mut Meter {
-        &mut self.meter
+        &self.state.sizes.meter
     }
 
     /// The limits.
-    pub fn budget(&self) -> &Budget {
-        &self.budget
+    pub fn budget(&self) -> Budget {
+        self.tight.unwrap_or_else(|| self.state.limits.budget(&self.profile))
     }
 
     /// The model.
     pub fn model(&self) -> &Model {
-        &self.model
+        &self.state.limits.model
     }
 
     /// The profile.
@@ -604,140 +725,73 @@ impl Session {
         &self.profile
     }
 
-    /// Brings the view up to log and ledger.
+    /// Brings the view up to log and ledger, and decides what stands before the history.
     fn follow(&mut self) {
-        self.follow_notes();
-        self.show_rules();
+        self.follow_keep_set();
+        let first = self.state.requests.calls == 0;
+        if let Some(text) = self.keep.rules_to_show(self.ledger(), first) {
+            self.record(Entry::RulesShown { text: text.into() });
+            self.follow_keep_set();
+        }
         self.follow_view();
     }
 
     /// The same where no request is made: nothing is decided. Who asks for the size, or reports
     /// one, before the next `prepare` finds what would be sent.
     fn look(&mut self) {
-        self.follow_notes();
+        self.follow_keep_set();
         self.follow_view();
     }
 
-    fn follow_view(&mut self) {
-        let Self { log, ledger, meter, sizes, view, .. } = self;
-        view.follow(Sources { log, ledger, meter, sizes });
-        self.follow_keep_set();
-    }
-
-    /// Facts and frames that were said since.
-    fn follow_notes(&mut self) {
-        let (notes, goal) = (self.log.notes().len(), self.log.goal_message());
-        if self.keep.notes_seen != Some(notes) {
-            self.follow_frame();
-        }
+    fn follow_keep_set(&mut self) {
+        // What stands before the messages takes of the room.
+        self.state.look_at_frame();
         let room = self.keep_room();
-        if self.keep.notes_seen == Some(notes) && self.keep.goal_seen == goal && self.keep.room_seen == room {
-            return;
-        }
-        (self.keep.notes_seen, self.keep.goal_seen, self.keep.room_seen) = (Some(notes), goal, room);
-        let mut items = keep::items(&self.log, self.ledger.rules());
-        for (handle, original) in keep::fit(&mut items, room) {
-            self.archive.put(handle, original);
-        }
-        (self.keep.items, self.keep.rules_due) = (items, true);
+        self.keep.follow(&self.state.log, &self.state.ledger, room);
     }
 
-    /// Rules stand before the history: as they were first read, or shorter when the window is.
-    fn show_rules(&mut self) {
-        if !std::mem::take(&mut self.keep.rules_due) {
+    fn follow_view(&mut self) {
+        self.state.look();
+        let now = self.keep.tail(self.log(), self.ledger());
+        let State { view, sizes, .. } = &mut self.state;
+        if view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default() == now {
             return;
         }
-        // Rules that are known when the first request is made stand before the history.
-        let rules = self.keep.items.iter();
-        let rules =
-            rules.filter(|item| matches!(item.key, KeepKey::Rules(_)) && &*item.text != keep::NO_LONGER);
-        let rules: Vec<KeepItem> = rules.cloned().collect();
-        let first = self.calls == 0 && !rules.is_empty() && self.ledger.rules().is_none();
-        // A smaller window: what was shown may have to be cut. Only then is it worth the history.
-        let text = keep::render(&rules);
-        // The marks and names beside what was cut are not counted there.
-        let beside = self.keep.room_seen / 8 + 200 * rules.len();
-        let room = self.keep.room_seen.saturating_add(beside);
-        let too_long = |shown: &str| shown.len() > room && text.len() < shown.len();
-        if first || !rules.is_empty() && self.ledger.rules().is_some_and(too_long) {
-            self.ledger.record(Event::RulesShown { text: text.into() });
-        }
-    }
-
-    fn follow_frame(&mut self) {
-        let fixed = Fixed {
-            version: self.log.frame_version(),
-            measure: self.log.frame().map(|frame| self.meter.frame(frame)).unwrap_or_default(),
-        };
-        if fixed != self.view.fixed() {
-            self.view.set_fixed(fixed);
-            self.meter.forget_base();
-        }
+        let tail = (!now.is_empty()).then(|| {
+            let message = keep::host_message(now);
+            Part { source: Source::Tail, measure: sizes.meter.message(&message), message }
+        });
+        view.set_tail(tail);
     }
 
     /// Half of what the hard limit leaves beside the system layer, in bytes by the neutral
     /// measure.
     fn keep_room(&self) -> usize {
-        let room = self.budget.hard - self.tokens(self.view.fixed().measure + self.system);
+        let system = self.state.view.fixed().measure + self.state.sizes.system();
+        let room = self.budget().hard - self.tokens(system);
         let room = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(2);
         // In rough steps: the meter learns with every call, and what is shown should not change.
         room - room % (room / 16).max(1).next_power_of_two()
     }
 
-    /// What is in no other place of the view stands in the tail.
-    fn follow_keep_set(&mut self) {
-        let missing: Vec<KeepItem> =
-            self.keep.items.iter().filter(|item| !self.is_shown(item)).cloned().collect();
-        let now = keep::render(&missing);
-        if self.view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default() == now {
-            return;
-        }
-        let tail = (!now.is_empty()).then(|| {
-            let message = keep::host_message(now);
-            Part { source: Source::Tail, measure: self.meter.message(&message), message }
-        });
-        self.view.set_tail(tail);
-    }
-
-    /// True if the item stands in the history or in a summary.
-    fn is_shown(&self, item: &KeepItem) -> bool {
-        if matches!(item.key, KeepKey::Rules(_)) {
-            return self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, &self.log));
-        }
-        if item.source.is_some_and(|at| self.ledger.covering(at).is_none()) {
-            return true;
-        }
-        let kept = |kind: &EditKind| match kind {
-            EditKind::Fold { kept, .. } => {
-                kept.iter().any(|kept| kept.key == item.key && kept.text == item.handle)
-            }
-            _ => false,
-        };
-        let mut folds = self.ledger.outermost().filter_map(|(_, id)| self.ledger.get(id));
-        folds.any(|edit| kept(&edit.kind))
-    }
-
     /// Tokens of the model for something that was counted.
     fn tokens(&self, measure: Measure) -> Tokens {
-        self.meter.tokens(measure).tokens
-    }
-
-    /// Where in the view this message stands, or will.
-    fn part_of(&self, at: At) -> usize {
-        self.view.parts().partition_point(|part| match part.source {
-            Source::Message(here) => here < at,
-            Source::Edit(id) => self
-                .ledger
-                .get(id)
-                .and_then(|edit| edit.kind.spans().first().copied())
-                .is_some_and(|span| span.start < at),
-            Source::Rules => true,
-            Source::Tail => false,
-        })
+        self.meter().tokens(measure).tokens
     }
 
     /// The price of time: true if the provider's cache has lost the prefix by now.
     fn is_cold(&self, now: Option<Time>) -> bool {
-        self.cache.is_cold(now, &self.model.cache)
+        self.state.requests.cache.is_cold(now, &self.state.limits.cache())
+    }
+}
+
+/// What a search looks at.
+fn text_of(block: &Block) -> &str {
+    match block {
+        Block::Text(b) => &b.text,
+        Block::Thinking(b) => &b.text,
+        Block::ToolCall(b) => b.arguments.as_str(),
+        Block::ToolResult(b) => &b.text,
+        Block::Image(_) | Block::Opaque(_) => "",
     }
 }

@@ -10,6 +10,8 @@ mod template;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::conversation::message::{Block, Message, Role};
 use crate::digest::Aliases;
 
@@ -17,7 +19,7 @@ pub(crate) use facts::exit_status;
 use facts::{Facts, File};
 use template::Values;
 
-pub use job::{Job, Outcome, Resolved};
+pub use job::{Job, Outcome, Question, Resolved};
 pub use template::{ARCHIVE, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
 
 /// Something to be told: a message, or the summary of messages that were folded before.
@@ -30,7 +32,8 @@ pub(crate) enum Told {
 }
 
 /// The language that a summary is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Language {
     /// English.
     #[default]

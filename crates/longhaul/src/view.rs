@@ -12,12 +12,13 @@ pub(crate) mod keep;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::conversation::frame::Frame;
 use crate::conversation::log::{At, Log};
 use crate::conversation::message::{Block, Message, Role, Text, ToolCall, ToolResult};
 use crate::conversation::repair::Shown;
 use crate::conversation::step::UnitKind;
 use crate::edits::edit::{Edit, EditId, EditKind, Placement};
-use crate::edits::ledger::{Event, Ledger};
+use crate::edits::ledger::Ledger;
 use crate::size::meter::{Measure, Meter};
 
 pub use cache::{PromptCache, Sent, pays_back};
@@ -37,6 +38,20 @@ pub enum Source {
 }
 
 impl Source {
+    /// Where in the log it stands, or what it stands for begins. Rules and the tail are no part of
+    /// the log: they stand before and behind it.
+    pub(crate) fn start(self, ledger: &Ledger) -> At {
+        match self {
+            Self::Message(at) => at,
+            Self::Edit(id) => {
+                let span = ledger.get(id).and_then(|edit| edit.kind.spans().first().copied());
+                span.map_or(At(0), |span| span.start)
+            }
+            Self::Rules => At(0),
+            Self::Tail => At(u32::MAX),
+        }
+    }
+
     /// The edit, if it is one.
     pub(crate) fn edit(self) -> Option<EditId> {
         match self {
@@ -57,6 +72,36 @@ pub struct Part {
     pub measure: Measure,
 }
 
+/// Where a stable prefix of a request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// Behind system prompt and tools of the frame.
+    Frame,
+    /// Behind so many parts of the view.
+    After(usize),
+}
+
+/// What a host sends: the frame, then the parts, then the tail. A wire format makes a request of it
+/// and asks the provider's cache to remember each of the ends.
+#[derive(Debug, Clone)]
+pub struct Outgoing<'a> {
+    /// System prompt, tools and settings, if the host has set any.
+    pub frame: Option<&'a Frame>,
+    /// The stable and the growing part, in order.
+    pub parts: &'a [Part],
+    /// The volatile part: behind the last end.
+    pub tail: Option<&'a Part>,
+    /// Where stable prefixes end, in their order.
+    pub ends: Vec<End>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// The messages, in their order, the tail included.
+    pub fn messages(&self) -> impl Iterator<Item = &'a Arc<Message>> {
+        self.parts.iter().chain(self.tail).map(|part| &part.message)
+    }
+}
+
 /// What stands before the messages: system prompt and tools of the frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fixed {
@@ -75,12 +120,17 @@ pub struct View {
     tail: Option<Part>,
     settled: Settled,
     unchanged: usize,
-    events_seen: usize,
+    /// Edits before this one were shown.
+    edits_seen: EditId,
+    /// How often the ledger had been turned then.
+    turns_seen: usize,
     /// System messages before all others.
     leading: usize,
     /// Messages before this one were shown.
     shown_end: At,
     made: Made,
+    /// The way to count has changed: nothing that was counted holds.
+    recounted: bool,
 }
 
 /// Up to here nothing that arrives can change what is shown.
@@ -138,21 +188,43 @@ impl View {
         self.unchanged = self.parts.len();
     }
 
-    /// Where cache marks belong, as numbers of parts, at most four: behind system messages and
-    /// rules, behind the last summary, behind what no longer changes, and behind the last
-    /// part.
-    pub fn stable_ends(&self) -> Vec<usize> {
+    /// Where the provider's cache should remember prefixes, in their order, at most four: behind
+    /// the frame, behind system messages and rules, behind the last summary, behind what no
+    /// longer changes, and behind the last part.
+    pub fn stable_ends(&self) -> Vec<End> {
+        const MOST: usize = 4;
         let head = self.parts.iter().take_while(|part| is_head(part)).count();
         let summary = self.parts.iter().rposition(|part| matches!(part.source, Source::Edit(_)));
         let mut ends = vec![head, summary.map_or(0, |at| at + 1), self.settled.parts, self.parts.len()];
         ends.sort_unstable();
         ends.dedup();
         ends.retain(|end| *end > 0);
-        ends
+        let frame = self.fixed.measure != Measure::default();
+        // The end of the settled part lies shortly before the last: it is the one to spare.
+        if ends.len() + usize::from(frame) > MOST {
+            ends.remove(MOST - 2);
+        }
+        frame.then_some(End::Frame).into_iter().chain(ends.into_iter().map(End::After)).collect()
     }
 
     pub(crate) fn set_fixed(&mut self, fixed: Fixed) {
-        self.fixed = fixed;
+        (self.fixed, self.recounted) = (fixed, false);
+    }
+
+    /// Forgets everything: the way to count has changed.
+    pub(crate) fn recount(&mut self) {
+        *self = Self { recounted: true, ..Self::default() };
+    }
+
+    /// True if it shows all that log and ledger have.
+    pub(crate) fn is_of(&self, log: &Log, ledger: &Ledger) -> bool {
+        (self.shown_end, self.edits_seen, self.turns_seen, self.fixed.version)
+            == (log.end(), ledger.next_id(), ledger.turns(), log.frame_version())
+    }
+
+    /// True if what stands before the messages is to be counted anew.
+    pub(crate) fn is_recounted(&self) -> bool {
+        self.recounted
     }
 
     pub(crate) fn set_tail(&mut self, tail: Option<Part>) {
@@ -166,15 +238,12 @@ impl View {
 
     /// Shows what log and ledger have beyond what was shown.
     pub(crate) fn follow(&mut self, from: Sources<'_>) {
-        let events = &from.ledger.events()[self.events_seen..];
-        let anew = events.iter().any(|event| match event {
-            Event::Apply(edit) => {
-                is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
-            }
-            Event::Undo { .. } | Event::Redo { .. } | Event::RulesShown { .. } | Event::Forked { .. } => true,
-            Event::PlaceholderSent { .. } | Event::Usage { .. } => false,
-        });
-        self.events_seen = from.ledger.events().len();
+        let reaches_back = |edit: &Edit| {
+            is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
+        };
+        let mut new = from.ledger.edits().skip(self.edits_seen.0 as usize);
+        let anew = self.turns_seen != from.ledger.turns() || new.any(|(edit, _)| reaches_back(edit));
+        (self.edits_seen, self.turns_seen) = (from.ledger.next_id(), from.ledger.turns());
         // What stands behind the system prompt moves when another system message joins it.
         let leading = leading_system(from.log);
         let moves = leading != self.leading && self.parts.iter().any(|part| part.source == Source::Rules);
@@ -288,9 +357,7 @@ impl Made {
         let make = || {
             let text = match &edit.kind {
                 EditKind::Fold { text, .. } | EditKind::Hide { text, .. } => text.clone(),
-                EditKind::Digest { .. } | EditKind::DigestArgs { .. } | EditKind::DropThinking { .. } => {
-                    "".into()
-                }
+                _ => "".into(),
             };
             let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
             Part { source: Source::Edit(edit.id), measure: meter.message(&message), message }
@@ -336,7 +403,11 @@ fn edited(ledger: &Ledger, at: At, message: &Message) -> Option<Vec<Option<Block
         }
         // Of several edits of a block the newest shows.
         let newest = edits.iter().rev().find_map(|edit| match (edit, block) {
-            (EditKind::Digest { block: b, text, .. }, _) if *b == number => with_text(block, text),
+            (EditKind::Digest { block: b, text, .. } | EditKind::Answer { block: b, text, .. }, _)
+                if *b == number =>
+            {
+                with_text(block, text)
+            }
             (EditKind::DigestArgs { block: b, arguments, .. }, Block::ToolCall(call)) if *b == number => {
                 let (id, name, extra) = (call.id.clone(), call.name.clone(), call.extra.clone());
                 Some(Block::ToolCall(ToolCall {

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use longhaul::{
-    Block, EditKind, Json, Message, Meter, PrepareError, Prepared, Profile, Role, Session, Summariser,
+    Block, EditKind, Json, Message, Meter, PrepareError, Prepared, Profile, Role, Seals, Session, Summariser,
     Tokens, TooLarge,
 };
 
@@ -37,9 +37,9 @@ fn a_result_that_comes_while_a_summary_is_written_is_a_result() {
     session.push(Message::new(Role::Assistant, calls.to_vec()));
     session.push(Message::result("x", "first"));
     // Nothing is sent yet.
-    assert!(matches!(session.prepare(None).unwrap(), Prepared::NeedsSummary(_)));
+    assert!(matches!(session.prepare(None).unwrap(), Prepared::Summarise(_)));
     session.push(Message::result("y", "second"));
-    let Prepared::NeedsSummary(job) = session.prepare(None).unwrap() else { panic!() };
+    let Prepared::Summarise(job) = session.prepare(None).unwrap() else { panic!() };
     session.resolve(job.id, longhaul::Outcome::Summary("All was read.".into()));
     ready(&mut session);
     let last = session.view().parts().last().unwrap();
@@ -54,13 +54,13 @@ fn what_no_edit_can_help_is_said_before_any_is_made() {
     (0..10).for_each(|n| step(&mut session, n, 2_000));
     ready(&mut session);
     let before = text(&session);
-    session.switch(model("small", 8_000));
+    session.switch(model("small", 8_000), Seals::Engine);
     for _ in 0..3 {
         let error = session.prepare(None).err().unwrap();
         assert!(matches!(error, PrepareError::TooLarge { what: TooLarge::System, .. }), "{error}");
     }
     assert_eq!(session.ledger().edits().count(), 0);
-    session.switch(model("m", 100_000));
+    session.switch(model("m", 100_000), Seals::Engine);
     ready(&mut session);
     assert_eq!(text(&session), before);
 }
@@ -117,7 +117,7 @@ fn absurd_windows_and_reports_do_no_harm() {
     let mut session = Session::new(Profile::longhaul(), model("m", 100_000));
     session.push(Message::user("go"));
     ready(&mut session);
-    session.observe(&longhaul::Usage { input: u64::MAX, ..Default::default() });
+    observe(&mut session, &longhaul::Usage { input: u64::MAX, ..Default::default() });
     session.push(Message::assistant("Done."));
     ready(&mut session);
 }
@@ -164,12 +164,12 @@ fn what_was_refused_is_not_sent_again() {
     let mut session = session(100_000);
     session.push(Message::user("Mend it."));
     ready(&mut session);
-    session.overflowed();
+    overflowed(&mut session);
     for _ in 0..2 {
         let error = session.prepare(None).err().unwrap();
         assert_eq!(error.to_string(), "what must stay has 6 tokens, over the limit of 5 (window 100000)");
     }
-    session.switch(model("other", 100_000));
+    session.switch(model("other", 100_000), Seals::Engine);
     ready(&mut session);
 }
 
@@ -229,8 +229,8 @@ fn rules_are_shown_once_whatever_stands_beside_them() {
     session.push(Message::user("go"));
     ready(&mut session);
     let shown = |session: &Session| {
-        let events = session.ledger().events().iter();
-        events.filter(|event| matches!(event, longhaul::Event::RulesShown { .. })).count()
+        let entries = session.since(longhaul::Cursor(0));
+        entries.filter(|entry| matches!(entry, longhaul::Entry::RulesShown { .. })).count()
     };
     for todos in [40, 5, 60] {
         session.set_todos(Some(&"[ ] one\n".repeat(todos)));

@@ -302,11 +302,12 @@ fn many_parallel_calls_are_no_trouble() {
 
 #[test]
 fn a_fork_does_not_know_the_frame_of_what_comes_after() {
-    let mut extra = Extra::NONE;
-    extra.set("extra", Json::new(r#"{"frame":{"model":"m"}}"#).unwrap());
-    let log = log_of([Message::user("a"), Message::user("b").with_extra(extra)]);
-    assert_eq!(log.fork(At(1)).frame(), None);
-    assert!(log.fork(At(2)).frame().is_some());
+    let mut session = new_session(8_000);
+    session.push(Message::user("a"));
+    session.push(Message::user("b"));
+    session.set_frame(Frame { model: Some("m".into()), ..Frame::default() });
+    assert_eq!(session.fork(At(1)).log().frame(), None);
+    assert!(session.fork(At(2)).log().frame().is_some());
 }
 
 #[test]
@@ -366,15 +367,18 @@ fn a_frame_in_the_transcript_is_noted_and_counts() {
 
 #[test]
 fn a_fork_shares_messages_and_goes_its_own_way() {
-    let mut log =
-        log_of([Message::user("go"), asks(&["a"]), Message::result("a", "1"), Message::assistant("done")]);
-    log.note_fact(Fact::new(FactKind::Goal, "later"));
-    let mut fork = log.fork(At(2));
-    assert!(std::sync::Arc::ptr_eq(&fork.messages()[1], &log.messages()[1]));
-    assert_eq!(fork.fact(FactKind::Goal, ""), None);
+    let mut session = new_session(8_000);
+    for message in [Message::user("go"), asks(&["a"]), Message::result("a", "1"), Message::assistant("done")]
+    {
+        session.push(message);
+    }
+    session.set_goal("later");
+    let mut fork = session.fork(At(2));
+    assert!(std::sync::Arc::ptr_eq(&fork.log().messages()[1], &session.log().messages()[1]));
+    assert_eq!(fork.log().fact(FactKind::Goal, ""), None);
     fork.push(Message::result("a", "other"));
-    assert_eq!(shown(&fork), ["user: go", "assistant: a?", "tool: a=other"]);
-    assert_eq!(shown(&log).len(), 4);
+    assert_eq!(shown(fork.log()), ["user: go", "assistant: a?", "tool: a=other"]);
+    assert_eq!(shown(session.log()).len(), 4);
 }
 
 #[test]
@@ -518,10 +522,12 @@ proptest! {
     #[test]
     fn a_fork_is_the_log_cut_short(messages in messages(), cut in 0usize..40) {
         let cut = cut.min(messages.len());
-        let fork = log_of(messages.clone()).fork(At(cut as u32));
-        let short = log_of(messages[..cut].iter().cloned());
+        let mut session = new_session(1 << 30);
+        messages.iter().for_each(|message| _ = session.push(message.clone()));
+        let fork = session.fork(At(cut as u32));
+        let (fork, short) = (fork.log(), log_of(messages[..cut].iter().cloned()));
         prop_assert_eq!(fork.units(), short.units());
         prop_assert_eq!(fork.turns(), short.turns());
-        prop_assert_eq!(shown(&fork), shown(&short));
+        prop_assert_eq!(shown(fork), shown(&short));
     }
 }

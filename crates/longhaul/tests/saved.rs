@@ -7,8 +7,8 @@ mod common;
 
 use common::*;
 use longhaul::{
-    At, Block, EditId, EditKind, Event, Extra, Json, LoadError, Message, Meter, Profile, RecallPart, Role,
-    Saved, Seal, Session, Source, Span, Thinking, Tokens, Usage,
+    At, Block, Cursor, EditId, EditKind, Entry, Extra, Json, LoadError, Message, Meter, Profile, RecallPart,
+    Role, Seal, Seals, Session, Source, Span, Thinking, Tokens, Usage,
 };
 
 /// A session with a fold over its first steps.
@@ -24,63 +24,99 @@ fn folded() -> Session {
     session
 }
 
-fn load(session: &Session, saved: Saved) -> Result<Session, LoadError> {
-    Session::load(session.profile().clone(), session.model().clone(), saved)
+fn load(session: &Session, lines: &[String]) -> Result<Session, LoadError> {
+    Session::load(session.profile().clone(), entries(lines))
 }
 
 #[test]
-fn of_a_store_that_was_cut_short_all_that_is_there_is_shown() {
+fn wherever_a_journal_was_cut_the_session_goes_on() {
     let session = folded();
-    let mut saved = session.save();
-    saved.messages.truncate(10);
-    saved.sizes.truncate(10);
-    let mut cut = load(&session, saved).unwrap();
-    cut.push(Message::user("And now?"));
-    ready(&mut cut);
-    assert!(text(&cut).contains("And now?") && text(&cut).contains("line of step_0 "), "{}", text(&cut));
-}
-
-#[test]
-fn wherever_a_store_was_cut_the_session_goes_on() {
-    let session = folded();
-    for end in 0..session.log().messages().len() {
-        let mut saved = session.save();
-        saved.messages.truncate(end);
-        saved.sizes.truncate(end);
-        let mut cut = load(&session, saved).unwrap();
+    let lines = saved(&session);
+    for end in 1..lines.len() {
+        let mut cut = load(&session, &lines[..end]).unwrap();
         cut.push(Message::user("And now?"));
         step(&mut cut, 500, 100);
         ready(&mut cut);
-        // What is of the messages that were lost does not come back.
-        for id in 0..cut.ledger().next_id().0 {
-            _ = cut.redo(EditId(id));
-        }
-        ready(&mut cut);
         assert!(text(&cut).contains("And now?") && text(&cut).contains("line of step_500 "), "{end}");
-        let mut again = load(&cut, cut.save()).unwrap();
+        let mut again = reload(&cut);
         ready(&mut again);
         assert_eq!(text(&again), text(&cut), "{end}");
     }
 }
 
 #[test]
-fn a_ledger_that_nobody_wrote_is_refused_with_a_reason() {
+fn deltas_are_all_that_a_store_needs() {
+    let mut session = session(20_000);
+    let (mut lines, mut cursor) = (Vec::new(), Cursor(0));
+    session.push(Message::user("Find the bug."));
+    for n in 0..80 {
+        ready(&mut session);
+        step(&mut session, n, 2_000);
+        let new = session.since(cursor).map(|entry| serde_json::to_string(entry).unwrap());
+        lines.extend(new);
+        cursor = session.cursor();
+    }
+    assert_eq!(lines, saved(&session));
+    // Sizes that are known are not counted again, and are the same.
+    let snapshots = serde_json::to_string(&session.snapshots()).unwrap();
+    let known = serde_json::from_str(&snapshots).unwrap();
+    let loaded = Session::load_with(session.profile().clone(), entries(&lines), known).unwrap();
+    assert_eq!(loaded.sizes(), session.sizes());
+}
+
+#[test]
+fn a_journal_that_nobody_wrote_is_refused_with_a_reason() {
     let session = folded();
-    let broken = |change: &dyn Fn(&mut Vec<Event>)| {
-        let mut saved = session.save();
-        change(&mut saved.events);
-        load(&session, saved).err().map(|error| error.to_string())
+    let broken = |change: &dyn Fn(&mut Vec<Entry>)| {
+        let mut journal = entries(&saved(&session));
+        change(&mut journal);
+        Session::load(session.profile().clone(), journal).err().map(|error| error.to_string())
     };
-    let first = |events: &[Event]| events.iter().position(|event| matches!(event, Event::Apply(_))).unwrap();
-    let lost = broken(&|events| _ = events.remove(first(events)));
-    assert_eq!(lost.as_deref(), Some("the ledger has edit 1 where edit 0 should be"));
-    let turned = broken(&|events| {
-        let at = first(events);
-        let Event::Apply(edit) = &mut events[at] else { panic!() };
-        let (EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. }) = &mut edit.kind else { panic!() };
-        spans[0] = Span { start: At(5), end: At(2) };
+    let first = |journal: &[Entry]| journal.iter().position(|entry| matches!(entry, Entry::Edit(_))).unwrap();
+    let at = first(&entries(&saved(&session)));
+    let lost = broken(&|journal| _ = journal.remove(at));
+    assert!(lost.unwrap().ends_with("has edit 1 where edit 0 should be"));
+    let edited = |change: &dyn Fn(&mut Vec<Span>)| {
+        broken(&|journal| {
+            let Entry::Edit(edit) = &mut journal[at] else { panic!() };
+            let edit = std::sync::Arc::make_mut(edit);
+            let (EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. }) = &mut edit.kind else {
+                panic!()
+            };
+            change(spans);
+        })
+    };
+    let says = |problem: &str| Some(format!("entry {at} of the journal: edit 0 {problem}"));
+    assert_eq!(edited(&|spans| spans[0] = Span::new(5, 2)), says("covers nothing"));
+    assert_eq!(edited(&|spans| spans[0] = Span::new(1, 9_000)), says("covers messages that are not there"));
+    assert_eq!(edited(&|spans| spans[0] = Span::new(1, 4)), says("begins or ends inside a step"));
+    let none = broken(&|journal| _ = journal.remove(0));
+    assert_eq!(none.as_deref(), Some("the journal does not begin with its first entry"));
+    let later = broken(&|journal| {
+        let Entry::Began { version, .. } = &mut journal[0] else { panic!() };
+        *version = 99;
     });
-    assert_eq!(turned.as_deref(), Some("edit 0 of the ledger covers nothing"));
+    assert_eq!(later.as_deref(), Some("the journal has version 99; this engine reads up to version 1"));
+}
+
+/// What is loaded knows what was sent: the first edit has the price it would have had.
+#[test]
+fn the_first_edit_after_loading_says_what_it_costs() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    while session.ledger().edits().next().is_none() {
+        let n = session.log().messages().len();
+        ready(&mut session);
+        let mut loaded = reload(&session);
+        step(&mut session, n, 2_000);
+        step(&mut loaded, n, 2_000);
+        ready(&mut loaded);
+        if let Some((edit, _)) = loaded.ledger().edits().next() {
+            assert!(edit.price.rewrites > Tokens(0) && loaded.sent().unwrap().broke, "{edit:?}");
+            ready(&mut session);
+            assert_eq!(saved(&session), saved(&loaded));
+        }
+    }
 }
 
 #[test]
@@ -90,14 +126,14 @@ fn what_is_reported_after_loading_is_of_what_was_sent() {
     (0..20).for_each(|n| step(&mut session, n, 2_000));
     ready(&mut session);
     let size = session.size().tokens;
-    let mut loaded = load(&session, session.save()).unwrap();
+    let mut loaded = reload(&session);
     assert_eq!(loaded.budget().window, Tokens(30_000));
-    loaded.observe(&Usage { input: size.0 + 500, ..Usage::default() });
+    observe(&mut loaded, &Usage { input: size.0 + 500, ..Usage::default() });
     ready(&mut loaded);
     assert_eq!(loaded.size().tokens, size + Tokens(500));
     // What it was refused for is known too: the newest step stays whole.
-    let mut refused = load(&session, session.save()).unwrap();
-    refused.overflowed();
+    let mut refused = reload(&session);
+    overflowed(&mut refused);
     ready(&mut refused);
     assert!(text(&refused).matches("line of step_19 ").count() > 40);
 }
@@ -108,14 +144,14 @@ fn a_base_of_another_model_does_not_come_back() {
     session.push(Message::user("Find the bug."));
     (0..20).for_each(|n| step(&mut session, n, 2_000));
     ready(&mut session);
-    session.observe(&Usage { input: 100_000, ..Usage::default() });
-    session.switch(model("other", 200_000));
+    observe(&mut session, &Usage { input: 100_000, ..Usage::default() });
+    session.switch(model("other", 200_000), Seals::Engine);
     // A report that comes late is of the other one.
-    session.observe(&Usage { input: 100_000, ..Usage::default() });
+    observe(&mut session, &Usage { input: 100_000, ..Usage::default() });
     ready(&mut session);
     let size = session.size().tokens;
     assert!(size < Tokens(50_000), "{size}");
-    let mut loaded = load(&session, session.save()).unwrap();
+    let mut loaded = reload(&session);
     ready(&mut loaded);
     assert_eq!(loaded.size().tokens, size);
 }
@@ -156,7 +192,7 @@ fn a_fork_from_before_a_switch_keeps_the_seals_of_its_own_model() {
     let mut session = session(100_000);
     session.push(Message::user("go"));
     (0..10).for_each(|n| step(&mut session, n, 100));
-    session.switch(model("other", 100_000));
+    session.switch(model("other", 100_000), Seals::Engine);
     let mut fork = session.fork(At(3));
     fork.push(thought("mine", "x"));
     fork.push(Message::result("x", "a".repeat(9_000)));
@@ -184,7 +220,7 @@ fn rules_that_must_be_shorter_are_shown_shorter() {
     session.push(Message::user("and on"));
     ready(&mut session);
     assert_ne!(rules(&session), before);
-    let mut loaded = load(&session, session.save()).unwrap();
+    let mut loaded = reload(&session);
     ready(&mut loaded);
     assert_eq!(text(&loaded), text(&session));
 }
@@ -198,7 +234,7 @@ fn a_pin_that_was_cut_can_be_recalled_after_loading() {
     let shown = text(&session);
     let handle = shown.split("recall ").nth(1).and_then(|rest| rest.get(..12)).expect("it is cut").to_owned();
     session.pin("p", "short");
-    let loaded = load(&session, session.save()).unwrap();
+    let loaded = reload(&session);
     let recalled = loaded.recall(&handle, &RecallPart::Whole).unwrap();
     assert_eq!(recalled, "pinned words of some length, ".repeat(400));
 }

@@ -2,6 +2,8 @@
 //! memories, git stat, goal, pins) and frames. Appended to the log when they change; the
 //! newest of a kind and key holds.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::frame::Frame;
@@ -57,9 +59,9 @@ impl Fact {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The host said something.
-    Fact(Fact),
+    Fact(Arc<Fact>),
     /// The frame changed.
-    Frame(Box<Frame>),
+    Frame(Arc<Frame>),
 }
 
 /// A note and where it was said.

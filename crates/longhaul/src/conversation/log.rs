@@ -13,6 +13,7 @@ use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::{Message, Role};
 use crate::conversation::repair::{Edited, Shown};
 use crate::conversation::step::{Outline, Turn, Unit};
+use crate::session::journal::Entry;
 
 /// The position of a message in its log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -62,8 +63,8 @@ impl Span {
     }
 }
 
-/// A conversation, append-only. A session is a path through a tree of messages: a
-/// [`fork`](Log::fork) shares the messages before it.
+/// A conversation, append-only. A session is a path through a tree of messages: a fork shares
+/// the messages before it.
 ///
 /// ```
 /// use longhaul::{Block, Json, Log, Message, Role, UnitKind};
@@ -86,8 +87,6 @@ pub struct Log {
     facts: HashMap<(FactKind, Box<str>), usize>,
     frame: Option<usize>,
     frames: usize,
-    /// Where steps were closed while calls waited.
-    closed: Vec<At>,
     /// Where system messages stand.
     system: Vec<At>,
     outline: Outline,
@@ -97,25 +96,6 @@ impl Log {
     /// An empty log.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A log that was saved: its messages and notes, and the positions at which a request was
-    /// sent while calls had no result.
-    pub fn load(
-        messages: Vec<Arc<Message>>,
-        notes: Vec<Noted>,
-        closed: impl IntoIterator<Item = At>,
-    ) -> Self {
-        let mut log = Self::default();
-        notes.into_iter().for_each(|noted| log.note(noted));
-        let mut closed = closed.into_iter().peekable();
-        for message in messages {
-            log.append(message);
-            while closed.next_if(|at| *at <= log.end()).is_some() {
-                log.close_step();
-            }
-        }
-        log
     }
 
     /// Appends a message. A frame that it carries (`extra.frame` of a transcript) is noted
@@ -152,7 +132,8 @@ impl Log {
     }
 
     /// Appends a fact of the host, unless it says what is known already.
-    pub fn note_fact(&mut self, fact: Fact) -> bool {
+    pub fn note_fact(&mut self, fact: impl Into<Arc<Fact>>) -> bool {
+        let fact = fact.into();
         let known = self.fact(fact.kind, &fact.key);
         if known == fact.text.as_deref() {
             return false;
@@ -162,12 +143,32 @@ impl Log {
     }
 
     /// Appends a frame, unless it is the one in force.
-    pub fn note_frame(&mut self, frame: Frame) -> bool {
+    pub fn note_frame(&mut self, frame: impl Into<Arc<Frame>>) -> bool {
+        let frame = frame.into();
         if self.frame() == Some(&frame) {
             return false;
         }
-        self.note(Noted { at: self.end(), note: Note::Frame(Box::new(frame)) });
+        self.note(Noted { at: self.end(), note: Note::Frame(frame) });
         true
+    }
+
+    /// Takes a frame that says the same as the one in force but for its secrets.
+    pub(crate) fn refresh_frame(&mut self, frame: Frame) {
+        if let Some(noted) = self.frame.and_then(|at| self.notes.get_mut(at)) {
+            noted.note = Note::Frame(Arc::new(frame));
+        }
+    }
+
+    /// Takes in an entry of the journal.
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Message(message) => _ = self.push(message.clone()),
+            Entry::Fact(fact) => _ = self.note_fact(fact.clone()),
+            Entry::Frame(frame) => _ = self.note_frame(frame.clone()),
+            Entry::Sent(sent) if sent.closed => _ = self.close_step(),
+            Entry::StepClosed => _ = self.close_step(),
+            _ => {}
+        }
     }
 
     fn note(&mut self, noted: Noted) {
@@ -322,11 +323,7 @@ impl Log {
     /// No result that comes from now on is shown as one: a placeholder was sent for it.
     /// False if no call waited for a result.
     pub fn close_step(&mut self) -> bool {
-        let waited = self.outline.close_waiting_step();
-        if waited {
-            self.closed.push(self.end());
-        }
-        waited
+        self.outline.close_waiting_step()
     }
 
     /// How many of the first units can no longer change, whatever arrives.
@@ -337,15 +334,6 @@ impl Log {
     /// True if the unit is shown exactly as it came.
     pub fn is_whole(&self, unit: &Unit) -> bool {
         self.outline.is_whole(unit)
-    }
-
-    /// A log of the first `end` messages and what was noted before them. Messages are
-    /// shared, not copied.
-    pub fn fork(&self, end: At) -> Self {
-        let end = end.min(self.end());
-        let notes = self.notes.iter().filter(|noted| noted.at <= end).cloned().collect();
-        let closed = self.closed.iter().copied().filter(|at| *at <= end);
-        Self::load(self.messages[..end.index()].to_vec(), notes, closed)
     }
 }
 

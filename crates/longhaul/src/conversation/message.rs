@@ -11,7 +11,8 @@ use crate::conversation::json::{Extra, Json};
 use crate::size::usage::Usage;
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Instructions of the host; developer messages too.
     System,
@@ -47,7 +48,8 @@ impl Role {
 }
 
 /// One part of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Block {
     /// Plain text.
     Text(Text),
@@ -127,28 +129,31 @@ impl Block {
 }
 
 /// Plain text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
     /// The text.
     pub text: Box<str>,
     /// Unknown fields (citations, cache marks, …).
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 /// The model's reasoning, with the seal its provider put on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinking {
     /// The readable part; empty when the provider hides it.
     pub text: Box<str>,
     /// What makes it valid when it is sent back.
     pub seal: Seal,
     /// Unknown fields.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 /// What a provider put on reasoning so that it takes it back. Sealed reasoning is never
 /// altered: whole, or gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Seal {
     /// None: plain text.
     Open,
@@ -177,7 +182,7 @@ impl Seal {
 }
 
 /// The model asks for a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Names the call; its result repeats it.
     pub id: Box<str>,
@@ -186,45 +191,54 @@ pub struct ToolCall {
     /// A JSON object as the model wrote it; any other JSON if the model wrote that.
     pub arguments: Json,
     /// The provider runs this tool itself: the host owes no result.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub server: bool,
     /// Unknown fields.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 /// What a tool said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call this answers.
     pub id: Box<str>,
     /// The tool's name, where the format has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
     /// All of its text.
     pub text: Box<str>,
     /// Its blocks, when there is more than text (pictures, documents).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<[Block]>>,
     /// The tool failed.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub is_error: bool,
     /// Unknown fields.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 /// A picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Where it is or what it is (data, URL, file id), as the format wrote it.
     pub source: Json,
     /// Width and height in pixels, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<(u32, u32)>,
     /// Unknown fields.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 /// A block of a kind that nobody here knows, kept as it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opaque {
     /// The block.
     pub value: Json,
     /// Unknown fields beside it.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
@@ -254,15 +268,43 @@ impl fmt::Display for Time {
 /// The text a message was read from, to be written out again as long as nobody touched it.
 /// Long strings that the blocks hold anyway are cut out and put back when it is written, so
 /// that a conversation is not in memory twice.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredRaw")]
 pub struct Raw {
-    format: &'static str,
+    format: Cow<'static, str>,
     skeleton: Box<str>,
     holes: Box<[Hole]>,
 }
 
+/// A raw text as a store gives it back: its holes are checked before anybody writes from it.
+#[derive(Deserialize)]
+struct StoredRaw {
+    format: Box<str>,
+    skeleton: Box<str>,
+    holes: Box<[Hole]>,
+}
+
+impl TryFrom<StoredRaw> for Raw {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredRaw) -> Result<Self, Self::Error> {
+        let StoredRaw { format, skeleton, holes } = stored;
+        let in_order = holes.windows(2).all(|pair| pair[0].at <= pair[1].at);
+        let inside = |hole: &Hole| skeleton.is_char_boundary(hole.at as usize);
+        if !in_order || !holes.iter().all(inside) {
+            return Err("a raw text whose holes are not inside it");
+        }
+        Ok(Self { format: Cow::Owned(format.into()), skeleton, holes })
+    }
+}
+
+/// Serde leaves out what is false.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// Where a part of a block was cut out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Hole {
     /// Position in the skeleton.
     at: u32,
@@ -271,7 +313,8 @@ struct Hole {
 }
 
 /// A part of a block that can be written again from the block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BlockPart {
     /// Its text, as a JSON string.
     Text,
@@ -312,7 +355,7 @@ impl Raw {
             }
         }
         skeleton.push_str(&text[from..]);
-        Self { format, skeleton: skeleton.into(), holes: holes.into() }
+        Self { format: Cow::Borrowed(format), skeleton: skeleton.into(), holes: holes.into() }
     }
 
     /// The text again.
@@ -357,14 +400,19 @@ impl BlockPart {
 /// ]);
 /// assert_eq!(ask.calls().next().unwrap().name.as_ref(), "Read");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     role: Role,
     blocks: Box<[Block]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Box<Usage>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     time: Option<Time>,
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     extra: Extra,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     raw: Option<Box<Raw>>,
 }
 

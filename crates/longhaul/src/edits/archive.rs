@@ -1,16 +1,22 @@
 //! The archive: what edits took out, by content. A [`Handle`] names an original; recall reads
-//! it back whole, by lines or by pattern. Nothing is copied into the in-memory archive: it
-//! points at the messages of the log.
+//! it back whole, by lines or by pattern. Nothing is copied: a session's own archive knows the
+//! places in its log.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::log::{At, Log, Span};
 use crate::conversation::message::{Block, Message};
+use crate::edits::edit::EditKind;
+use crate::edits::ledger::Ledger;
+use crate::session::journal::Entry;
+use crate::view::keep;
 
 /// The name of an original: the first half of the blake3 hash of its text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,8 +94,6 @@ pub enum Original {
     Block(Arc<Message>, usize),
     /// All thinking of a message.
     Thinking(Arc<Message>),
-    /// A text that is no message: a fact that was cut.
-    Text(Arc<str>),
     /// A run of messages, and what was taken out before it, in order.
     Run(Vec<Handle>, Vec<Arc<Message>>),
 }
@@ -102,6 +106,12 @@ impl Original {
             hasher.update(text.as_bytes());
         });
         Handle::from_hash(&hasher.finalize())
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut |piece| text.push_str(piece));
+        text
     }
 
     /// Passes on its text, piece by piece. What was taken out before it stands as handles.
@@ -117,7 +127,6 @@ impl Original {
                     write_block(block, out);
                 }
             }
-            Self::Text(text) => out(text),
             Self::Run(before, messages) => {
                 for handle in before {
                     out(&format!("[{handle}]\n"));
@@ -170,45 +179,136 @@ fn write_block(block: &Block, out: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Where originals are kept. A store implements it over its own tables.
-pub trait Archive {
-    /// Keeps an original under its handle.
-    fn put(&mut self, handle: Handle, original: Original);
-    /// The text of an original. Handles of older originals in it are not followed.
+/// Texts by their handles. A session has one of all that its edits took out; a store implements it
+/// over its own tables, and is asked for what the session does not have.
+pub trait Archive: Send + Sync + fmt::Debug {
+    /// The text of this handle. Handles of older originals in it are not followed.
     fn get(&self, handle: Handle) -> Option<String>;
     /// The handle that starts like this, if there is exactly one.
     fn find(&self, start: &str) -> Option<Handle>;
 }
 
-/// An archive in memory. Points at messages instead of copying them.
+/// Texts in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryArchive {
-    originals: HashMap<Handle, Original>,
-    /// In order, to be found by a short form.
-    names: BTreeMap<Handle, ()>,
+    texts: BTreeMap<Handle, Box<str>>,
+}
+
+impl MemoryArchive {
+    /// Keeps a text; gives its handle.
+    pub fn put(&mut self, text: impl Into<Box<str>>) -> Handle {
+        let text = text.into();
+        let handle = Handle::of(&text);
+        self.texts.entry(handle).or_insert(text);
+        handle
+    }
 }
 
 impl Archive for MemoryArchive {
-    fn put(&mut self, handle: Handle, original: Original) {
-        self.names.insert(handle, ());
-        self.originals.entry(handle).or_insert(original);
-    }
-
     fn get(&self, handle: Handle) -> Option<String> {
-        let mut text = String::new();
-        self.originals.get(&handle)?.write(&mut |piece| text.push_str(piece));
-        Some(text)
+        self.texts.get(&handle).map(|text| text.to_string())
     }
 
     fn find(&self, start: &str) -> Option<Handle> {
-        let (mut low, mut high) = ([b'0'; 32], [b'f'; 32]);
-        let start = start.to_ascii_lowercase();
-        low.get_mut(..start.len())?.copy_from_slice(start.as_bytes());
-        high.get_mut(..start.len())?.copy_from_slice(start.as_bytes());
-        let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<Handle>().ok();
-        let mut found = self.names.range(parse(&low)?..=parse(&high)?);
-        let first = *found.next()?.0;
-        found.next().is_none().then_some(first)
+        only_one(self.texts.range(starting(start)?).map(|(handle, _)| *handle))
+    }
+}
+
+/// All handles that start like this.
+fn starting(start: &str) -> Option<RangeInclusive<Handle>> {
+    let (mut low, mut high) = ([b'0'; 32], [b'f'; 32]);
+    let start = start.to_ascii_lowercase();
+    low.get_mut(..start.len())?.copy_from_slice(start.as_bytes());
+    high.get_mut(..start.len())?.copy_from_slice(start.as_bytes());
+    let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<Handle>().ok();
+    Some(parse(&low)?..=parse(&high)?)
+}
+
+fn only_one(mut found: impl Iterator<Item = Handle>) -> Option<Handle> {
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+/// Where in the log an original is.
+#[derive(Debug, Clone)]
+enum Place {
+    Block(At, usize),
+    Thinking(At),
+    /// Runs of messages, and what was taken out before them.
+    Run(Arc<[Handle]>, Arc<[Span]>),
+}
+
+/// Where the originals of all edits are: a fold of the journal. Holds no text; the log does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Originals {
+    places: BTreeMap<Handle, Place>,
+}
+
+impl Originals {
+    /// Takes in an entry of the journal. `ledger` is as it was before the entry.
+    pub(crate) fn apply(&mut self, entry: &Entry, ledger: &Ledger) {
+        let Entry::Edit(edit) = entry else { return };
+        let Some(handle) = edit.originals.first() else { return };
+        let place = match &edit.kind {
+            EditKind::Digest { at, block, .. }
+            | EditKind::DigestArgs { at, block, .. }
+            | EditKind::Answer { at, block, .. } => Place::Block(*at, *block),
+            EditKind::DropThinking { at } => Place::Thinking(*at),
+            EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => {
+                let run = ledger.run(spans);
+                let before = run.edits.iter().filter_map(|id| ledger.get(*id));
+                let before = before.flat_map(|edit| edit.originals.iter().copied()).collect();
+                Place::Run(before, run.uncovered.into())
+            }
+        };
+        self.places.entry(*handle).or_insert(place);
+    }
+
+    /// The originals as an archive.
+    pub(crate) fn of<'a>(&'a self, log: &'a Log) -> OriginalsOf<'a> {
+        OriginalsOf { originals: self, log }
+    }
+}
+
+/// All that the edits of a session took out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OriginalsOf<'a> {
+    originals: &'a Originals,
+    log: &'a Log,
+}
+
+impl OriginalsOf<'_> {
+    fn original(&self, handle: Handle) -> Option<Original> {
+        Some(match self.originals.places.get(&handle)? {
+            Place::Block(at, block) => Original::Block(self.log.get(*at)?.clone(), *block),
+            Place::Thinking(at) => Original::Thinking(self.log.get(*at)?.clone()),
+            Place::Run(before, spans) => {
+                let messages = spans.iter().flat_map(|span| &self.log.messages()[span.range()]);
+                Original::Run(before.to_vec(), messages.cloned().collect())
+            }
+        })
+    }
+}
+
+impl Archive for OriginalsOf<'_> {
+    fn get(&self, handle: Handle) -> Option<String> {
+        match self.original(handle) {
+            Some(original) => Some(original.text()),
+            // What was cut to be kept.
+            None => keep::all_texts(self.log).into_iter().find(|text| Handle::of(text) == handle),
+        }
+    }
+
+    fn find(&self, start: &str) -> Option<Handle> {
+        let range = starting(start)?;
+        let kept = keep::all_texts(self.log).into_iter().map(|text| Handle::of(&text));
+        let kept =
+            kept.filter(|handle| range.contains(handle) && !self.originals.places.contains_key(handle));
+        let mut found: Vec<Handle> = self.originals.places.range(range.clone()).map(|(h, _)| *h).collect();
+        found.extend(kept);
+        found.sort_unstable();
+        found.dedup();
+        only_one(found.into_iter())
     }
 }
 
@@ -234,20 +334,20 @@ pub enum RecallError {
     Pattern(String),
 }
 
-/// Reads an original back. `handle` may be cut short as long as it names one.
+/// Reads an original back. `handle` may be cut short as long as it names one. What was taken out
+/// before it stands in its place: all of it is given.
 ///
 /// ```
-/// use longhaul::{Archive, Handle, MemoryArchive, Original, RecallPart, recall};
+/// use longhaul::edits::{MemoryArchive, RecallPart, recall};
 /// let mut archive = MemoryArchive::default();
-/// let handle = Handle::of("one\ntwo\nthree");
-/// archive.put(handle, Original::Text("one\ntwo\nthree".into()));
+/// let handle = archive.put("one\ntwo\nthree");
 /// assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(2, 3)).unwrap(), "two\nthree");
 /// assert_eq!(recall(&archive, &handle.short(), &RecallPart::Pattern("^t".into())).unwrap(), "2:two\n3:three");
 /// ```
 pub fn recall(archive: &dyn Archive, handle: &str, part: &Part) -> Result<String, RecallError> {
     let unknown = || RecallError::Unknown(handle.chars().take(40).collect());
     let found = handle.parse().ok().or_else(|| archive.find(handle)).ok_or_else(unknown)?;
-    let text = archive.get(found).ok_or_else(unknown)?;
+    let text = expanded(archive, found).ok_or_else(unknown)?;
     match part {
         Part::Whole => Ok(text),
         Part::Lines(first, last) => {
@@ -256,14 +356,46 @@ pub fn recall(archive: &dyn Archive, handle: &str, part: &Part) -> Result<String
             Ok(lines.take(count).collect::<Vec<_>>().join("\n"))
         }
         Part::Pattern(pattern) => {
-            let regex = regex::Regex::new(pattern).map_err(|error| {
-                let text = error.to_string();
-                RecallError::Pattern(text.lines().last().unwrap_or_default().trim().to_owned())
-            })?;
+            let regex = regex_of(pattern)?;
             let numbered = text.lines().enumerate().filter(|(_, line)| regex.is_match(line));
             Ok(numbered.map(|(at, line)| format!("{}:{line}", at + 1)).collect::<Vec<_>>().join("\n"))
         }
     }
+}
+
+/// A pattern, or what is wrong with it.
+pub(crate) fn regex_of(pattern: &str) -> Result<regex::Regex, RecallError> {
+    regex::Regex::new(pattern).map_err(|error| {
+        let text = error.to_string();
+        RecallError::Pattern(text.lines().last().unwrap_or_default().trim().to_owned())
+    })
+}
+
+/// The text of an original with what was taken out before it in the place of its handles, which
+/// stand at the start, a line each.
+fn expanded(archive: &dyn Archive, handle: Handle) -> Option<String> {
+    /// Folds of folds of folds: no conversation has more, and a broken store does not hang.
+    const DEEPEST: usize = 1_000;
+    fn expand(archive: &dyn Archive, handle: Handle, out: &mut String, deep: usize) -> Option<()> {
+        let text = archive.get(handle)?;
+        let mut rest = &*text;
+        while let Some((line, behind)) = rest.split_once('\n') {
+            let older = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+            let Some(older) = older.and_then(|digits| digits.parse().ok()).filter(|_| deep < DEEPEST) else {
+                break;
+            };
+            // A handle that names nothing is text.
+            if expand(archive, older, out, deep + 1).is_none() {
+                break;
+            }
+            rest = behind;
+        }
+        out.push_str(rest);
+        Some(())
+    }
+    let mut out = String::new();
+    expand(archive, handle, &mut out, 0)?;
+    Some(out)
 }
 
 #[cfg(test)]
@@ -282,10 +414,18 @@ mod tests {
         ];
         let mut archive = MemoryArchive::default();
         let original = Original::Run(vec![], run);
-        let handle = original.handle();
-        archive.put(handle, original);
+        let handle = archive.put(original.text());
+        assert_eq!(original.handle(), handle);
         let text = recall(&archive, &handle.to_string(), &Part::Whole).unwrap();
         assert_eq!(Handle::of(&text), handle);
+        // What was taken out before it is followed.
+        let later = archive.put(Original::Run(vec![handle], vec![Arc::new(Message::user("more"))]).text());
+        let all = recall(&archive, &later.short(), &Part::Whole).unwrap();
+        assert_eq!(all, format!("{text}## user\nmore\n"));
+        assert_eq!(
+            recall(&archive, &later.short(), &Part::Pattern("a.tb".into())).unwrap(),
+            "6:{\"text\": \"a\\tb\"}"
+        );
         assert_eq!(
             text,
             "## user\ndo it\n## assistant thinks\nhm\n## assistant calls Write (c1)\n{\"text\": \"a\\tb\"}\n\
@@ -296,8 +436,7 @@ mod tests {
     #[test]
     fn what_cannot_be_recalled_says_why() {
         let mut archive = MemoryArchive::default();
-        let handle = Handle::of("x");
-        archive.put(handle, Original::Text("x".into()));
+        let handle = archive.put("x");
         let why = |handle: &str, part| recall(&archive, handle, &part).unwrap_err().to_string();
         assert_eq!(why("zz", Part::Whole), "no single original has the handle \"zz\"");
         assert_eq!(why("", Part::Pattern("(".into())), "the pattern cannot be read: error: unclosed group");

@@ -67,6 +67,16 @@ pub enum EditKind {
         /// The message.
         at: At,
     },
+    /// The host answers a call itself: its text stands in the place of what a result says. It may be
+    /// longer.
+    Answer {
+        /// The message.
+        at: At,
+        /// Which of its blocks.
+        block: usize,
+        /// What is shown instead.
+        text: Box<str>,
+    },
     /// Runs of whole units become a summary.
     Fold {
         /// What is replaced, in order.
@@ -93,7 +103,10 @@ impl EditKind {
     pub fn spans(&self) -> Vec<Span> {
         match self {
             Self::Fold { spans, .. } | Self::Hide { spans, .. } => spans.clone(),
-            Self::Digest { at, .. } | Self::DigestArgs { at, .. } | Self::DropThinking { at } => {
+            Self::Digest { at, .. }
+            | Self::DigestArgs { at, .. }
+            | Self::DropThinking { at }
+            | Self::Answer { at, .. } => {
                 vec![Span { start: *at, end: At(at.0.saturating_add(1)) }]
             }
         }
@@ -110,6 +123,7 @@ impl EditKind {
             Self::Digest { .. } => "digest",
             Self::DigestArgs { .. } => "digest of arguments",
             Self::DropThinking { .. } => "thinking dropped",
+            Self::Answer { .. } => "answer of the host",
             Self::Fold { .. } => "fold",
             Self::Hide { .. } => "hide",
         }
@@ -151,6 +165,8 @@ pub enum Why {
     Rule,
     /// The model changed, and the new one cannot read it.
     Switched,
+    /// The host has the answer that the client could not give.
+    Host,
     /// A limit was passed.
     Forced(Limit),
     /// The provider's cache has lost the prefix anyway.
@@ -168,6 +184,7 @@ impl Why {
             Self::Entry => "entry",
             Self::Rule => "rule",
             Self::Switched => "model switch",
+            Self::Host => "host",
             Self::Forced(Limit::Trigger) => "forced (trigger)",
             Self::Forced(Limit::Hard) => "forced (hard limit)",
             Self::Cold => "cold",

@@ -130,6 +130,13 @@ impl Check<'_> {
                 }
             }
             EditKind::DropThinking { at } => self.thinking(*at)?,
+            EditKind::Answer { at, block, .. } => {
+                if !matches!(self.block(*at, *block)?, Block::ToolResult(_)) {
+                    return Err(Refusal::Nothing("the block is no result"));
+                }
+                // It may be longer than what it replaces.
+                return self.digest(*at, *block);
+            }
         }
         // What the new model cannot read goes, whatever a person wants.
         if !matches!(self.why, Why::Forced(Limit::Hard) | Why::Switched) && self.is_held(kind) {
@@ -148,8 +155,8 @@ impl Check<'_> {
         let hits = |span: &Span| {
             protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
         };
-        let forced =
-            matches!(self.why, Why::Entry | Why::Switched | Why::Forced(Limit::Hard)) && !kind.is_fold();
+        let forced = matches!(self.why, Why::Entry | Why::Host | Why::Switched | Why::Forced(Limit::Hard))
+            && !kind.is_fold();
         let spans = kind.spans();
         let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
         // Sealed reasoning may go with a finished turn; in the running one it stays.
@@ -245,7 +252,7 @@ impl Check<'_> {
         }
         let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
         let whole = protected.iter().flatten().any(|span| span.contains(at));
-        if whole && !matches!(self.why, Why::Entry | Why::Forced(Limit::Hard)) {
+        if whole && !matches!(self.why, Why::Entry | Why::Host | Why::Forced(Limit::Hard)) {
             return breaks(Rule::CurrentInput, "the current input and the newest step stay whole");
         }
         Ok(())

@@ -1,66 +1,28 @@
-//! The ledger: what was done to the log's view, append-only. Edits are applied, undone and
-//! redone by events; the state (which edits are active, which is outermost) follows from
-//! them. Spans of active edits are nested or disjoint, and the outermost shows.
+//! The ledger: the edits of a journal, and what became of them. Edits are applied, undone and
+//! redone by entries; which edits are active, and which is outermost, follows from them. Spans of active edits are nested or disjoint, and the outermost shows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::conversation::log::{At, Span};
 use crate::edits::edit::{Edit, EditId, EditKind};
-use crate::size::meter::Measure;
-use crate::size::tokens::Tokens;
+use crate::session::journal::Entry;
 
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
-    /// An edit was made.
-    Apply(Edit),
-    /// An edit was taken back.
-    Undo {
-        /// Which.
-        edit: EditId,
-        /// A person wants it so: only the hard limit may take it again.
-        held: bool,
-    },
-    /// An edit was made again.
-    Redo {
-        /// Which.
-        edit: EditId,
-    },
-    /// The session went its own way from here: edits that reach further are of another one.
-    Forked {
-        /// How many messages both share.
-        end: At,
-    },
-    /// A request was sent while calls had no result: their placeholders stay.
-    PlaceholderSent {
-        /// How many messages the log had.
-        end: At,
-    },
-    /// The rules as they were first read: they stand before the history for good.
-    RulesShown {
-        /// Their text.
-        text: Box<str>,
-    },
-    /// The provider reported the size of a prompt.
-    Usage {
-        /// The view it reported on.
-        view: Measure,
-        /// What it said.
-        prompt: Tokens,
-    },
-}
-
+/// What became of an edit.
 #[derive(Debug, Clone)]
-struct State {
+struct Standing {
     edit: Arc<Edit>,
     active: bool,
     held: bool,
-    /// Of a session that this one was forked from: never to be made again.
-    foreign: bool,
+}
+
+/// What runs of the log hold.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// Edits that stand in the place of what they cover.
+    pub(crate) edits: Vec<EditId>,
+    /// Messages that no edit has taken.
+    pub(crate) uncovered: Vec<Span>,
 }
 
 /// Why an edit cannot be undone or redone.
@@ -90,34 +52,37 @@ pub enum LedgerError {
     },
 }
 
-/// All that was done.
+/// The edits of a journal and what became of them.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    events: Vec<Event>,
-    edits: Vec<State>,
+    edits: Vec<Standing>,
     /// Active edits inside messages, oldest first.
     inside: HashMap<At, Vec<EditId>>,
     /// Outermost active spans, by their start.
     outer: BTreeMap<At, (At, EditId)>,
-    rules: Option<Box<str>>,
+    rules: Option<Arc<str>>,
     /// Edits that a person took back: few.
     held: Vec<EditId>,
+    /// How often anything but a new edit changed what is shown: an undo, a redo, other rules.
+    turns: usize,
+    /// How often an edit was made again.
+    redone: usize,
 }
 
 impl Ledger {
-    /// All events, in order.
-    pub fn events(&self) -> &[Event] {
-        &self.events
-    }
-
     /// The rules as they were first read.
     pub fn rules(&self) -> Option<&str> {
         self.rules.as_deref()
     }
 
-    /// Changes with every event.
-    pub fn revision(&self) -> usize {
-        self.events.len()
+    /// How often anything but a new edit changed what is shown.
+    pub(crate) fn turns(&self) -> usize {
+        self.turns
+    }
+
+    /// How often an edit was made again.
+    pub(crate) fn redone(&self) -> usize {
+        self.redone
     }
 
     /// All edits ever made, in order; true if active.
@@ -148,7 +113,11 @@ impl Ledger {
     /// The text or arguments that the newest active edit shows in the place of a block.
     pub fn shown(&self, at: At, block: usize) -> Option<&str> {
         self.inside(at).iter().rev().filter_map(|id| self.get(*id)).find_map(|edit| match &edit.kind {
-            EditKind::Digest { block: b, text, .. } if *b == block => Some(&**text),
+            EditKind::Digest { block: b, text, .. } | EditKind::Answer { block: b, text, .. }
+                if *b == block =>
+            {
+                Some(&**text)
+            }
             EditKind::DigestArgs { block: b, arguments, .. } if *b == block => Some(arguments.as_str()),
             _ => None,
         })
@@ -179,6 +148,35 @@ impl Ledger {
         self.outer.iter().map(|(start, (end, id))| (Span { start: *start, end: *end }, *id))
     }
 
+    /// What runs of the log hold as they are shown now, in order.
+    pub(crate) fn run(&self, spans: &[Span]) -> Run {
+        let mut run = Run::default();
+        for span in spans {
+            let mut at = span.start;
+            while at < span.end {
+                let covering = self.covering(at);
+                let end = match covering {
+                    Some((outer, id)) => {
+                        let first = self.get(id).and_then(|edit| edit.kind.spans().first().copied());
+                        // An edit of several runs stands at its first.
+                        if first.is_some_and(|first| first.start == outer.start) {
+                            run.edits.push(id);
+                        }
+                        outer.end
+                    }
+                    None => {
+                        let next =
+                            self.outer.range(at..span.end).next().map_or(span.end, |(start, _)| *start);
+                        run.uncovered.push(Span { start: at, end: next });
+                        next
+                    }
+                };
+                at = end;
+            }
+        }
+        run
+    }
+
     /// True if a person took back an edit of this message and wants it so.
     pub fn is_held(&self, at: At) -> bool {
         self.held_spans().any(|span| span.contains(at))
@@ -198,44 +196,41 @@ impl Ledger {
         !self.held.is_empty()
     }
 
-    /// Takes in an event that the guard has let through, or that is loaded.
-    pub(crate) fn record(&mut self, event: Event) {
-        match &event {
-            Event::Apply(edit) => {
-                let edit = Arc::new(edit.clone());
-                self.edits.push(State { edit: edit.clone(), active: true, held: false, foreign: false });
-                self.show(&edit);
+    /// Takes in an entry of the journal. The guard has let it through, or it is loaded.
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Edit(edit) => {
+                self.edits.push(Standing { edit: edit.clone(), active: true, held: false });
+                self.show(edit);
             }
-            Event::Undo { edit, held } => {
-                if let Some(state) = self.edits.get_mut(edit.0 as usize) {
-                    (state.active, state.held) = (false, *held);
-                }
-                self.reindex();
+            Entry::Undo { edit, held } => self.turn(*edit, false, *held),
+            Entry::Redo { edit } => {
+                self.turn(*edit, true, false);
+                self.redone += 1;
             }
-            Event::Redo { edit } => {
-                if let Some(state) = self.edits.get_mut(edit.0 as usize) {
-                    (state.active, state.held) = (true, false);
-                }
-                self.reindex();
+            Entry::RulesShown { text } => {
+                self.rules = Some(text.clone());
+                self.turns += 1;
             }
-            Event::Forked { end } => {
-                for state in &mut self.edits {
-                    if state.edit.kind.spans().iter().any(|span| span.end > *end) {
-                        (state.active, state.held, state.foreign) = (false, false, true);
-                    }
-                }
-                self.reindex();
-            }
-            Event::RulesShown { text } => self.rules = Some(text.clone()),
-            Event::PlaceholderSent { .. } | Event::Usage { .. } => {}
+            _ => {}
         }
-        self.events.push(event);
+    }
+
+    fn turn(&mut self, edit: EditId, active: bool, held: bool) {
+        if let Some(standing) = self.edits.get_mut(edit.0 as usize) {
+            (standing.active, standing.held) = (active, held);
+        }
+        self.reindex();
+        self.turns += 1;
     }
 
     /// Puts an active edit into the indices.
     fn show(&mut self, edit: &Edit) {
         match &edit.kind {
-            EditKind::Digest { at, .. } | EditKind::DigestArgs { at, .. } | EditKind::DropThinking { at } => {
+            EditKind::Digest { at, .. }
+            | EditKind::DigestArgs { at, .. }
+            | EditKind::DropThinking { at }
+            | EditKind::Answer { at, .. } => {
                 self.inside.entry(*at).or_default().push(edit.id);
             }
             EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => {
@@ -287,9 +282,6 @@ impl Ledger {
         let state = self.edits.get(id.0 as usize).ok_or(LedgerError::Unknown(id))?;
         if state.active {
             return Err(LedgerError::Already { edit: id, state: "active" });
-        }
-        if state.foreign {
-            return Err(LedgerError::Protected(id));
         }
         let across = self
             .edits()

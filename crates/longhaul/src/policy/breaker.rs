@@ -62,16 +62,16 @@ impl Breaker {
         }
     }
 
-    /// Why none may be made at this call, if it is of this size.
-    pub(crate) fn stops(&mut self, call: u64, size: Tokens) -> Option<&Tripped> {
+    /// A compaction begins at this call, of a view of this size: what stopped others is over.
+    pub(crate) fn expire(&mut self, call: u64, size: Tokens) {
         if self.tripped(call, size).is_none() && self.tripped.is_some() {
             self.tripped = None;
             self.recent.clear();
         }
-        self.tripped.as_ref().map(|(why, _)| why)
     }
 
-    fn tripped(&self, call: u64, size: Tokens) -> Option<&Tripped> {
+    /// Why none may be made at this call, if the view is of this size.
+    pub(crate) fn tripped(&self, call: u64, size: Tokens) -> Option<&Tripped> {
         let (why, since) = self.tripped.as_ref()?;
         let over = match why {
             // A tenth more is worth another try.

@@ -39,6 +39,9 @@ pub struct Profile {
     pub templates: Templates,
     /// Who writes summaries.
     pub summariser: Summariser,
+    /// Summaries are written beside the work: between trigger and hard limit requests go out while one
+    /// is open. Without it the work waits for each.
+    pub background: bool,
     /// What is done when the summariser fails.
     pub on_failure: OnFailure,
     /// How long the summariser may take, in seconds.
@@ -169,6 +172,7 @@ impl Profile {
             summary: 30,
             templates: Templates { finished: &summary::HAND_OFF, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
+            background: true,
             on_failure: OnFailure::Extract,
             summary_timeout: 120,
             summary_model: None,
@@ -256,7 +260,7 @@ impl Profile {
 
     /// What the seeds' profiles share.
     fn plain() -> Self {
-        Self { entry_digests: false, when_cold: false, keep_recent: 0, ..Self::longhaul() }
+        Self { entry_digests: false, when_cold: false, background: false, keep_recent: 0, ..Self::longhaul() }
     }
 
     /// Nothing but the digests on entry, to see what they are worth.

@@ -22,7 +22,7 @@ use crate::conversation::log::{At, Log, Span};
 use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::conversation::step::UnitKind;
 use crate::edits::archive::{Handle, Original};
-use crate::edits::edit::{EditKind, Placement};
+use crate::edits::edit::{EditKind, Placement, Why};
 use crate::edits::ledger::Ledger;
 use crate::policy::profile::Profile;
 use crate::policy::task::Task;
@@ -53,7 +53,32 @@ pub struct Strategy {
     pub name: &'static str,
     /// What it does, for people.
     pub says: &'static str,
+    /// What it makes is the full summary of the history.
+    pub(crate) full: bool,
+    /// It cuts texts and does no more: what it shortened may still become a digest.
+    pub(crate) cuts: bool,
+    /// When no summary comes, the extractor writes it whatever the profile says: this is one of many,
+    /// or of what must be kept.
+    pub(crate) extracts: bool,
     pub(crate) propose: fn(&Context<'_>) -> Vec<Proposal>,
+}
+
+impl Strategy {
+    /// What most strategies are.
+    const PLAIN: Self =
+        Self { name: "", says: "", full: false, cuts: false, extracts: false, propose: |_| Vec::new() };
+
+    /// The strategy of this name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        STRATEGIES.iter().find(|strategy| strategy.name == name).copied()
+    }
+}
+
+impl PartialEq for Strategy {
+    /// Each is one row of the table: its name is its own.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 impl fmt::Debug for Strategy {
@@ -125,7 +150,7 @@ impl FoldPlan {
 
 /// How far the rules of a profile have come: what they need not look at again.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ruled {
+pub(crate) struct RulesSeen {
     /// The end of the log then.
     pub(crate) end: At,
     /// Where its newest step or its current input began: from here on the guard kept all whole.
@@ -136,7 +161,7 @@ pub(crate) struct Ruled {
     pub(crate) turn: At,
 }
 
-impl Ruled {
+impl RulesSeen {
     pub(crate) fn all_of(log: &Log) -> Self {
         let end = log.end();
         let newest = log.newest_step().map_or(end, |step| step.span.start);
@@ -157,7 +182,7 @@ pub(crate) struct Context<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) profile: &'a Profile,
     /// What rules have looked at before.
-    pub(crate) ruled: Ruled,
+    pub(crate) rules_seen: RulesSeen,
     /// The kind of work, if the host says so.
     pub(crate) task: Option<Task>,
     /// How much must go.
@@ -268,8 +293,10 @@ impl Context<'_> {
     /// True if a digest stands for this block that was not a mere cut.
     pub(crate) fn is_digested(&self, at: At, block: usize) -> bool {
         self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id)).any(|edit| {
+            let cut = || Strategy::find(&edit.strategy).is_some_and(|strategy| strategy.cuts);
             matches!(edit.kind, EditKind::Digest { block: b, .. } if b == block)
-                && !matches!(edit.strategy.as_ref(), "entry" | "cut-newest")
+                && edit.why != Why::Entry
+                && !cut()
         })
     }
 

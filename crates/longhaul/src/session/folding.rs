@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use super::Session;
+use super::editing::Replacement;
+use super::journal::{Entry, JobEnd};
 use crate::conversation::log::{At, Span};
 use crate::conversation::message::{Block, Message};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
 use crate::edits::guard::Refusal;
-use crate::edits::ledger::reaches_beyond;
 use crate::policy::profile::OnFailure;
-use crate::policy::strategy::{FOLD_KEPT_ROUNDS, FULL_SUMMARY, FoldPlan, INCREMENTS};
+use crate::policy::strategy::{FoldPlan, Strategy};
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
-use crate::summary::job::{Job, Outcome, Resolved};
+use crate::summary::job::{Job, Outcome, Question, Resolved};
 use crate::summary::{self, Form, Language, Told};
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
@@ -29,27 +30,40 @@ const TIMED_OUT: &str = "Summary generation timed out";
 const NO_SUMMARY: &str = "Summary generation timed out, keeping recent history only.";
 
 impl Session {
+    /// The summary that is asked for, if one is: to be written beside the work, or while it waits.
+    pub fn job(&self) -> Option<Job> {
+        self.state.progress.job.clone().map(|question| self.job_of(question))
+    }
+
+    /// A question with what it is to be answered from.
+    pub(super) fn job_of(&self, question: Arc<Question>) -> Job {
+        let covered = self.covered(&question.spans);
+        Job { question, earlier: covered.earlier.map(Into::into), messages: covered.messages }
+    }
+
     /// Answers a job. The fold is made if the question still stands. An answer that is empty,
     /// too long or an error is asked for once more; then the profile's rule for failures holds.
     pub fn resolve(&mut self, job: u64, outcome: Outcome) -> Resolved {
-        let Some(job) = self.job.take_if(|open| open.id == job) else {
+        let Some(question) = self.state.progress.job.clone().filter(|open| open.id == job) else {
             return Resolved::Dropped("no such job is open".to_owned());
         };
         self.follow();
-        if self.covers(&job.spans) != Some(job.covers) {
+        if self.covered(&question.spans).original().handle() != question.covers {
+            self.record(Entry::JobEnded { job, how: JobEnd::Dropped });
             return Resolved::Dropped("what it covers has changed since".to_owned());
         }
         let timed_out = outcome == Outcome::TimedOut;
-        match self.usable(&job, outcome) {
-            Ok(text) => self.folded(job, Some(text), None),
-            Err(problem) if job.attempt == 1 && !timed_out => {
-                self.next_job += 1;
+        match self.usable(&self.job_of(question.clone()), outcome) {
+            Ok(text) => self.folded(&question, Some(text), None),
+            Err(problem) if question.attempt == 1 && !timed_out => {
+                self.record(Entry::JobEnded { job, how: JobEnd::Again });
+                let (id, problem_said) = (self.state.progress.last_job + 1, Some(problem.as_str().into()));
                 let again =
-                    Job { id: self.next_job, attempt: 2, problem: Some(problem.as_str().into()), ..job };
-                self.job = Some(again.clone());
-                Resolved::Again(Box::new(again), problem)
+                    Arc::new(Question { id, attempt: 2, problem: problem_said, ..(*question).clone() });
+                self.record(Entry::JobOpened(again.clone()));
+                Resolved::Again(Box::new(self.job_of(again)), problem)
             }
-            Err(problem) => self.unsummarised(job, problem),
+            Err(problem) => self.unsummarised(&question, problem),
         }
     }
 
@@ -65,7 +79,7 @@ impl Session {
         if parts.is_empty() || parts.iter().any(|part| part.trim().is_empty()) {
             return Err("the summary is empty".to_owned());
         }
-        let size = self.tokens(parts.iter().map(|part| self.meter.text(part)).sum());
+        let size = self.tokens(parts.iter().map(|part| self.meter().text(part)).sum());
         if size > job.limit {
             return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
         }
@@ -75,77 +89,71 @@ impl Session {
     }
 
     /// Makes the fold of a job.
-    fn folded(&mut self, job: Job, text: Option<String>, problem: Option<String>) -> Resolved {
+    fn folded(&mut self, question: &Question, text: Option<String>, problem: Option<String>) -> Resolved {
         let plan = FoldPlan {
-            spans: job.spans,
-            placement: job.placement,
-            template: job.template,
+            spans: question.spans.clone(),
+            placement: question.placement,
+            template: question.template,
             limit: None,
             by_code: false,
         };
-        let folded = self.fold(plan, text, job.strategy, job.why);
-        self.breaker.summary(self.calls, problem.is_none() && folded.is_ok());
+        let folded = self.fold(plan, text, question.strategy.name, question.why);
+        let (how, resolved) = match (folded, problem) {
+            (Err(refusal), _) => (JobEnd::Refused, Resolved::Dropped(refusal.to_string())),
+            (Ok(_), None) => (JobEnd::Folded, Resolved::Folded),
+            (Ok(_), Some(problem)) => (JobEnd::Extracted, Resolved::Extracted(problem)),
+        };
+        self.record(Entry::JobEnded { job: question.id, how });
         self.follow();
-        match (folded, problem) {
-            (Err(refusal), _) => Resolved::Dropped(refusal.to_string()),
-            (Ok(_), None) => Resolved::Folded,
-            (Ok(_), Some(problem)) => Resolved::Extracted(problem),
-        }
+        resolved
     }
 
     /// There is no summary: what then, the profile says.
-    fn unsummarised(&mut self, job: Job, problem: String) -> Resolved {
-        // A chunk is one of many, and the kept rounds are to be kept: the extractor writes these.
-        let one_of_many = [INCREMENTS.name, FOLD_KEPT_ROUNDS.name].contains(&job.strategy);
-        if self.profile.on_failure == OnFailure::Extract || one_of_many {
-            return self.folded(job, None, Some(problem));
+    fn unsummarised(&mut self, question: &Question, problem: String) -> Resolved {
+        if self.profile.on_failure == OnFailure::Extract || question.strategy.extracts {
+            return self.folded(question, None, Some(problem));
         }
-        self.breaker.summary(self.calls, false);
-        match self.profile.on_failure {
-            OnFailure::Cut => match self.hide_as(job.spans, NO_SUMMARY, job.strategy, job.why) {
-                Ok(_) => {
-                    self.follow();
-                    let why = if problem == TIMED_OUT { String::new() } else { format!(" ({problem})") };
-                    Resolved::Cut(format!("{NO_SUMMARY}{why}"))
+        let (how, resolved) = match self.profile.on_failure {
+            OnFailure::Cut => {
+                let spans = question.spans.clone();
+                match self.hide_as(spans, NO_SUMMARY, question.strategy.name, question.why) {
+                    Ok(_) => {
+                        let why = if problem == TIMED_OUT { String::new() } else { format!(" ({problem})") };
+                        (JobEnd::Cut, Resolved::Cut(format!("{NO_SUMMARY}{why}")))
+                    }
+                    Err(refusal) => (JobEnd::Refused, Resolved::Dropped(refusal.to_string())),
                 }
-                Err(refusal) => Resolved::Dropped(refusal.to_string()),
-            },
-            OnFailure::Next => {
-                let failed = self.compaction.iter_mut().map(|compaction| &mut compaction.failed);
-                failed.for_each(|failed| failed.push(job.strategy.into()));
-                Resolved::Kept(problem)
             }
-            OnFailure::Keep | OnFailure::Extract => {
-                self.kept_at = Some(self.calls);
-                Resolved::Kept(problem)
-            }
-        }
+            OnFailure::Next => (JobEnd::Skipped, Resolved::Kept(problem)),
+            OnFailure::Keep | OnFailure::Extract => (JobEnd::Kept, Resolved::Kept(problem)),
+        };
+        self.record(Entry::JobEnded { job: question.id, how });
+        self.follow();
+        resolved
     }
 
-    /// A job for these runs; `None` if the guard would refuse the fold anyway.
-    pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static str, why: Why) -> Option<Job> {
+    /// Asks for a summary of these runs; false if the guard would refuse the fold anyway.
+    pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static Strategy, why: Why) -> bool {
         let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
         let before = self.tokens(covered.measure);
         let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into() };
-        let (keep, _) = self.kept_in(&spans);
-        let kept = self.tokens(self.meter.text(&keep::render(&keep)));
-        self.check(why).edit(&trial, before + kept, kept).ok()?;
+        let keep = self.keep.restated_by(&spans, self.ledger());
+        let kept = self.tokens(self.meter().text(&keep::render(&keep)));
+        if self.check(why).edit(&trial, before + kept, kept).is_err() {
+            return false;
+        }
         let limit = limit.unwrap_or_else(|| self.summary_room(before - kept));
         if limit < LEAST_ANSWER {
-            return None;
+            return false;
         }
-        self.next_job += 1;
-        Some(Job {
-            id: self.next_job,
-            revision: self.ledger.revision(),
+        self.record(Entry::JobOpened(Arc::new(Question {
+            id: self.state.progress.last_job + 1,
             covers: covered.original().handle(),
-            earlier: covered.earlier.map(Into::into),
-            messages: covered.messages,
             limit,
             template,
             language: self.language(),
-            focus: self.focus.clone(),
+            focus: self.state.progress.focus.clone(),
             model: self.profile.summary_model.clone(),
             timeout: self.profile.summary_timeout,
             attempt: 1,
@@ -154,24 +162,21 @@ impl Session {
             spans,
             why,
             strategy,
-        })
+        })));
+        true
     }
 
     /// The language of the conversation.
     fn language(&self) -> Language {
         /// Its start tells.
         const LOOKED_AT: usize = 2_000;
-        Language::of(self.log.messages().iter().take(LOOKED_AT).map(|message| &**message))
-    }
-
-    fn covers(&self, spans: &[Span]) -> Option<Handle> {
-        Some(self.covered(spans).original().handle())
+        Language::of(self.log().messages().iter().take(LOOKED_AT).map(|message| &**message))
     }
 
     /// How long a summary may be: its share of the window, and less than a third of what it
     /// stands for.
     fn summary_room(&self, before: Tokens) -> Tokens {
-        self.budget.window.percent(self.profile.summary).min(Tokens(before.0 / 3))
+        self.budget().window.percent(self.profile.summary).min(Tokens(before.0 / 3))
     }
 
     /// Folds runs into a summary: the text given, or one that code writes.
@@ -186,19 +191,23 @@ impl Session {
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(covered.measure));
-        let (keep, kept) = self.kept_in(&spans);
+        let keep = self.keep.restated_by(&spans, self.ledger());
+        let kept: Vec<Kept> = keep.iter().map(Kept::of).collect();
         // What is restated whole anyway is not what the summary stands for.
         let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
-        let room = self.summary_room(before - self.tokens(self.meter.text(&keep::render(&restated))));
+        let room = self.summary_room(before - self.tokens(self.meter().text(&keep::render(&restated))));
         let room = limit.map_or(room, |limit| limit.min(before));
         // What the tail holds and the fold takes in leaves the tail.
-        let moved: Vec<KeepItem> =
-            keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
-        let before = before + self.tokens(self.meter.text(&keep::render(&moved)));
+        let moved: Vec<KeepItem> = keep
+            .iter()
+            .filter(|item| item.source.is_none() && !keep::is_shown(item, self.log(), self.ledger()))
+            .cloned()
+            .collect();
+        let before = before + self.tokens(self.meter().text(&keep::render(&moved)));
         let body = text.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
             let goal = keep.iter().find(|item| item.key == KeepKey::Goal);
-            let goal = goal.and_then(|item| self.log.get(item.source?));
+            let goal = goal.and_then(|item| self.log().get(item.source?));
             let told = covered.told.iter().filter(|told| match told {
                 Told::Summary(_) | Told::Gap => true,
                 Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
@@ -210,7 +219,7 @@ impl Session {
                 // The neutral measure of a token; what is over is refused or folded again.
                 limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
                 goal_below: keep.iter().any(|item| item.key == KeepKey::Goal),
-                focus: self.focus.as_deref(),
+                focus: self.state.progress.focus.as_deref(),
                 aliases: &self.profile.aliases,
                 range: (
                     spans.first().map_or(0, |span| span.start.0 + 1),
@@ -219,21 +228,18 @@ impl Session {
             };
             summary::write(&told, form, self.names_after(&spans))
         });
-        let text = fold_text(&body, &keep, handle, covered.count);
+        let text = fold_text(&body, &keep, &self.state.recall_by.says(&handle.short()), covered.count);
         let mut depends = covered.folds;
-        depends.extend(self.hiders_of(&kept, &spans));
+        depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
         let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into() };
-        let id = self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)?;
-        if strategy == FULL_SUMMARY.name {
-            self.full_at = self.calls;
-        }
-        Ok(id)
+        self.replace_runs(Replacement { kind, text: &text, before, original: handle, depends }, strategy, why)
     }
 
     /// Names that are mentioned behind these runs, as far as it is shown.
     fn names_after(&self, spans: &[Span]) -> impl Iterator<Item = &str> {
         let end = spans.last().map_or(At(0), |span| span.end);
         let after = self
+            .state
             .view
             .parts()
             .iter()
@@ -256,133 +262,60 @@ impl Session {
         let covered = self.covered(&spans);
         let original = covered.original();
         // What must be kept and is shown nowhere else moves to the tail.
-        let (items, _) = self.kept_in(&spans);
-        let moved: Vec<KeepItem> = items.into_iter().filter(|item| self.is_shown(item)).collect();
-        let moved = self.tokens(self.meter.text(&keep::render(&moved)));
+        let items = self.keep.restated_by(&spans, self.ledger()).into_iter();
+        let moved: Vec<KeepItem> =
+            items.filter(|item| keep::is_shown(item, self.log(), self.ledger())).collect();
+        let moved = self.tokens(self.meter().text(&keep::render(&moved)));
         let (handle, before) = (original.handle(), self.tokens(covered.measure) - moved);
         let space = if says.is_empty() { "" } else { " " };
-        let text =
-            format!("⟦{says}{space}{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
+        let recall = self.state.recall_by.says(&handle.short());
+        let text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count);
         let kind = EditKind::Hide { spans, text: text.as_str().into() };
-        self.replace_runs(kind, &text, before, handle, original, strategy, why, Vec::new())
-    }
-
-    /// The items that would go with these runs, and those that stand in the tail: a fold
-    /// takes them in, since it changes what follows anyway.
-    fn kept_in(&self, spans: &[Span]) -> (Vec<KeepItem>, Vec<Kept>) {
-        let gone = |at: At| spans.iter().any(|span| span.contains(at));
-        let steady =
-            |item: &&KeepItem| !matches!(item.key, KeepKey::Rules(_) | KeepKey::Todos | KeepKey::GitStat);
-        let restated = |item: &&KeepItem| match item.source {
-            Some(at) => gone(at),
-            None => !self.kept_elsewhere(item, spans),
-        };
-        let items: Vec<KeepItem> = self.keep.items.iter().filter(steady).filter(restated).cloned().collect();
-        let kept = items.iter().map(|item| Kept { key: item.key.clone(), text: item.handle }).collect();
-        (items, kept)
-    }
-
-    /// Edits that hide a fold which restates one of these items. What is restated again hangs
-    /// on them: were one undone, the item would be there twice.
-    fn hiders_of(&self, kept: &[Kept], spans: &[Span]) -> Vec<EditId> {
-        let mut hiders = Vec::new();
-        for (edit, active) in self.ledger.edits() {
-            let EditKind::Fold { kept: others, .. } = &edit.kind else { continue };
-            if !active || !others.iter().any(|other| kept.contains(other)) {
-                continue;
-            }
-            let covering = edit.kind.spans().first().and_then(|span| self.ledger.covering(span.start));
-            let Some((outer, id)) = covering.filter(|(_, id)| *id != edit.id) else { continue };
-            let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
-            if !inside && !hiders.contains(&id) {
-                hiders.push(id);
-            }
-        }
-        hiders
-    }
-
-    /// A visible fold that restates what this edit restates too.
-    pub(super) fn also_keeps(&self, edit: &Edit) -> Option<EditId> {
-        let EditKind::Fold { kept, spans, .. } = &edit.kind else { return None };
-        let mut others = self.ledger.outermost().filter(|(outer, id)| {
-            let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
-            // One that holds this edit shows in its place.
-            let holds = || self.ledger.get(*id).is_some_and(|outer| !reaches_beyond(&edit.kind, &outer.kind));
-            !inside && !holds()
-        });
-        others.find_map(|(_, id)| match &self.ledger.get(id)?.kind {
-            EditKind::Fold { kept: others, .. } => {
-                others.iter().any(|other| kept.contains(other)).then_some(id)
-            }
-            _ => None,
-        })
-    }
-
-    /// True if a fold that stays restates the item.
-    fn kept_elsewhere(&self, item: &KeepItem, spans: &[Span]) -> bool {
-        self.ledger.outermost().any(|(span, id)| {
-            let stays = !spans.iter().any(|new| new.start <= span.start && span.end <= new.end);
-            let kept = self.ledger.get(id).is_some_and(|edit| match &edit.kind {
-                EditKind::Fold { kept, .. } => {
-                    kept.iter().any(|kept| kept.key == item.key && kept.text == item.handle)
-                }
-                _ => false,
-            });
-            stays && kept
-        })
+        let depends = Vec::new();
+        self.replace_runs(Replacement { kind, text: &text, before, original: handle, depends }, strategy, why)
     }
 
     /// What the view shows of these runs.
     fn covered(&self, spans: &[Span]) -> Covered {
         let inside = |at: At| spans.iter().any(|span| span.contains(at));
         let mut covered = Covered::default();
-        for part in self.view.parts() {
-            match part.source {
-                Source::Message(at) if inside(at) => covered.measure += part.measure,
-                Source::Edit(id) => {
-                    let Some(edit) = self.ledger.get(id) else { continue };
-                    let runs = edit.kind.spans();
-                    if !runs.first().is_some_and(|span| inside(span.start)) {
-                        continue;
-                    }
-                    covered.measure += part.measure;
-                    covered.count += runs.iter().map(|span| span.len()).sum::<usize>();
-                    covered.before.extend(&edit.originals);
-                    if let EditKind::Fold { text, kept, .. } = &edit.kind {
-                        covered.folds.push(id);
-                        covered.earlier.get_or_insert_default().push_str(fold_body(text, !kept.is_empty()));
-                    }
-                }
-                _ => {}
+        for part in self.state.view.parts() {
+            let start = match part.source {
+                Source::Message(at) => at,
+                Source::Edit(_) => part.source.start(self.ledger()),
+                Source::Rules | Source::Tail => continue,
+            };
+            if inside(start) {
+                covered.measure += part.measure;
             }
         }
         for (number, span) in spans.iter().enumerate() {
             if number > 0 {
                 covered.told.push(Told::Gap);
             }
-            let mut at = span.start;
-            while at < span.end {
-                match self.ledger.covering(at) {
-                    Some((outer, id)) => {
-                        let fold = self.ledger.get(id).and_then(|edit| match &edit.kind {
-                            EditKind::Fold { spans, text, kept, .. } if spans.first() == Some(&outer) => {
-                                Some(fold_body(text, !kept.is_empty()))
-                            }
-                            _ => None,
-                        });
-                        covered.told.extend(fold.map(|body| Told::Summary(body.into())));
-                        at = outer.end;
-                    }
-                    None => {
-                        if let Some(message) = self.log.get(at) {
-                            covered.messages.push(message.clone());
-                            covered.told.push(Told::Message(message.clone()));
-                        }
-                        covered.count += 1;
-                        at = At(at.0 + 1);
-                    }
+            let run = self.ledger().run(&[*span]);
+            let mut edits = run.edits.iter().filter_map(|id| self.ledger().get(*id)).peekable();
+            let take = |covered: &mut Covered, edit: &Edit| {
+                covered.count += edit.kind.spans().iter().map(|span| span.len()).sum::<usize>();
+                covered.before.extend(&edit.originals);
+                if let EditKind::Fold { text, kept, .. } = &edit.kind {
+                    let body = fold_body(text, !kept.is_empty());
+                    covered.folds.push(edit.id);
+                    covered.earlier.get_or_insert_default().push_str(body);
+                    covered.told.push(Told::Summary(body.into()));
                 }
+            };
+            for uncovered in run.uncovered {
+                let before = |edit: &&Arc<Edit>| edit.kind.spans()[0].start < uncovered.start;
+                while let Some(edit) = edits.next_if(before) {
+                    take(&mut covered, edit);
+                }
+                let messages = &self.log().messages()[uncovered.range()];
+                covered.messages.extend(messages.iter().cloned());
+                covered.told.extend(messages.iter().cloned().map(Told::Message));
+                covered.count += messages.len();
             }
+            edits.for_each(|edit| take(&mut covered, edit));
         }
         covered
     }
@@ -415,8 +348,8 @@ impl Covered {
 const FOLD_HEAD: &str = "⟦Summary of ";
 const KEEP_HEAD: &str = "⟦To keep, as of this summary:⟧\n";
 
-fn fold_text(body: &str, keep: &[KeepItem], handle: Handle, count: usize) -> String {
-    let mut text = format!("{FOLD_HEAD}{count} earlier messages; recall {}⟧\n{}", handle.short(), body);
+fn fold_text(body: &str, keep: &[KeepItem], recall: &str, count: usize) -> String {
+    let mut text = format!("{FOLD_HEAD}{count} earlier messages; {recall}⟧\n{body}");
     if !keep.is_empty() {
         if !text.ends_with('\n') {
             text.push('\n');

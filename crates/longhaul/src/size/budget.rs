@@ -54,11 +54,19 @@ impl Budget {
 
     /// Other shares. Whatever they are, target and warning end up no higher than the trigger, and that no higher than the hard limit.
     pub fn with_shares(window: Tokens, max_output: Tokens, shares: Shares) -> Self {
-        let share = |percent: u8| {
-            Tokens(u64::try_from(u128::from(window.0) * u128::from(percent) / 100).unwrap_or(u64::MAX))
-        };
+        let share = |percent: u8| window.percent(percent);
         // A window that is nearly all answer would leave no room to speak.
-        let reserve = max_output.min(share(15));
+        Self::with_reserve(window, max_output.min(share(15)), shares)
+    }
+
+    /// The limits of a request that says itself how long its answer may be: the provider refuses
+    /// what does not fit beside it. At most half of the window is kept free.
+    pub fn for_output(window: Tokens, max_output: Tokens, shares: Shares) -> Self {
+        Self::with_reserve(window, max_output.min(window.percent(50)), shares)
+    }
+
+    fn with_reserve(window: Tokens, reserve: Tokens, shares: Shares) -> Self {
+        let share = |percent: u8| window.percent(percent);
         let hard = window - reserve;
         let trigger = share(shares.trigger).min(hard);
         let warn = share(shares.warn).min(trigger);

@@ -88,7 +88,7 @@ pub struct Meter {
 }
 
 /// A way to count: vocabulary and rule for pictures, or neutral.
-pub(crate) type Way = Option<(Vocabulary, ImageRule)>;
+pub(crate) type CountingWay = Option<(Vocabulary, ImageRule)>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scale {
@@ -148,7 +148,7 @@ impl Meter {
     }
 
     /// How it counts, before what it learnt: two meters of one way give the same measures.
-    pub(crate) fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> CountingWay {
         match &self.scale {
             Scale::Neutral => None,
             Scale::Model { vocabulary, image, .. } => Some((*vocabulary, *image)),
@@ -208,11 +208,6 @@ impl Meter {
             self.teach(view - base, prompt.change_since(before));
         }
         self.anchor(view, prompt);
-    }
-
-    /// The reported prompt that is the base now, and the view it was reported for.
-    pub(crate) fn base(&self) -> Option<(Measure, Tokens)> {
-        self.anchor
     }
 
     /// Takes a reported prompt as base, and learns nothing.

@@ -3,14 +3,14 @@
 
 use std::sync::OnceLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::size::image::ImageRule;
 use crate::size::tokenizer::Vocabulary;
 use crate::size::tokens::Tokens;
 
 /// A model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     /// Its name in the table.
     pub name: Box<str>,
@@ -33,7 +33,7 @@ pub struct Model {
 
 /// Dollars per million tokens, in millionths of a dollar: whole numbers, so that decisions
 /// by price repeat everywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     /// A prompt token that no cache is involved in.
     pub input: u64,
@@ -48,7 +48,7 @@ pub struct Price {
 }
 
 /// Who finds the prefix that the cache has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
     /// The client marks where prefixes end.
@@ -61,7 +61,7 @@ pub enum CacheKind {
 }
 
 /// How a provider caches prompts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheRule {
     /// Who finds the prefix.

@@ -7,7 +7,7 @@ use crate::conversation::json::Extra;
 use crate::size::tokens::Tokens;
 
 /// What one call used.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Prompt tokens that were neither read from nor written to a cache.
     pub input: u64,
@@ -18,6 +18,7 @@ pub struct Usage {
     /// Prompt tokens written to the cache.
     pub cache_write: u64,
     /// Fields beyond these.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 

@@ -6,47 +6,113 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::conversation::log::Span;
 use crate::conversation::message::{Block, Message, Role};
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Placement, Why};
+use crate::policy::strategy::Strategy;
 use crate::size::tokens::Tokens;
 use crate::summary::{self, Language, Template};
 
-/// A summary to be written.
+/// A summary to be written: what is asked, and what it is to be written from.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Names the job; none is used twice in a session.
-    pub id: u64,
-    /// The ledger it was asked from.
-    pub revision: usize,
-    /// What is to be folded.
-    pub spans: Vec<Span>,
-    /// The handle of all that it covers: an answer is for this and nothing else.
-    pub covers: Handle,
+    /// What is asked. Its fields can be read from the job itself.
+    pub question: Arc<Question>,
     /// The summary of what came before, which goes into the new one.
     pub earlier: Option<Box<str>>,
     /// The messages to summarise.
     pub messages: Vec<Arc<Message>>,
+}
+
+impl std::ops::Deref for Job {
+    type Target = Question;
+
+    fn deref(&self) -> &Question {
+        &self.question
+    }
+}
+
+/// What a job asks for, as the journal keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Names the job; none is used twice in a session.
+    pub id: u64,
+    /// What is to be folded.
+    pub spans: Vec<Span>,
+    /// The handle of all that it covers: an answer is for this and nothing else.
+    pub covers: Handle,
     /// The longest answer that is taken.
     pub limit: Tokens,
     /// The form it is to have.
+    #[serde(with = "template_by_name")]
     pub template: &'static Template,
     /// The language of the conversation.
     pub language: Language,
     /// What the person who asked wants it to be about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Box<str>>,
     /// The model that is to write it; the current one if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Box<str>>,
     /// How long that may take, in seconds.
     pub timeout: u32,
     /// 1, or 2 if the first answer was no use.
     pub attempt: u8,
     /// What was wrong with the first answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Box<str>>,
-    pub(crate) placement: Placement,
-    pub(crate) why: Why,
-    pub(crate) strategy: &'static str,
+    /// Where the summary will stand.
+    pub placement: Placement,
+    /// Why it is made.
+    pub why: Why,
+    /// The strategy that wants it.
+    #[serde(with = "strategy_by_name")]
+    pub strategy: &'static Strategy,
+}
+
+mod template_by_name {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::summary::Template;
+
+    pub(super) fn serialize<S: Serializer>(
+        template: &&'static Template,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(template.name)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<&'static Template, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Template::find(&name)
+            .ok_or_else(|| serde::de::Error::custom(format!("there is no template {name:?}")))
+    }
+}
+
+mod strategy_by_name {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::policy::strategy::Strategy;
+
+    pub(super) fn serialize<S: Serializer>(
+        strategy: &&'static Strategy,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(strategy.name)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<&'static Strategy, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Strategy::find(&name)
+            .ok_or_else(|| serde::de::Error::custom(format!("there is no strategy {name:?}")))
+    }
 }
 
 /// Bytes of a token, carefully: text in a prompt is counted by nobody here.
@@ -231,13 +297,14 @@ mod tests {
     use super::*;
 
     fn job(messages: Vec<Message>) -> Job {
-        Job {
+        job_with(messages, |_| {})
+    }
+
+    fn job_with(messages: Vec<Message>, change: impl FnOnce(&mut Question)) -> Job {
+        let mut question = Question {
             id: 1,
-            revision: 0,
-            spans: Vec::new(),
+            spans: vec![],
             covers: Handle::of(""),
-            earlier: None,
-            messages: messages.into_iter().map(Arc::new).collect(),
             limit: Tokens(500),
             template: &summary::REBUILD,
             language: Language::English,
@@ -248,8 +315,11 @@ mod tests {
             problem: None,
             placement: Placement::InPlace,
             why: Why::Asked,
-            strategy: "rebuild",
-        }
+            strategy: &crate::policy::strategy::REBUILD,
+        };
+        change(&mut question);
+        let messages = messages.into_iter().map(Arc::new).collect();
+        Job { question: Arc::new(question), earlier: None, messages }
     }
 
     fn text(message: &Message) -> &str {
@@ -304,11 +374,10 @@ mod tests {
 
     #[test]
     fn focus_and_what_was_wrong_are_said() {
-        let asked = Job {
-            focus: Some("the parser".into()),
-            problem: Some("it was empty".into()),
-            ..job(vec![Message::user("x")])
-        };
+        let asked = job_with(vec![Message::user("x")], |question| {
+            question.focus = Some("the parser".into());
+            question.problem = Some("it was empty".into());
+        });
         let prompt = text(&asked.warm()).to_owned();
         assert!(
             prompt.contains("Pay most attention to: the parser")

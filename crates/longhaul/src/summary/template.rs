@@ -160,6 +160,13 @@ impl<'a> Line<'a> {
     }
 }
 
+impl PartialEq for Template {
+    /// Each is one row of the table: its name is its own.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 impl Template {
     /// The template of this name.
     pub fn find(name: &str) -> Option<&'static Self> {

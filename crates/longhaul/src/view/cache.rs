@@ -4,20 +4,23 @@
 
 use std::sync::Arc;
 
+use crate::conversation::log::At;
 use crate::conversation::message::{Message, Time};
 use crate::size::meter::{Measure, Meter};
 use crate::size::models::{CacheKind, CacheRule};
 use crate::size::tokens::Tokens;
 use crate::size::usage::Billed;
-use crate::view::{Fixed, View};
+use crate::view::{Fixed, Part, View};
 
-/// The prefix that the provider has seen.
+/// The prefix that the provider has seen: the request that was sent last.
 #[derive(Debug, Clone, Default)]
 pub struct PromptCache {
     fixed: Fixed,
     messages: Vec<Arc<Message>>,
     /// The size up to and including each message.
     sums: Vec<Measure>,
+    /// Where each message stands in the log, or what it stands for begins.
+    starts: Vec<At>,
     used: bool,
     last: Option<Time>,
 }
@@ -39,14 +42,9 @@ impl PromptCache {
         Self::default()
     }
 
-    /// A cache that knows nothing but when it was last used.
-    pub(crate) fn used_at(last: Option<Time>) -> Self {
-        Self { last, ..Self::default() }
-    }
-
-    /// When it was last used, as far as is known.
-    pub(crate) fn last_used(&self) -> Option<Time> {
-        self.last
+    /// A request was sent at this time, if it is known.
+    pub(crate) fn used_at(&mut self, time: Option<Time>) {
+        self.last = time.or(self.last);
     }
 
     /// True if the prefix is no longer there by `now`. Without times nobody knows, and it is
@@ -60,51 +58,68 @@ impl PromptCache {
         }
     }
 
-    /// Tokens that a change at this part would have billed again.
-    pub fn warm_after(&self, part: usize, meter: &Meter) -> Tokens {
+    /// True if the prefix that was sent last stands behind another frame than this one: nothing of
+    /// it can be read.
+    pub fn is_behind_another_frame(&self, frame_version: usize) -> bool {
+        self.used && self.fixed.version != frame_version
+    }
+
+    /// Tokens that a change of this message would have billed again.
+    pub(crate) fn warm_after(&self, at: At, meter: &Meter) -> Tokens {
+        let part = self.starts.partition_point(|start| *start < at);
         let all = self.sums.last().copied().unwrap_or_default();
         let before =
             part.checked_sub(1).and_then(|last| self.sums.get(last)).copied().unwrap_or(self.fixed.measure);
         if part >= self.sums.len() { Tokens::ZERO } else { meter.tokens(all - before).tokens }
     }
 
-    /// Takes in that this view is sent. Costs what differs from the view before it, if each
-    /// view of the session is sent through here.
-    pub fn send(&mut self, view: &View, meter: &Meter, now: Option<Time>, rule: &CacheRule) -> Sent {
-        let parts = view.parts();
-        let fixed = view.fixed();
-        let cold = self.used && self.is_cold(now, rule);
-        let changed = self.used && fixed != self.fixed;
-        if changed {
+    /// How many parts of a view are the same as in the request that was sent last.
+    fn common(&self, view: &View) -> usize {
+        if self.fixed.version != view.fixed().version {
             // System prompt and tools come first: nothing after them is warm.
-            self.messages.clear();
+            return 0;
         }
+        let parts = view.parts();
         let known = view.unchanged().min(self.messages.len()).min(parts.len());
         let same = parts[known..].iter().zip(&self.messages[known..]);
         let same =
             same.take_while(|(part, before)| Arc::ptr_eq(&part.message, before) || part.message == **before);
-        let common = known + same.count();
+        known + same.count()
+    }
+
+    /// What sending this view would do. Costs what differs from the view that was sent last.
+    pub fn compare(&self, view: &View, meter: &Meter, now: Option<Time>, rule: &CacheRule) -> Sent {
+        let cold = self.used && self.is_cold(now, rule);
+        let changed = self.is_behind_another_frame(view.fixed().version);
+        let common = self.common(view);
         let broke = changed || common < self.messages.len();
-        self.messages.truncate(common);
-        self.sums.truncate(common);
-        let warm = match self.sums.last() {
+        let warm = match common.checked_sub(1).and_then(|last| self.sums.get(last)) {
             Some(sum) => *sum,
-            None if self.used && !changed => fixed.measure,
+            None if self.used && !changed => view.fixed().measure,
             None => Measure::default(),
         };
-        let mut sum = self.sums.last().copied().unwrap_or(fixed.measure);
-        for part in &parts[common..] {
+        let tokens = |measure: Measure| meter.tokens(measure).tokens;
+        let read = tokens(warm);
+        Sent { billed: Billed { read, written: tokens(view.measure()) - read }, broke, cold }
+    }
+
+    /// Takes in that this view is sent. Costs what differs from the view that was sent before.
+    pub(crate) fn send(&mut self, view: &View, start_of: impl Fn(&Part) -> At) {
+        let common = self.common(view);
+        self.messages.truncate(common);
+        self.sums.truncate(common);
+        self.starts.truncate(common);
+        let mut sum = self.sums.last().copied().unwrap_or(view.fixed().measure);
+        for part in &view.parts()[common..] {
             sum += part.measure;
             self.messages.push(part.message.clone());
             self.sums.push(sum);
+            // Rules stand behind system messages and belong to no place: the order is kept.
+            let start = start_of(part).max(self.starts.last().copied().unwrap_or_default());
+            self.starts.push(start);
         }
-        let tail = view.tail().map(|tail| tail.measure).unwrap_or_default();
-        let tokens = |measure: Measure| meter.tokens(measure).tokens;
-        let read = tokens(warm);
         self.used = true;
-        self.fixed = fixed;
-        self.last = now.or(self.last);
-        Sent { billed: Billed { read, written: tokens(sum + tail) - read }, broke, cold }
+        self.fixed = view.fixed();
     }
 }
 

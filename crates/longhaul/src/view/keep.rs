@@ -8,10 +8,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::fact::{Fact, FactKind, Note};
-use crate::conversation::log::{At, Log};
+use crate::conversation::log::{At, Log, Span};
 use crate::conversation::message::{Block, Message, Role};
 use crate::digest;
-use crate::edits::archive::{Handle, Original};
+use crate::edits::archive::Handle;
+use crate::edits::edit::{Edit, EditId, EditKind};
+use crate::edits::ledger::{Ledger, reaches_beyond};
 
 /// Which item of the keep set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,16 +71,155 @@ pub fn is_rule_file(name: &str, rules: &[&str]) -> bool {
 }
 
 /// What is said of rules that were taken back.
-pub(crate) const NO_LONGER: &str = "(These rules are no longer in force.)";
+const NO_LONGER: &str = "(These rules are no longer in force.)";
 /// What is said of a goal that a person set after the first request.
 const REPLACES: &str = "(This replaces the first request and every goal before it.)";
 
 /// At most this many memories are kept, the newest.
 const MEMORIES: usize = 10;
 
+/// The keep set as it was last looked at. Who wants to know what must be kept, where it stands and
+/// what a fold must restate asks here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeepSet {
+    items: Vec<KeepItem>,
+    /// What the items follow from: notes of the log, the first request, changes of the ledger, and
+    /// the room in bytes.
+    seen: Option<(usize, Option<At>, usize)>,
+    turns_seen: usize,
+}
+
+impl KeepSet {
+    pub(crate) fn items(&self) -> &[KeepItem] {
+        &self.items
+    }
+
+    /// Takes in what the host said since. All items together have at most about `room` bytes.
+    pub(crate) fn follow(&mut self, log: &Log, ledger: &Ledger, room: usize) {
+        let now = Some((log.notes().len(), log.goal_message(), room));
+        if self.seen != now || self.turns_seen != ledger.turns() {
+            (self.seen, self.turns_seen) = (now, ledger.turns());
+            self.items = items(log, ledger.rules());
+            fit(&mut self.items, room);
+        }
+    }
+
+    /// Rules stand before the history: as they were first read, or shorter when the window is.
+    /// Gives the text that is to stand there from now on, if it is another. `first` at the first
+    /// call.
+    pub(crate) fn rules_to_show(&self, ledger: &Ledger, first: bool) -> Option<String> {
+        let rules = self.items.iter();
+        let rules = rules.filter(|item| matches!(item.key, KeepKey::Rules(_)) && &*item.text != NO_LONGER);
+        let rules: Vec<KeepItem> = rules.cloned().collect();
+        if rules.is_empty() {
+            return None;
+        }
+        // Rules that are known when the first request is made stand before the history. In a smaller
+        // window what was shown may have to be cut: only then is it worth the history.
+        let room = self.seen.map_or(0, |(_, _, room)| room);
+        // The marks and names beside what was cut are not counted there.
+        let room = room.saturating_add(room / 8 + 200 * rules.len());
+        let text = match ledger.rules() {
+            None if first => render(&rules),
+            Some(shown) if shown.len() > room => {
+                Some(render(&rules)).filter(|text| text.len() < shown.len())?
+            }
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// What stands in the tail: items that are in no other place of the view.
+    pub(crate) fn tail(&self, log: &Log, ledger: &Ledger) -> String {
+        let missing = self.items.iter().filter(|item| !is_shown(item, log, ledger));
+        render(&missing.cloned().collect::<Vec<_>>())
+    }
+
+    /// The items that would go with these runs, and those that stand in the tail: a fold takes them
+    /// in, since it changes what follows anyway.
+    pub(crate) fn restated_by(&self, spans: &[Span], ledger: &Ledger) -> Vec<KeepItem> {
+        let gone = |at: At| spans.iter().any(|span| span.contains(at));
+        let steady =
+            |item: &&KeepItem| !matches!(item.key, KeepKey::Rules(_) | KeepKey::Todos | KeepKey::GitStat);
+        let restated = |item: &&KeepItem| match item.source {
+            Some(at) => gone(at),
+            None => !is_kept_elsewhere(item, spans, ledger),
+        };
+        self.items.iter().filter(steady).filter(restated).cloned().collect()
+    }
+}
+
+impl Kept {
+    /// What a fold that restates this item says of it.
+    pub(crate) fn of(item: &KeepItem) -> Self {
+        Self { key: item.key.clone(), text: item.handle }
+    }
+
+    fn is(&self, item: &KeepItem) -> bool {
+        self.key == item.key && self.text == item.handle
+    }
+}
+
+/// The items that an edit restates.
+fn kept_by(edit: &Edit) -> &[Kept] {
+    match &edit.kind {
+        EditKind::Fold { kept, .. } => kept,
+        _ => &[],
+    }
+}
+
+/// True if the item stands in the history or in a summary.
+pub(crate) fn is_shown(item: &KeepItem, log: &Log, ledger: &Ledger) -> bool {
+    if matches!(item.key, KeepKey::Rules(_)) {
+        return ledger.rules().is_some_and(|rules| are_in(rules, item, log));
+    }
+    if item.source.is_some_and(|at| ledger.covering(at).is_none()) {
+        return true;
+    }
+    let mut folds = ledger.outermost().filter_map(|(_, id)| ledger.get(id));
+    folds.any(|edit| kept_by(edit).iter().any(|kept| kept.is(item)))
+}
+
+/// True if a fold that stays restates the item.
+fn is_kept_elsewhere(item: &KeepItem, spans: &[Span], ledger: &Ledger) -> bool {
+    let stays = |span: Span| !spans.iter().any(|new| new.start <= span.start && span.end <= new.end);
+    let keeps = |id| ledger.get(id).is_some_and(|edit| kept_by(edit).iter().any(|kept| kept.is(item)));
+    ledger.outermost().any(|(span, id)| stays(span) && keeps(id))
+}
+
+/// Edits that hide a fold which restates one of these items. What is restated again hangs on them:
+/// were one undone, the item would be there twice.
+pub(crate) fn hiders_of(kept: &[Kept], spans: &[Span], ledger: &Ledger) -> Vec<EditId> {
+    let mut hiders = Vec::new();
+    for (edit, active) in ledger.edits() {
+        if !active || !kept_by(edit).iter().any(|other| kept.contains(other)) {
+            continue;
+        }
+        let covering = edit.kind.spans().first().and_then(|span| ledger.covering(span.start));
+        let Some((outer, id)) = covering.filter(|(_, id)| *id != edit.id) else { continue };
+        let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
+        if !inside && !hiders.contains(&id) {
+            hiders.push(id);
+        }
+    }
+    hiders
+}
+
+/// A visible fold that restates what this edit restates too.
+pub(crate) fn also_kept_by(edit: &Edit, ledger: &Ledger) -> Option<EditId> {
+    let (kept, spans) = (kept_by(edit), edit.kind.spans());
+    let mut others = ledger.outermost().filter(|(outer, id)| {
+        let inside = spans.iter().any(|span| span.start <= outer.start && outer.end <= span.end);
+        // An edit that holds this one shows in its place.
+        let holds = || ledger.get(*id).is_some_and(|outer| !reaches_beyond(&edit.kind, &outer.kind));
+        !inside && !holds()
+    });
+    others.find_map(|(_, id)| kept_by(ledger.get(id)?).iter().any(|other| kept.contains(other)).then_some(id))
+}
+
 /// Everything to keep, in the order it is shown. System messages are not listed: no edit may
 /// touch them.
-pub(crate) fn items(log: &Log, shown_rules: Option<&str>) -> Vec<KeepItem> {
+fn items(log: &Log, shown_rules: Option<&str>) -> Vec<KeepItem> {
     let item = |key, text: &str, source| {
         let text: Arc<str> = text.into();
         KeepItem { key, handle: Handle::of(&text), text, source }
@@ -124,7 +265,9 @@ fn replacing(goal: &str) -> String {
 pub(crate) fn all_texts(log: &Log) -> Vec<String> {
     let mut texts: Vec<String> = first_goal(log).into_iter().map(|(_, text)| text).collect();
     for noted in log.notes() {
-        if let Note::Fact(Fact { kind, text: Some(text), .. }) = &noted.note {
+        if let Note::Fact(fact) = &noted.note
+            && let Fact { kind, text: Some(text), .. } = &**fact
+        {
             texts.push(text.to_string());
             texts.extend((*kind == FactKind::Goal).then(|| replacing(text)));
         }
@@ -197,11 +340,10 @@ pub(crate) fn host_message(text: String) -> Arc<Message> {
 }
 
 /// Cuts items until all are within `limit` bytes: head and tail with a handle, in the order
-/// git stat, memories, rules, goal, pins. Gives what was cut, for the archive.
-pub(crate) fn fit(items: &mut [KeepItem], limit: usize) -> Vec<(Handle, Original)> {
+/// git stat, memories, rules, goal, pins.
+fn fit(items: &mut [KeepItem], limit: usize) {
     /// No item is cut to less.
     const LEAST: usize = 400;
-    let mut originals = Vec::new();
     let group = |key: &KeepKey| match key {
         KeepKey::GitStat => 0,
         KeepKey::Todos | KeepKey::Memory(_) => 1,
@@ -222,10 +364,8 @@ pub(crate) fn fit(items: &mut [KeepItem], limit: usize) -> Vec<(Handle, Original
             let share = (room as u128 * item.text.len() as u128 / here.max(1) as u128) as usize;
             let share = share.max(LEAST);
             if let Some(short) = digest::head_and_tail(&item.text, share * 2 / 3, share / 3, item.handle) {
-                originals.push((item.handle, Original::Text(item.text.clone())));
                 item.text = short.into();
             }
         }
     }
-    originals
 }

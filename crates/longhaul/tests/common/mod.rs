@@ -1,6 +1,11 @@
 //! Sessions to try things on.
 
-use longhaul::{Block, Json, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Tokens};
+#![allow(dead_code)]
+
+use longhaul::session::journal::{Cursor, Entry};
+use longhaul::{
+    Block, Json, Message, Meter, Model, Models, Overflow, Prepared, Profile, Role, Session, Tokens, Usage,
+};
 
 pub fn model(name: &str, window: u64) -> Model {
     Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
@@ -25,7 +30,7 @@ pub fn step(session: &mut Session, n: usize, bytes: usize) {
 
 /// Prepares, and checks that all rules hold.
 pub fn ready(session: &mut Session) {
-    assert!(matches!(session.prepare(None).unwrap(), Prepared::Ready(_)));
+    assert!(matches!(session.prepare(None).unwrap(), Prepared::Send(_)));
     assert_eq!(session.audit(), []);
 }
 
@@ -38,4 +43,33 @@ pub fn text(session: &Session) -> String {
         _ => String::new(),
     };
     parts.flat_map(|part| part.message.blocks()).map(text).collect()
+}
+
+/// The provider reports on the last request.
+pub fn observe(session: &mut Session, usage: &Usage) {
+    if let Some(ticket) = session.last_ticket() {
+        session.observe(ticket, usage);
+    }
+}
+
+/// The provider refuses the last request as too long, and says no more.
+pub fn overflowed(session: &mut Session) {
+    if let Some(ticket) = session.last_ticket() {
+        session.overflowed(ticket, Overflow::default());
+    }
+}
+
+/// All that happened, as a store has it.
+pub fn saved(session: &Session) -> Vec<String> {
+    session.since(Cursor(0)).map(|entry| serde_json::to_string(entry).unwrap()).collect()
+}
+
+/// The entries that a store has.
+pub fn entries(lines: &[String]) -> Vec<Entry> {
+    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The session as a store gives it back.
+pub fn reload(session: &Session) -> Session {
+    Session::load(session.profile().clone(), entries(&saved(session))).unwrap()
 }

@@ -118,7 +118,7 @@ fn a_provider_that_refuses_a_request_as_too_long_is_believed() {
         let mut session = rounds(profile, 200_000, 40, 40);
         ready(&mut session);
         let before = session.size().tokens;
-        session.overflowed();
+        overflowed(&mut session);
         ready(&mut session);
         assert!(
             session.size().tokens.0 * 4 <= before.0 * 3,
@@ -246,7 +246,7 @@ fn a_refused_request_is_folded_and_no_more() {
     }
     session.push(Message::user("Go on."));
     ready_with(&mut session, "x");
-    session.overflowed();
+    overflowed(&mut session);
     ready_with(&mut session, "What was done so far, in short.");
     let made = strategies(&session);
     assert!(made.iter().any(|name| name == "fold-turns"), "{made:?}");
@@ -261,7 +261,7 @@ fn a_model_switch_ends_a_compaction_that_waits() {
         step(&mut session, n, 12);
     }
     let open = job(&mut session);
-    session.switch(Model { name: "small".into(), ..model(64_000) });
+    session.switch(Model { name: "small".into(), ..model(64_000) }, Seals::Engine);
     session.resolve(open.id, Outcome::Summary("Short.".into()));
     ready_with(&mut session, "Short.");
     assert!(session.size().tokens <= session.budget().target, "{:?}", session.size());

@@ -5,15 +5,19 @@
 
 mod all;
 mod archive;
+#[path = "../common/mod.rs"]
+mod common;
 mod mini;
 mod progressive;
 mod transform;
 
 use longhaul::{
     Block, EditKind, Extra, Job, Json, Message, Meter, Model, Models, OnFailure, Outcome, Placement,
-    Prepared, Profile, RecallPart, Resolved, Role, STRATEGIES, Seal, Session, Source, Summariser, Task,
-    Thinking, Tokens, Usage, Why,
+    Prepared, Profile, RecallPart, Resolved, Role, STRATEGIES, Seal, Seals, Session, Source, Summariser,
+    Task, Thinking, Tokens, Usage, Why,
 };
+
+use common::{observe, overflowed, reload};
 
 fn model(window: u64) -> Model {
     Model { name: "m".into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
@@ -25,7 +29,7 @@ fn session(profile: Profile, window: u64) -> Session {
 
 /// With a model as summariser.
 fn asking(profile: Profile, window: u64) -> Session {
-    session(Profile { summariser: Summariser::Host, ..profile }, window)
+    session(Profile { summariser: Summariser::Host, background: false, ..profile }, window)
 }
 
 fn only(profile: Profile, strategy: &str) -> Profile {
@@ -56,8 +60,8 @@ fn round(session: &mut Session, n: usize, lines: usize) {
 
 fn ready(session: &mut Session) {
     match session.prepare(None).unwrap() {
-        Prepared::Ready(_) => {}
-        Prepared::NeedsSummary(job) => panic!("unexpected {job:?}"),
+        Prepared::Send(_) => {}
+        Prepared::Summarise(job) => panic!("unexpected {job:?}"),
     }
     assert_eq!(session.audit(), []);
     assert!(session.size().tokens <= session.budget().hard);
@@ -65,8 +69,8 @@ fn ready(session: &mut Session) {
 
 fn job(session: &mut Session) -> Job {
     match session.prepare(None).unwrap() {
-        Prepared::NeedsSummary(job) => job,
-        Prepared::Ready(_) => panic!("no summary was asked for"),
+        Prepared::Summarise(job) => job,
+        Prepared::Send(_) => panic!("no summary was asked for"),
     }
 }
 
@@ -101,7 +105,7 @@ fn grow(session: &mut Session, from: usize) {
     for n in from.. {
         session.push(Message::user(format!("Question number {n}?")));
         step(session, n, 44);
-        if session.prepare(None).is_ok_and(|prepared| matches!(prepared, Prepared::NeedsSummary(_))) {
+        if session.prepare(None).is_ok_and(|prepared| matches!(prepared, Prepared::Summarise(_))) {
             panic!("not yet");
         }
         let large = session.size().tokens > session.budget().trigger;
@@ -117,7 +121,7 @@ fn turn_with_usage(usage: u64) -> Session {
     session.push(Message::user("Build it."));
     ready(&mut session);
     session.push(Message::assistant(format!("It is built. {}", "It took some work. ".repeat(400))));
-    session.observe(&Usage { input: usage, output: 100, ..Usage::default() });
+    observe(&mut session, &Usage { input: usage, output: 100, ..Usage::default() });
     session.push(Message::user("And now?"));
     ready(&mut session);
     session
@@ -126,8 +130,8 @@ fn turn_with_usage(usage: u64) -> Session {
 fn ready_with(session: &mut Session, summary: &str) {
     for _ in 0..50 {
         match session.prepare(None).unwrap() {
-            Prepared::Ready(_) => return assert_eq!(session.audit(), []),
-            Prepared::NeedsSummary(job) => {
+            Prepared::Send(_) => return assert_eq!(session.audit(), []),
+            Prepared::Summarise(job) => {
                 let resolved = session.resolve(job.id, Outcome::Summary(summary.into()));
                 assert!(matches!(resolved, Resolved::Folded), "{resolved:?}");
             }
@@ -139,8 +143,8 @@ fn ready_with(session: &mut Session, summary: &str) {
 fn ready_or(session: &mut Session, outcome: Outcome, check: impl Fn(&Resolved)) {
     for _ in 0..50 {
         match session.prepare(None).unwrap() {
-            Prepared::Ready(_) => return assert_eq!(session.audit(), []),
-            Prepared::NeedsSummary(job) => check(&session.resolve(job.id, outcome.clone())),
+            Prepared::Send(_) => return assert_eq!(session.audit(), []),
+            Prepared::Summarise(job) => check(&session.resolve(job.id, outcome.clone())),
         }
     }
     panic!("it asks without end");

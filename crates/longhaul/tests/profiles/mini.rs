@@ -18,11 +18,11 @@ fn mini_goes_by_the_last_call_and_not_by_the_sum_of_its_steps() {
         ready(&mut session);
         step(&mut session, n, 2);
         // Together they are over the limit, none of them is.
-        session.observe(&Usage { input: 60_000, ..Usage::default() });
+        observe(&mut session, &Usage { input: 60_000, ..Usage::default() });
     }
     ready(&mut session);
     session.push(Message::assistant("Done."));
-    session.observe(&Usage { input: 60_000, ..Usage::default() });
+    observe(&mut session, &Usage { input: 60_000, ..Usage::default() });
     session.push(Message::user("And now?"));
     ready(&mut session);
     assert!(strategies(&session).is_empty());
@@ -138,19 +138,22 @@ fn mini_keeps_history_however_often_the_summariser_fails() {
     for n in 0..12 {
         session.push(Message::user(format!("Question number {n}?")));
         step(&mut session, n, 10);
-        session.observe(&Usage { input: 80_500, ..Usage::default() });
+        observe(&mut session, &Usage { input: 80_500, ..Usage::default() });
         ready_or(&mut session, Outcome::TimedOut, |resolved| {
             assert!(matches!(resolved, Resolved::Kept(_)), "{resolved:?}")
         });
         session.push(Message::assistant(format!("Answer number {n}.")));
-        session.observe(&Usage { input: 80_500, ..Usage::default() });
+        observe(&mut session, &Usage { input: 80_500, ..Usage::default() });
     }
     assert!(strategies(&session).is_empty(), "{:?}", strategies(&session));
-    // A fork begins without the prompts of what came after.
-    let mut fork = session.fork(longhaul::At(4));
+    // A fork begins without the prompts of what came after, and with those that came before.
+    let mut fork = session.fork(longhaul::At(3));
     fork.push(Message::user("Another way."));
     ready(&mut fork);
     assert!(strategies(&fork).is_empty());
+    let mut later = session.fork(longhaul::At(4));
+    later.push(Message::user("Another way."));
+    assert_eq!(job(&mut later).strategy.name, "rebuild");
 }
 
 // covers: M-FAIL
@@ -161,7 +164,7 @@ fn one_failure_does_not_stop_mini() {
         session.push(Message::user(format!("Question number {n}? {}", "word ".repeat(800))));
         ready_or(session, outcome, |_| {});
         session.push(Message::assistant("Yes."));
-        session.observe(&Usage { input: 80_500 + n as u64, ..Usage::default() });
+        observe(session, &Usage { input: 80_500 + n as u64, ..Usage::default() });
     };
     turn(&mut session, 0, Outcome::TimedOut);
     turn(&mut session, 1, Outcome::TimedOut);

@@ -310,8 +310,7 @@ fn a_compaction_that_waits_goes_on_to_its_target() {
     }
     session.compact_now();
     let open = job(&mut session);
-    let mut loaded =
-        Session::load(session.profile().clone(), session.model().clone(), session.save()).unwrap();
+    let mut loaded = reload(&session);
     assert_eq!(job(&mut loaded).spans, open.spans);
 }
 

@@ -12,7 +12,7 @@ use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
 use crate::edits::archive::{Archive, Handle};
 use crate::edits::edit::{EditId, EditKind, Limit, Placement, Why};
-use crate::edits::ledger::{Event, Ledger, nests};
+use crate::edits::ledger::{Ledger, nests};
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::view::keep::{self, KeepItem, KeepKey};
@@ -35,18 +35,16 @@ pub(crate) struct Audit<'a> {
 pub struct Audited {
     /// Edits before this one were right, among each other too, and their originals were there.
     edits: EditId,
-    /// Events of the ledger that were seen.
-    events: usize,
+    /// How often edits had been made again then.
+    redone: usize,
 }
 
 impl Audited {
     /// What was right may be wrong after edits came back, or in another session.
     fn follow(&mut self, ledger: &Ledger) {
-        let again = |event: &Event| matches!(event, Event::Redo { .. } | Event::Forked { .. });
-        if ledger.events().get(self.events..).is_none_or(|new| new.iter().any(again)) {
-            *self = Self::default();
+        if self.redone != ledger.redone() || self.edits > ledger.next_id() {
+            *self = Self { redone: ledger.redone(), ..Self::default() };
         }
-        self.events = ledger.events().len();
     }
 }
 
@@ -261,7 +259,8 @@ impl Audit<'_> {
                 }
                 for id in self.ledger.inside(at) {
                     let Some(edit) = self.ledger.get(*id) else { continue };
-                    if !matches!(edit.why, Why::Entry | Why::Switched | Why::Forced(Limit::Hard)) {
+                    if !matches!(edit.why, Why::Entry | Why::Host | Why::Switched | Why::Forced(Limit::Hard))
+                    {
                         faults.push(format!(
                             "message {} is cut by edit {} ({})",
                             at.0,
@@ -358,7 +357,9 @@ impl Audit<'_> {
 
     fn never_larger(&self, first_new: EditId) -> Vec<String> {
         let new = self.ledger.edits().skip(first_new.0 as usize);
-        let larger = new.filter(|(edit, active)| *active && edit.after >= edit.before);
+        let larger = new.filter(|(edit, active)| {
+            *active && edit.after >= edit.before && !matches!(edit.kind, EditKind::Answer { .. })
+        });
         larger
             .map(|(edit, _)| format!("edit {} replaces {} tokens by {}", edit.id.0, edit.before, edit.after))
             .collect()

@@ -6,9 +6,7 @@ use super::*;
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::At;
 use crate::conversation::message::{Thinking, ToolCall};
-use crate::edits::archive::Original;
 use crate::edits::edit::{Edit, EditPrice, Placement};
-use crate::edits::ledger::Event;
 use crate::policy::profile::Profile;
 use crate::session::{Prepared, Session};
 use crate::size::models::Models;
@@ -83,7 +81,7 @@ proptest! {
         for message in messages {
             session.push(message);
         }
-        prop_assert!(matches!(session.prepare(None), Ok(Prepared::Ready(_))));
+        prop_assert!(matches!(session.prepare(None), Ok(Prepared::Send(_))));
         let mut audited = Audited::default();
         for kind in kinds {
             let (before, after) = (Tokens(100), Tokens(if matches!(&kind, EditKind::Hide { text, .. } if text.is_empty()) { 100 } else { 5 }));
@@ -93,12 +91,10 @@ proptest! {
                 continue;
             }
             let mut trial = session.clone();
-            let original = Original::Text("o".into());
-            let handle = original.handle();
-            trial.force(Event::Apply(Edit {
+            trial.force(Edit {
                 id: trial.ledger().next_id(), kind: kind.clone(), strategy: "test".into(), why, before, after,
-                price: EditPrice::default(), originals: vec![handle], depends: vec![],
-            }), handle, original);
+                price: EditPrice::default(), originals: vec![], depends: vec![],
+            });
             let found = trial.audit();
             // An audit that goes on from the last one finds the same.
             prop_assert_eq!(session.audit_again(&mut audited), []);

@@ -24,6 +24,7 @@ pub static DIGEST_RUNNING: Strategy = Strategy {
             visible.iter().filter(|item| item.kind == Some(UnitKind::Step) && !context.stays_whole(item));
         digests(context, steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())))
     },
+    ..Strategy::PLAIN
 };
 
 /// What is old is hidden, oldest first.
@@ -48,6 +49,7 @@ pub static HIDE_OLD: Strategy = Strategy {
         }
         if spans.is_empty() { Vec::new() } else { vec![Proposal::Hide(joined(spans))] }
     },
+    ..Strategy::PLAIN
 };
 
 /// The newest step and the current input are cut, head and tail.
@@ -64,6 +66,8 @@ pub static CUT_NEWEST: Strategy = Strategy {
         let long = texts.iter().filter(|text| text.shown > most);
         thinking.into_iter().chain(long.filter_map(|text| cut(context, text, most))).collect()
     },
+    cuts: true,
+    ..Strategy::PLAIN
 };
 
 /// About what a mark takes, in tokens.

@@ -28,4 +28,5 @@ pub static DROP_OLDEST: Strategy = Strategy {
         }
         if spans.is_empty() { Vec::new() } else { vec![Proposal::Hide(joined(spans))] }
     },
+    ..Strategy::PLAIN
 };

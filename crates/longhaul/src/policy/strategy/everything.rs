@@ -20,6 +20,7 @@ pub static REBUILD: Strategy = Strategy {
         let plan = |spans| FoldPlan { placement: Placement::SystemHint, ..FoldPlan::of(context, spans) };
         everything(context).map(|spans| Proposal::Fold(plan(spans))).into_iter().collect()
     },
+    ..Strategy::PLAIN
 };
 
 /// The whole history becomes a full summary.
@@ -33,6 +34,8 @@ pub static FULL_SUMMARY: Strategy = Strategy {
         let plan = |spans| FoldPlan { template: &FULL, limit, ..FoldPlan::of(context, spans) };
         everything(context).map(|spans| Proposal::Fold(plan(spans))).into_iter().collect()
     },
+    full: true,
+    ..Strategy::PLAIN
 };
 
 /// All that may go, earlier summaries included.

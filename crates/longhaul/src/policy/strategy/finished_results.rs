@@ -14,9 +14,10 @@ pub static FINISHED_RESULTS: Strategy = Strategy {
     says: "when a turn has ended, its results become digests by tool",
     propose: |context: &Context<'_>| {
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
-        let ats = (context.ruled.turn.0..running.0).map(At);
+        let ats = (context.rules_seen.turn.0..running.0).map(At);
         ats.flat_map(|at| digests(context, at)).collect()
     },
+    ..Strategy::PLAIN
 };
 
 fn digests(context: &Context<'_>, at: At) -> Vec<Proposal> {

@@ -12,6 +12,7 @@ pub static FOLD_TURNS: Strategy = Strategy {
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
         fold(context, |item| item.spans.iter().all(|span| span.end <= running))
     },
+    ..Strategy::PLAIN
 };
 
 /// Finished steps of the running turn become a summary.
@@ -22,6 +23,7 @@ pub static FOLD_STEPS: Strategy = Strategy {
         let Some(turn) = context.log.running_turn() else { return Vec::new() };
         fold(context, |item| item.spans.iter().all(|span| span.start >= turn.start))
     },
+    ..Strategy::PLAIN
 };
 
 fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal> {

@@ -51,6 +51,7 @@ pub static IMPORTANCE: Strategy = Strategy {
         }
         proposals
     },
+    ..Strategy::PLAIN
 };
 
 /// So many messages are needed.

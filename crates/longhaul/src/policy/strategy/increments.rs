@@ -30,4 +30,6 @@ pub static INCREMENTS: Strategy = Strategy {
         let whole = chunks.into_iter().filter(|chunk| chunk.len() > 1);
         whole.map(|chunk| Proposal::Fold(FoldPlan::of(context, joined(chunk)))).collect()
     },
+    extracts: true,
+    ..Strategy::PLAIN
 };

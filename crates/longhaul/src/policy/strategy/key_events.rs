@@ -23,6 +23,7 @@ pub static KEY_EVENTS: Strategy = Strategy {
         let spans: Vec<Span> = rest.iter().flat_map(|item| item.spans.iter().copied()).collect();
         if rest.len() < 2 { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
     },
+    ..Strategy::PLAIN
 };
 
 /// A decision has more characters than this.

@@ -23,7 +23,7 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
             for (block, content) in message.blocks().iter().enumerate().rev() {
                 let Block::ToolResult(result) = content else { continue };
                 seen += 1;
-                seen_before += usize::from(at < context.ruled.end);
+                seen_before += usize::from(at < context.rules_seen.end);
                 if seen <= keep || at >= newest || context.is_digested(at, block) {
                     continue;
                 }
@@ -37,11 +37,12 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
                 }
             }
             // What was old at the last call is done; and if nothing came since, all of it.
-            if at < context.ruled.step && (seen_before > keep || seen == seen_before) {
+            if at < context.rules_seen.step && (seen_before > keep || seen == seen_before) {
                 break;
             }
         }
         proposals.reverse();
         proposals
     },
+    ..Strategy::PLAIN
 };

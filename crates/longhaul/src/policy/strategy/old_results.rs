@@ -22,6 +22,7 @@ pub static OLD_RESULTS: Strategy = Strategy {
             .filter(|item| item.kind == Some(UnitKind::Step) && !context.stays_whole(item));
         digests(context, steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())))
     },
+    ..Strategy::PLAIN
 };
 
 /// Digests of the results in these messages, until enough is gone.

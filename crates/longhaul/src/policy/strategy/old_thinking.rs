@@ -15,7 +15,11 @@ pub static OLD_THINKING: Strategy = Strategy {
         let keep = context.profile.constants.keep_recent_thinking;
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
         // Sealed thinking of a turn can go when the turn has ended.
-        let done = if running == context.ruled.running { context.ruled.step } else { context.ruled.turn };
+        let done = if running == context.rules_seen.running {
+            context.rules_seen.step
+        } else {
+            context.rules_seen.turn
+        };
         let (mut seen, mut seen_before) = (0, 0);
         let mut proposals = Vec::new();
         for at in (0..context.log.end().0).rev().map(At) {
@@ -28,7 +32,7 @@ pub static OLD_THINKING: Strategy = Strategy {
                 continue;
             }
             seen += 1;
-            seen_before += usize::from(at < context.ruled.end);
+            seen_before += usize::from(at < context.rules_seen.end);
             let sealed =
                 |block: &Block| matches!(block, Block::Thinking(thinking) if thinking.seal.is_sealed());
             let stays = at >= running && message.blocks().iter().any(sealed);
@@ -40,4 +44,5 @@ pub static OLD_THINKING: Strategy = Strategy {
         proposals.reverse();
         proposals
     },
+    ..Strategy::PLAIN
 };

@@ -22,6 +22,7 @@ pub static ARCHIVE_ROUNDS: Strategy = Strategy {
         // A single message is not worth a summary.
         if old.count() < 2 { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
     },
+    ..Strategy::PLAIN
 };
 
 /// Summaries that have grown too large are merged.
@@ -55,6 +56,7 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
         };
         vec![Proposal::Fold(plan)]
     },
+    ..Strategy::PLAIN
 };
 
 /// Where the kept rounds alone are too large: their oldest finished steps become a summary.
@@ -79,6 +81,8 @@ pub static FOLD_KEPT_ROUNDS: Strategy = Strategy {
         };
         if spans.len() < 2 { Vec::new() } else { vec![Proposal::Fold(plan(spans))] }
     },
+    extracts: true,
+    ..Strategy::PLAIN
 };
 
 /// Where the newest rounds begin.

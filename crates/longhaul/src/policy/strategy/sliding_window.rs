@@ -20,4 +20,5 @@ pub static SLIDING_WINDOW: Strategy = Strategy {
         // One summary alone, or a single unit, is not worth another.
         if new < 2 { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
     },
+    ..Strategy::PLAIN
 };

@@ -1,0 +1,90 @@
+//! Triggers: when a compaction starts. Each is a value with a rule that looks at the situation
+//! before a request, one file each; the first that fires says why and what is worked to. A profile's
+//! settings say which of them it heeds.
+
+mod asked;
+mod calls;
+mod cold;
+mod end_of_turn;
+mod hard_limit;
+mod size;
+
+use std::fmt;
+
+use crate::edits::edit::Why;
+use crate::policy::profile::Profile;
+use crate::size::budget::Budget;
+use crate::size::tokens::Tokens;
+
+/// A rule that starts a compaction.
+pub struct Trigger {
+    /// Its name.
+    pub name: &'static str,
+    /// When it fires, for people.
+    pub says: &'static str,
+    pub(crate) fires: fn(&Situation<'_>) -> Option<Start>,
+}
+
+impl fmt::Debug for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All triggers, in the order they are asked.
+pub static TRIGGERS: [&Trigger; 6] = [
+    &hard_limit::HARD_LIMIT,
+    &asked::ASKED,
+    &calls::CALLS,
+    &cold::COLD,
+    &end_of_turn::END_OF_TURN,
+    &size::SIZE,
+];
+
+/// What a trigger may look at: how things stand before a request.
+pub(crate) struct Situation<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) budget: Budget,
+    /// The size of the request as it stands.
+    pub(crate) size: Tokens,
+    /// The prompt of the last request, as it was reported or counted.
+    pub(crate) last_prompt: Tokens,
+    /// Messages of the log.
+    pub(crate) messages: usize,
+    /// Calls so far.
+    pub(crate) calls: u64,
+    /// Calls since the last full summary.
+    pub(crate) calls_since_full: u64,
+    /// A person or the model asked for a compaction.
+    pub(crate) asked: bool,
+    /// The provider refused the request before as too long.
+    pub(crate) refused: bool,
+    /// The provider has nothing of the prefix: its time is over, or the frame is another.
+    pub(crate) cold: bool,
+    /// A person has spoken, and the model has not answered yet.
+    pub(crate) turn_ended: bool,
+    /// The breaker lets no compaction through but what is asked for or forced.
+    pub(crate) stopped: bool,
+}
+
+impl Situation<'_> {
+    /// The conversation is too short for anything but what is asked for or forced.
+    fn is_short(&self) -> bool {
+        self.messages < self.profile.triggers.min_messages
+    }
+}
+
+/// A compaction that is to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) why: Why,
+    /// What it works to.
+    pub(crate) target: Tokens,
+    /// A full summary, and nothing else.
+    pub(crate) full: bool,
+}
+
+/// The compaction that is to start now, if any.
+pub(crate) fn start(situation: &Situation<'_>) -> Option<Start> {
+    TRIGGERS.iter().find_map(|trigger| (trigger.fires)(situation))
+}

@@ -1,0 +1,145 @@
+//! Edits on their way into the journal: checked, and priced.
+
+use std::sync::Arc;
+
+use super::Session;
+use super::journal::Entry;
+use crate::conversation::log::At;
+use crate::conversation::message::{Block, Message, Role};
+use crate::edits::archive::{Handle, Original};
+use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, Why};
+use crate::edits::guard::{Check, Refusal};
+use crate::size::tokens::Tokens;
+use crate::view::{Part, Source};
+
+/// An edit that the guard has let through.
+struct Allowed {
+    kind: EditKind,
+    before: Tokens,
+    after: Tokens,
+    original: Handle,
+    depends: Vec<EditId>,
+}
+
+/// Runs that are to become a text.
+pub(super) struct Replacement<'a> {
+    pub(super) kind: EditKind,
+    pub(super) text: &'a str,
+    /// Tokens of what is replaced, as it is shown.
+    pub(super) before: Tokens,
+    pub(super) original: Handle,
+    /// Edits that it goes with.
+    pub(super) depends: Vec<EditId>,
+}
+
+impl Session {
+    /// Makes an edit of whole units, if the guard lets it through.
+    pub(super) fn replace_runs(
+        &mut self,
+        replacement: Replacement<'_>,
+        strategy: &str,
+        why: Why,
+    ) -> Result<EditId, Refusal> {
+        let Replacement { kind, text, before, original, depends } = replacement;
+        let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
+        let measure = self.meter().message(&message);
+        let after = self.tokens(measure);
+        self.check(why).edit(&kind, before, after)?;
+        let id = self.make(Allowed { kind, before, after, original, depends }, strategy, why);
+        self.state.view.is_made(id, Part { source: Source::Edit(id), message, measure });
+        Ok(id)
+    }
+
+    pub(super) fn check(&self, why: Why) -> Check<'_> {
+        Check { log: self.log(), ledger: self.ledger(), why }
+    }
+
+    fn make(&mut self, allowed: Allowed, strategy: &str, why: Why) -> EditId {
+        let Allowed { kind, before, after, original, depends } = allowed;
+        let id = self.ledger().next_id();
+        let first = kind.spans().first().map_or(At(0), |span| span.start);
+        let cache = &self.state.requests.cache;
+        // A cold cache has nothing to bill again, nor one behind another frame.
+        let cold = why == Why::Cold || cache.is_behind_another_frame(self.log().frame_version());
+        let warm = if cold { Tokens::ZERO } else { cache.warm_after(first, self.meter()) };
+        let saves = before - after;
+        let price = EditPrice { rewrites: warm - saves, saves };
+        let originals = vec![original];
+        let strategy = strategy.into();
+        let edit = Edit { id, kind, strategy, why, before, after, price, originals, depends };
+        self.record(Entry::Edit(Arc::new(edit)));
+        id
+    }
+
+    /// Makes an edit inside a message, if the guard lets it through.
+    pub(super) fn edit_inside(
+        &mut self,
+        kind: EditKind,
+        original: Original,
+        strategy: &str,
+        why: Why,
+    ) -> Result<EditId, Refusal> {
+        let (before, after) = self.change(&kind);
+        self.check(why).edit(&kind, before, after)?;
+        let original = original.handle();
+        Ok(self.make(Allowed { kind, before, after, original, depends: Vec::new() }, strategy, why))
+    }
+
+    /// What an edit inside a message replaces, as it is shown now, and by what.
+    fn change(&self, kind: &EditKind) -> (Tokens, Tokens) {
+        let text = |text: &str| self.tokens(self.meter().text(text));
+        let block = |at: At, block: usize| self.log().get(at).and_then(|message| message.blocks().get(block));
+        // As an edit shows it, or as it came. Pictures beside a text stay.
+        let before = |at: At, number: usize| match (self.ledger().shown(at, number), block(at, number)) {
+            (Some(shown), _) => text(shown),
+            // Counted when it came, if it came alone.
+            (None, Some(Block::ToolResult(result)))
+                if result.content.is_none() && self.log().get(at).is_some_and(|m| m.blocks().len() == 1) =>
+            {
+                self.tokens(self.meter().only_block(self.sizes()[at.index()]))
+            }
+            (None, Some(Block::ToolResult(result))) => text(&result.text),
+            (None, Some(block)) => self.tokens(self.meter().block(block)),
+            (None, None) => Tokens::ZERO,
+        };
+        match kind {
+            EditKind::Digest { at, block, text: new } | EditKind::Answer { at, block, text: new } => {
+                (before(*at, *block), text(new))
+            }
+            EditKind::DigestArgs { at, block, arguments } => (before(*at, *block), text(arguments.as_str())),
+            EditKind::DropThinking { at } => {
+                let Some(message) = self.log().get(*at).filter(|_| !self.ledger().dropped_thinking(*at))
+                else {
+                    return (Tokens::ZERO, Tokens::ZERO);
+                };
+                let thinking = message.blocks().iter().filter(|block| matches!(block, Block::Thinking(_)));
+                // Sealed reasoning may hold no text here; what is gone is something all the same.
+                (
+                    self.tokens(thinking.map(|block| self.meter().block(block)).sum()).max(Tokens(1)),
+                    Tokens::ZERO,
+                )
+            }
+            EditKind::Fold { .. } | EditKind::Hide { .. } => (Tokens::ZERO, Tokens::ZERO),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// What the guard says to an edit.
+    pub(crate) fn check_edit(
+        &self,
+        kind: &EditKind,
+        why: Why,
+        before: Tokens,
+        after: Tokens,
+    ) -> Result<(), Refusal> {
+        self.check(why).edit(kind, before, after)
+    }
+
+    /// Makes an edit, past the guard.
+    pub(crate) fn force(&mut self, edit: Edit) {
+        self.record(Entry::Edit(Arc::new(edit)));
+        self.follow();
+    }
+}

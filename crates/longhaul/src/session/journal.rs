@@ -1,0 +1,339 @@
+//! The journal: everything that ever happened to a session, in order and append-only. All state
+//! of a session is a fold of it: saving appends what is new, loading replays it, a fork replays a
+//! prefix. Entries are written with serde; their form has a version, and a journal of an older
+//! version gives the same bytes for ever.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::fact::Fact;
+use crate::conversation::frame::Frame;
+use crate::conversation::log::At;
+use crate::conversation::message::{Message, Time};
+use crate::edits::edit::{Edit, EditId, Why};
+use crate::policy::task::Task;
+use crate::size::calibration::Calibration;
+use crate::size::meter::Measure;
+use crate::size::models::Model;
+use crate::size::tokens::Tokens;
+use crate::size::usage::Billed;
+use crate::summary::job::Question;
+
+/// The version of the form that entries are written in.
+pub const VERSION: u32 = 1;
+
+/// Something that happened to a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Entry {
+    /// The session began. The first entry of every journal.
+    Began {
+        /// The version of the form that the entries behind this one are written in.
+        version: u32,
+        /// The model that is talked to.
+        model: Arc<Model>,
+    },
+    /// Another way to count than the model's own.
+    Counted(Counting),
+    /// What the request itself allows.
+    Limited(Allowed),
+    /// A message came.
+    Message(Arc<Message>),
+    /// The host said something beside the messages.
+    Fact(Arc<Fact>),
+    /// System prompt, tools or settings changed.
+    Frame(Arc<Frame>),
+    /// An edit was made.
+    Edit(Arc<Edit>),
+    /// An edit was taken back.
+    Undo {
+        /// Which.
+        edit: EditId,
+        /// A person wants it so: only the hard limit may take it again.
+        held: bool,
+    },
+    /// An edit was made again.
+    Redo {
+        /// Which.
+        edit: EditId,
+    },
+    /// Rules were put before the history, where they stay.
+    RulesShown {
+        /// Their text.
+        text: Arc<str>,
+    },
+    /// A request was sent.
+    Sent(SentRequest),
+    /// Calls that waited for results got placeholders, for good: the hard limit left no room for what
+    /// stands behind them.
+    StepClosed,
+    /// The same request was sent again.
+    SentAgain {
+        /// Which.
+        ticket: Ticket,
+        /// When.
+        time: Time,
+    },
+    /// The provider reported the size of a prompt.
+    Usage {
+        /// The request it reported on.
+        ticket: Ticket,
+        /// What it said.
+        prompt: Tokens,
+    },
+    /// The meter was taught from outside: the prompt grew by so much when this was added.
+    Taught {
+        /// What was added.
+        added: Measure,
+        /// By how much the prompt grew.
+        growth: i64,
+    },
+    /// The provider refused a request as too long.
+    Refused {
+        /// Which; none if it was not prepared here.
+        ticket: Option<Ticket>,
+        /// What the request counted here.
+        size: Tokens,
+        /// The window that the provider named.
+        window: Option<Tokens>,
+    },
+    /// A person or the model asked for a compaction.
+    Asked {
+        /// What it is to be about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        focus: Option<Box<str>>,
+        /// The model asked, by its mark.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_model: bool,
+    },
+    /// A compaction began.
+    CompactionBegan(Compaction),
+    /// A compaction ended.
+    CompactionEnded {
+        /// The size of the view then.
+        after: Tokens,
+        /// The trigger, if the breaker counts this compaction.
+        trigger: Option<Tokens>,
+    },
+    /// A summary was asked for.
+    JobOpened(Arc<Question>),
+    /// A summary came, or will not come.
+    JobEnded {
+        /// Which.
+        job: u64,
+        /// How.
+        how: JobEnd,
+    },
+    /// Another model goes on.
+    Switched {
+        /// The model.
+        model: Arc<Model>,
+        /// Who sees to it that no model is sent reasoning that only another can read.
+        seals: Seals,
+    },
+    /// The host says what kind of work this is.
+    Task(Task),
+    /// How the model gets back what was taken out.
+    RecallBy(RecallBy),
+    /// The session went its own way from here: what stands before is shared with another.
+    Forked {
+        /// How many messages both share.
+        end: At,
+    },
+}
+
+/// The number of a request, from 1. The same request sent again keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ticket(pub u64);
+
+/// A request that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentRequest {
+    /// Names it.
+    pub ticket: Ticket,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+    /// Its size as it was counted.
+    pub size: Measure,
+    /// Its size in tokens, as far as was known then.
+    pub prompt: Tokens,
+    /// What was in common with the request before, and what was not.
+    pub billed: Billed,
+    /// It did not extend the request before.
+    pub broke: bool,
+    /// The provider had forgotten the request before by then.
+    pub cold: bool,
+    /// Calls waited for results: they got placeholders, which stay.
+    pub closed: bool,
+}
+
+/// How a session counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counting {
+    /// Bytes, the same for every model.
+    Neutral,
+    /// As the model counts, from what was learnt of it before.
+    Model(Calibration),
+}
+
+/// What a request allows; what is not said is the model's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Allowed {
+    /// All that fits: prompt and answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Tokens>,
+    /// The longest answer that the request asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<Tokens>,
+    /// How long the provider is asked to remember a prefix, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_lifetime_s: Option<u64>,
+}
+
+/// A compaction on its way: it may wait for summaries, and goes on where it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Why it was begun.
+    pub why: Why,
+    /// What it works to.
+    pub target: Tokens,
+    /// The size before.
+    pub before: Tokens,
+    /// A full summary is due, and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full: bool,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEnd {
+    /// The summary was taken.
+    Folded,
+    /// The answer was no use: it is asked for again.
+    Again,
+    /// The extractor wrote the summary instead.
+    Extracted,
+    /// What it was for was cut without a summary.
+    Cut,
+    /// There is no summary, and the history is kept.
+    Kept,
+    /// There is no summary, and the next strategy is tried.
+    Skipped,
+    /// The question no longer stood.
+    Dropped,
+    /// The summary was written and the guard refused the fold.
+    Refused,
+}
+
+/// Who sees to it that no model is sent reasoning that only another model can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seals {
+    /// The engine: sealed reasoning of other models is left out, and comes back with its model.
+    #[default]
+    Engine,
+    /// The client behind the host: the engine leaves them alone.
+    Client,
+}
+
+/// How the model gets back what was taken out: what stands behind `recall HANDLE` in summaries.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallBy {
+    /// Nothing is said: a tool's description, or the system prompt, says it.
+    #[default]
+    Unsaid,
+    /// By the tool of this name.
+    Tool(Box<str>),
+    /// By this command in a shell, in front of the handle.
+    Command(Box<str>),
+}
+
+impl RecallBy {
+    /// What a mark says of a handle.
+    pub(crate) fn says(&self, handle: &str) -> String {
+        match self {
+            Self::Unsaid => format!("recall {handle}"),
+            Self::Tool(tool) => format!("recall {handle} with the tool {tool}"),
+            Self::Command(command) => format!("recall {handle} by running `{command} {handle}`"),
+        }
+    }
+}
+
+/// A place in a journal: the number of entries before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cursor(pub usize);
+
+/// All entries of a session. A clone shares them: nothing that was written is copied.
+#[derive(Debug, Clone, Default)]
+pub struct Journal {
+    /// Entries in full chunks, which never change again.
+    chunks: Vec<Arc<[Entry]>>,
+    /// The newest entries: fewer than a chunk.
+    newest: Vec<Entry>,
+    /// Where each message of the log stands among the entries.
+    messages: Vec<u32>,
+}
+
+/// Entries of a chunk.
+const CHUNK: usize = 256;
+
+impl Journal {
+    /// How many entries there are.
+    pub fn end(&self) -> Cursor {
+        Cursor(self.chunks.len() * CHUNK + self.newest.len())
+    }
+
+    /// The entry at a place.
+    pub fn get(&self, at: Cursor) -> Option<&Entry> {
+        match self.chunks.get(at.0 / CHUNK) {
+            Some(chunk) => chunk.get(at.0 % CHUNK),
+            None => self.newest.get(at.0 - self.chunks.len() * CHUNK),
+        }
+    }
+
+    /// The entries from a place on.
+    pub fn since(&self, cursor: Cursor) -> impl Iterator<Item = &Entry> + Clone {
+        let whole = (cursor.0 / CHUNK).min(self.chunks.len());
+        let skip = cursor.0.saturating_sub(whole * CHUNK);
+        let chunks = self.chunks[whole..].iter().flat_map(|chunk| chunk.iter());
+        chunks.chain(&self.newest).skip(skip)
+    }
+
+    /// The place before a message of the log came; the end, if it has not come.
+    pub fn before(&self, message: At) -> Cursor {
+        self.messages.get(message.index()).map_or(self.end(), |at| Cursor(*at as usize))
+    }
+
+    pub(super) fn append(&mut self, entry: Entry) {
+        if let Entry::Message(_) = entry {
+            // A journal of 2³² entries does not fit into memory.
+            self.messages.push(u32::try_from(self.end().0).unwrap_or(u32::MAX));
+        }
+        self.newest.push(entry);
+        if self.newest.len() == CHUNK {
+            self.chunks.push(std::mem::take(&mut self.newest).into());
+        }
+    }
+
+    /// The journal of the entries before a place. Full chunks are shared.
+    pub(super) fn prefix(&self, end: Cursor) -> Self {
+        let whole = (end.0 / CHUNK).min(self.chunks.len());
+        let messages = self.messages.partition_point(|at| (*at as usize) < end.0);
+        let mut prefix = Self {
+            chunks: self.chunks[..whole].to_vec(),
+            newest: Vec::new(),
+            messages: self.messages[..messages].to_vec(),
+        };
+        prefix.newest.extend(self.since(Cursor(whole * CHUNK)).take(end.0 - whole * CHUNK).cloned());
+        prefix
+    }
+}

@@ -1,0 +1,76 @@
+//! The limits of a session: which model is talked to, and how much fits into its window.
+
+use std::sync::Arc;
+
+use super::journal::{Allowed, Entry};
+use crate::policy::profile::Profile;
+use crate::size::budget::Budget;
+use crate::size::models::{CacheRule, Model};
+use crate::size::tokens::Tokens;
+
+/// Model and limits, as the journal says.
+#[derive(Debug, Clone)]
+pub(super) struct Limits {
+    pub(super) model: Arc<Model>,
+    allowed: Allowed,
+    /// The window that the provider named when it refused a request.
+    named: Option<Tokens>,
+    /// The longest answer that the frame asks for.
+    frame_output: Option<Tokens>,
+}
+
+impl Limits {
+    pub(super) fn new(model: Arc<Model>) -> Self {
+        Self { model, allowed: Allowed::default(), named: None, frame_output: None }
+    }
+
+    pub(super) fn apply(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Switched { model, .. } => {
+                if model.name != self.model.name {
+                    self.named = None;
+                }
+                self.model = model.clone();
+            }
+            Entry::Limited(allowed) => {
+                if allowed.window != self.allowed.window {
+                    self.named = None;
+                }
+                self.allowed = *allowed;
+            }
+            Entry::Refused { window: Some(window), .. } => self.named = Some(*window),
+            Entry::Frame(frame) => self.frame_output = frame.max_output(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn allowed(&self) -> Allowed {
+        self.allowed
+    }
+
+    /// The window: what the provider named, what the host set, the model's; of a model that nobody
+    /// knows, the profile's.
+    pub(super) fn window(&self, profile: &Profile) -> Tokens {
+        let of_model = if self.model.is_unknown() { profile.window } else { self.model.window };
+        let set = self.allowed.window.unwrap_or(of_model);
+        self.named.map_or(set, |named| named.min(set))
+    }
+
+    pub(super) fn budget(&self, profile: &Profile) -> Budget {
+        self.budget_in(self.window(profile), profile)
+    }
+
+    /// The limits in another window.
+    pub(super) fn budget_in(&self, window: Tokens, profile: &Profile) -> Budget {
+        match self.allowed.max_output.or(self.frame_output) {
+            Some(output) => Budget::for_output(window, output, profile.shares),
+            None => Budget::with_shares(window, self.model.max_output, profile.shares),
+        }
+    }
+
+    /// How the provider caches, for as long as the request asks.
+    pub(super) fn cache(&self) -> CacheRule {
+        let rule = self.model.cache;
+        CacheRule { lifetime_s: self.allowed.cache_lifetime_s.unwrap_or(rule.lifetime_s), ..rule }
+    }
+}

@@ -1,0 +1,108 @@
+//! Loading: a journal is replayed, entry by entry. What no engine writes is refused with a sentence.
+//! A journal that was cut short is the journal of an earlier moment: it is taken as it is.
+
+use super::journal::{self, Entry, Journal};
+use super::sizes::Snapshot;
+use super::state::State;
+use super::{Cursor, Session};
+use crate::conversation::log::{At, Log, Span};
+use crate::edits::edit::{Edit, EditId};
+use crate::edits::ledger::Ledger;
+use crate::policy::profile::Profile;
+
+/// Why a session cannot be loaded: its journal is not one that was saved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The first entry is missing.
+    #[error("the journal does not begin with its first entry")]
+    NoBeginning,
+    /// A later version of the engine wrote it.
+    #[error("the journal has version {0}; this engine reads up to version {VERSION}", VERSION = journal::VERSION)]
+    Version(u32),
+    /// An entry is missing, or stands twice.
+    #[error("entry {at} of the journal has edit {} where edit {} should be", .found.0, .expected.0)]
+    OutOfOrder {
+        /// The number of the entry.
+        at: usize,
+        /// The edit that stands there.
+        found: EditId,
+        /// The one that should.
+        expected: EditId,
+    },
+    /// An edit that no engine makes.
+    #[error("entry {at} of the journal: edit {} {problem}", .edit.0)]
+    Edit {
+        /// The number of the entry.
+        at: usize,
+        /// Which edit.
+        edit: EditId,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl Session {
+    /// The session of a journal.
+    pub fn load(profile: Profile, entries: impl IntoIterator<Item = Entry>) -> Result<Self, LoadError> {
+        Self::load_with(profile, entries, Vec::new())
+    }
+
+    /// The same where sizes of messages are known and need not be counted again.
+    pub fn load_with(
+        profile: Profile,
+        entries: impl IntoIterator<Item = Entry>,
+        known: Vec<Snapshot>,
+    ) -> Result<Self, LoadError> {
+        let mut journal = Journal::default();
+        entries.into_iter().for_each(|entry| journal.append(entry));
+        let model = match journal.get(Cursor(0)) {
+            Some(Entry::Began { version, .. }) if *version > journal::VERSION => {
+                return Err(LoadError::Version(*version));
+            }
+            Some(Entry::Began { model, .. }) => model.clone(),
+            _ => return Err(LoadError::NoBeginning),
+        };
+        let mut state = State::new(model, known);
+        let mut number = 0;
+        state.replay(journal.since(Cursor(0)), |state, entry| {
+            number += 1;
+            check(number - 1, entry, &state.log, &state.ledger)
+        })?;
+        let mut session = Self::of(profile, journal, state);
+        session.look();
+        Ok(session)
+    }
+}
+
+/// What no engine writes would break a rule, or worse.
+fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), LoadError> {
+    match entry {
+        Entry::Began { .. } if at > 0 => Err(LoadError::NoBeginning),
+        Entry::Edit(edit) => {
+            let expected = ledger.next_id();
+            if edit.id != expected {
+                return Err(LoadError::OutOfOrder { at, found: edit.id, expected });
+            }
+            let problem = problem_of(edit, log);
+            problem.map_or(Ok(()), |problem| Err(LoadError::Edit { at, edit: edit.id, problem }))
+        }
+        Entry::Undo { edit, .. } | Entry::Redo { edit } if *edit >= ledger.next_id() => {
+            Err(LoadError::Edit { at, edit: *edit, problem: "is not there" })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn problem_of(edit: &Edit, log: &Log) -> Option<&'static str> {
+    let spans = edit.kind.spans();
+    if spans.is_empty() || spans.iter().any(|span| span.is_empty()) {
+        return Some("covers nothing");
+    }
+    if spans.iter().any(|span| span.end > log.end()) {
+        return Some("covers messages that are not there");
+    }
+    let starts = |at: At| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
+    let cuts = |span: &Span| !starts(span.start) || !starts(span.end);
+    (edit.kind.is_fold() && spans.iter().any(cuts)).then_some("begins or ends inside a step")
+}

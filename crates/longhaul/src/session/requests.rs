@@ -1,0 +1,97 @@
+//! What was sent: requests by their tickets, what the provider said of them, and the prefix that
+//! it has in its cache.
+
+use std::collections::VecDeque;
+
+use super::journal::{Entry, SentRequest, Ticket};
+use crate::size::meter::Measure;
+use crate::size::tokens::Tokens;
+use crate::view::cache::PromptCache;
+
+/// So many requests may wait for their usage.
+const WAITING: usize = 64;
+
+/// Requests, as the journal says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Requests {
+    /// How many were sent; the same one again is no new one.
+    pub(super) calls: u64,
+    pub(super) last: Option<SentRequest>,
+    /// The prompt of the last one, as it was reported or counted.
+    pub(super) last_prompt: Tokens,
+    /// The size of a request that the provider refused as too long, until a smaller one is sent.
+    pub(super) refused: Option<Tokens>,
+    pub(super) cache: PromptCache,
+    /// Requests whose usage may still come, with their sizes, oldest first.
+    waiting: VecDeque<(Ticket, Measure)>,
+    /// Something happened since the last request that may make the next one another.
+    changed: bool,
+    /// The request that the meter's base was reported for.
+    base: Option<Ticket>,
+}
+
+impl Requests {
+    /// `other_model` if the entry switches to a model of another name.
+    pub(super) fn apply(&mut self, entry: &Entry, other_model: bool) {
+        match entry {
+            Entry::Sent(sent) => {
+                self.calls = sent.ticket.0;
+                self.last = Some(*sent);
+                self.last_prompt = sent.prompt;
+                self.refused = None;
+                self.changed = false;
+                self.cache.used_at(sent.time);
+                self.waiting.push_back((sent.ticket, sent.size));
+                if self.waiting.len() > WAITING {
+                    self.waiting.pop_front();
+                }
+            }
+            Entry::SentAgain { time, .. } => self.cache.used_at(Some(*time)),
+            Entry::Usage { ticket, prompt } => {
+                if self.last.is_some_and(|last| last.ticket == *ticket) {
+                    self.last_prompt = *prompt;
+                }
+                self.base = self.base.max(Some(*ticket));
+            }
+            Entry::Refused { size, .. } => {
+                self.refused = Some(*size);
+                self.changed = true;
+            }
+            Entry::Switched { .. } => {
+                // What was sent is of the other model.
+                self.waiting.clear();
+                (self.refused, self.base, self.changed) = (None, None, true);
+                if other_model {
+                    self.cache = PromptCache::new();
+                }
+            }
+            Entry::Frame(_) => (self.base, self.changed) = (None, true),
+            Entry::Taught { .. }
+            | Entry::JobOpened(_)
+            | Entry::JobEnded { .. }
+            | Entry::CompactionBegan(_)
+            | Entry::CompactionEnded { .. }
+            | Entry::Forked { .. } => {}
+            _ => self.changed = true,
+        }
+    }
+
+    /// The size of a request whose usage may still come.
+    pub(super) fn size(&self, ticket: Ticket) -> Option<Measure> {
+        self.waiting.iter().find(|(known, _)| *known == ticket).map(|(_, size)| *size)
+    }
+
+    /// True if the meter has no base, or one of an older request.
+    pub(super) fn is_newer_than_base(&self, ticket: Ticket) -> bool {
+        self.base.is_none_or(|base| base <= ticket)
+    }
+
+    /// The last request, if the next one would be the same.
+    pub(super) fn retried(&self) -> Option<Ticket> {
+        self.last.filter(|_| !self.changed).map(|last| last.ticket)
+    }
+
+    pub(super) fn next_ticket(&self) -> Ticket {
+        Ticket(self.calls + 1)
+    }
+}

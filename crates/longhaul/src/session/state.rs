@@ -1,0 +1,125 @@
+//! The state of a session: a fold of its journal. Each part takes from an entry what concerns it;
+//! nothing else changes any of them.
+
+use std::sync::Arc;
+
+use super::authors::Authors;
+use super::journal::{Entry, RecallBy};
+use super::limits::Limits;
+use super::progress::Progress;
+use super::requests::Requests;
+use super::sizes::{Sizes, Snapshot};
+use crate::conversation::log::Log;
+use crate::edits::archive::Originals;
+use crate::edits::ledger::Ledger;
+use crate::size::models::Model;
+use crate::view::cache::PromptCache;
+use crate::view::{Fixed, Sources, View};
+
+/// All parts.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) limits: Limits,
+    pub(super) log: Log,
+    pub(super) ledger: Ledger,
+    pub(super) originals: Originals,
+    pub(super) sizes: Sizes,
+    pub(super) requests: Requests,
+    pub(super) progress: Progress,
+    pub(super) authors: Authors,
+    pub(super) recall_by: RecallBy,
+    /// What log and ledger show. Follows them when it is asked for.
+    pub(super) view: View,
+}
+
+impl State {
+    /// The state of a journal that has just begun. `known` are sizes that need not be counted.
+    pub(super) fn new(model: Arc<Model>, known: Vec<Snapshot>) -> Self {
+        Self {
+            log: Log::new(),
+            ledger: Ledger::default(),
+            originals: Originals::default(),
+            sizes: Sizes::new(&model, known),
+            requests: Requests::default(),
+            progress: Progress::default(),
+            authors: Authors::new(&model.name),
+            recall_by: RecallBy::default(),
+            view: View::default(),
+            limits: Limits::new(model),
+        }
+    }
+
+    /// Takes in an entry.
+    pub(super) fn apply(&mut self, entry: &Entry) {
+        self.fold(entry);
+        if let Entry::Sent(_) = entry {
+            self.look();
+            let Self { requests, view, ledger, .. } = self;
+            requests.cache.send(view, |part| part.source.start(ledger));
+            view.mark_sent();
+        }
+    }
+
+    /// Takes in many, each after `check` has let it through. What the provider has in its cache is
+    /// the request that was sent last: the views of those before need not be made.
+    pub(super) fn replay<'a, E>(
+        &mut self,
+        entries: impl Iterator<Item = &'a Entry> + Clone,
+        mut check: impl FnMut(&Self, &Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let requests = entries.clone().filter(|entry| matches!(entry, Entry::Sent(_))).count();
+        let mut seen = 0;
+        for entry in entries {
+            check(self, entry)?;
+            seen += usize::from(matches!(entry, Entry::Sent(_)));
+            if seen == requests { self.apply(entry) } else { self.fold(entry) }
+        }
+        self.sizes.forget_known();
+        Ok(())
+    }
+
+    fn fold(&mut self, entry: &Entry) {
+        let other_model =
+            matches!(entry, Entry::Switched { model, .. } if model.name != self.limits.model.name);
+        let calls = self.requests.calls;
+        let way = self.sizes.meter.way();
+        // The meter learns from the size of the request that is reported on.
+        if let Entry::Usage { ticket, prompt } = entry
+            && let Some(size) = self.requests.size(*ticket)
+            && self.requests.is_newer_than_base(*ticket)
+        {
+            self.sizes.meter.observe(size, *prompt);
+        }
+        self.limits.apply(entry);
+        self.authors.apply(entry, self.log.end());
+        self.sizes.apply(entry, &self.limits.model, self.log.messages());
+        self.originals.apply(entry, &self.ledger);
+        self.log.apply(entry);
+        self.ledger.apply(entry);
+        self.requests.apply(entry, other_model);
+        self.progress.apply(entry, calls, other_model);
+        if let Entry::RecallBy(by) = entry {
+            self.recall_by = by.clone();
+        }
+        if self.sizes.meter.way() != way {
+            self.view.recount();
+            self.requests.cache = PromptCache::new();
+        }
+    }
+
+    /// Counts what stands before the messages, if it is another than before.
+    pub(super) fn look_at_frame(&mut self) {
+        let Self { log, view, sizes, .. } = self;
+        if view.fixed().version != log.frame_version() || view.is_recounted() {
+            let measure = log.frame().map(|frame| sizes.meter.frame(frame)).unwrap_or_default();
+            view.set_fixed(Fixed { version: log.frame_version(), measure });
+        }
+    }
+
+    /// Brings the view up to log and ledger.
+    pub(super) fn look(&mut self) {
+        self.look_at_frame();
+        let Self { log, ledger, view, sizes, .. } = self;
+        view.follow(Sources { log, ledger, meter: &sizes.meter, sizes: sizes.all() });
+    }
+}
