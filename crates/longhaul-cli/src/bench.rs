@@ -13,13 +13,14 @@ use longhaul::{
 };
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::error::Failure;
 use crate::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::policies::{POLICIES, Recording, Run, View};
+use crate::recorded::without_model;
 use crate::replay::MeterKind;
 use crate::show;
 use crate::source::Source;
+use longhaul_config::Config;
 
 /// Compare profiles and reference policies over recorded sessions
 #[derive(clap::Args)]
@@ -132,9 +133,7 @@ type Tallies = Vec<(String, Tally)>;
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = files(&args.paths)?;
     let mut profiles = vec![Profile::entry_only()];
-    for name in config.names() {
-        profiles.push(config.offline(&name)?);
-    }
+    profiles.extend(config.profiles().map(without_model));
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use longhaul::{Edit, EditPrice, Meter, Models, Prepared, Price, Role, Session, Tokens, pays_back};
 use longhaul_wire::transcript;
 
-use crate::config::Config;
 use crate::error::Failure;
+use crate::recorded::without_model;
 use crate::show;
 use crate::source::Source;
+use longhaul_config::Config;
 
 /// Compact a transcript once: write what would be sent next, or only say its price
 #[derive(clap::Args)]
@@ -41,8 +42,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut source = Source::open(&args.file)?;
     let model = Models::builtin().find("").clone();
     // The recorded session was sent whole: a window that nothing fills, until the end.
-    let session =
-        Session::new(config.offline(config.text("profile"))?, model.clone()).with_window(Tokens(1 << 40));
+    let session = Session::new(without_model(config.profile(config.profile_name())?), model.clone())
+        .with_window(Tokens(1 << 40));
     let mut session = session.with_meter(Meter::neutral());
     let mut empty = true;
     for (_, message) in

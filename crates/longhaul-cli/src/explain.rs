@@ -10,11 +10,12 @@ use longhaul::{
 };
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::error::Failure;
 use crate::needs::text_of;
+use crate::recorded::without_model;
 use crate::show;
 use crate::source::Source;
+use longhaul_config::Config;
 
 /// Show what would be sent at one call of a recorded session, and why
 #[derive(clap::Args)]
@@ -130,8 +131,8 @@ struct Explained {
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut source = Source::open(&args.file)?;
     let model = Models::builtin().find("").clone();
-    let session =
-        Session::new(config.offline(config.text("profile"))?, model).with_window(Tokens(args.window));
+    let session = Session::new(without_model(config.profile(config.profile_name())?), model)
+        .with_window(Tokens(args.window));
     let mut session = session.with_meter(Meter::neutral());
     let (mut calls, mut now, mut empty) = (0, None, true);
     let (mut batches, mut sent) = (Vec::new(), At(0));

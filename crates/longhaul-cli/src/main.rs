@@ -14,8 +14,8 @@ mod figures;
 mod needs;
 mod policies;
 mod profiles;
+mod recorded;
 mod replay;
-mod settings;
 mod show;
 mod source;
 mod views;
@@ -24,6 +24,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use longhaul_config::Config;
+
+use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
@@ -62,7 +65,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // A broken file of settings is an error of the commands that go by it.
-    let config = config::Config::load();
+    let config = Config::load().map_err(Failure::from);
     let parsed =
         command(config.as_ref().ok()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -96,11 +99,11 @@ fn main() -> ExitCode {
 }
 
 /// The command line, with the settings as defaults of its flags.
-fn command(config: Option<&config::Config>) -> clap::Command {
+fn command(config: Option<&Config>) -> clap::Command {
     let Some(config) = config else { return Cli::command() };
-    let with = |command: clap::Command, flag: &'static str| {
-        let value = config.text(flag).to_owned();
-        command.mut_arg(flag, |arg| arg.default_value(value))
+    let with = |command: clap::Command, flag: &'static str| match config.get(flag) {
+        Some(setting) => command.mut_arg(flag, |arg| arg.default_value(setting.value.clone())),
+        None => command,
     };
     ["replay", "bench", "explain", "compact"].into_iter().fold(Cli::command(), |all, name| {
         all.mut_subcommand(name, |command| {
@@ -110,7 +113,7 @@ fn command(config: Option<&config::Config>) -> clap::Command {
     })
 }
 
-fn completions(shell: clap_complete::Shell) -> Result<(), error::Failure> {
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "longhaul", &mut script);
     Ok(std::io::stdout().lock().write_all(&script)?)

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use longhaul::{OnFailure, Profile, Strategy, Summariser};
+use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::error::Failure;
 use crate::show;
 
@@ -26,7 +26,7 @@ pub struct Args {
 
 /// A profile, for scripts.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ProfileLine<'a> {
     name: &'a str,
     says: &'a str,
     trigger: u8,
@@ -42,13 +42,13 @@ struct Line<'a> {
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = match &args.name {
         Some(name) => vec![config.profile(name)?],
-        None => config.profiles()?,
+        None => config.profiles().collect(),
     };
     let mut out = anstream::stdout().lock();
     for profile in &profiles {
         if args.json {
             let names = |all: &[&'static Strategy]| all.iter().map(|strategy| strategy.name).collect();
-            let line = Line {
+            let line = ProfileLine {
                 name: &profile.name,
                 says: &profile.says,
                 trigger: profile.shares.trigger,

@@ -11,13 +11,14 @@ use longhaul::{
 };
 
 use crate::bench::{PieceCache, is_recallable};
-use crate::config::Config;
 use crate::error::Failure;
 use crate::figures::{Figures, Growth, Line};
 use crate::needs::{Holdings, Needs, text_of};
+use crate::recorded::without_model;
 use crate::show;
 use crate::source::Source;
 use crate::views::{Call, Views};
+use longhaul_config::Config;
 
 /// Replay recorded sessions call by call: sizes, cost, time
 #[derive(clap::Args)]
@@ -80,7 +81,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             return Err(Failure::file(path, "is a folder, not a transcript"));
         }
     }
-    let profile = config.offline(&args.profile)?;
+    let profile = without_model(config.profile(&args.profile)?);
     let mut views = args.views.as_deref().map(|out| Views::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
