@@ -3,22 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
-mod compact;
-mod config;
-mod convert;
-mod demo;
+mod commands;
 mod error;
-mod explain;
-mod figures;
-mod needs;
-mod policies;
-mod profiles;
-mod recorded;
-mod replay;
-mod show;
-mod source;
-mod views;
+mod lab;
+mod terminal;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,6 +14,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use longhaul_config::Config;
 
+use commands::{bench, compact, completions, config, convert, demo, explain, profiles, replay};
 use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
@@ -55,12 +44,7 @@ enum Command {
     Convert(convert::Args),
     Config(config::Args),
     Profiles(profiles::Args),
-    /// Print a script that completes commands in your shell
-    #[command(after_help = "Example:\n  source <(longhaul completions bash)")]
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
+    Completions(completions::Args),
 }
 
 fn main() -> ExitCode {
@@ -85,14 +69,14 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
         Command::Profiles(args) => config.and_then(|config| profiles::run(&args, &config)),
-        Command::Completions { shell } => completions(shell),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             // Where stderr is closed the exit code says it alone.
-            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", show::BAD, show::BAD);
+            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", terminal::BAD, terminal::BAD);
             failure.code()
         }
     }
@@ -111,10 +95,4 @@ fn command(config: Option<&Config>) -> clap::Command {
             if name == "replay" { with(command, "profile") } else { command }
         })
     })
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "longhaul", &mut script);
-    Ok(std::io::stdout().lock().write_all(&script)?)
 }

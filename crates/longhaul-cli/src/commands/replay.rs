@@ -1,24 +1,25 @@
 //! `longhaul replay`: recorded sessions through the engine, call by call.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::ValueEnum;
 use longhaul::{
     Audited, Edit, EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens,
 };
 
-use crate::bench::{PieceCache, is_recallable};
 use crate::error::Failure;
-use crate::figures::{Figures, Growth, Line};
-use crate::needs::{Holdings, Needs, text_of};
-use crate::recorded::without_model;
-use crate::show;
-use crate::source::Source;
-use crate::views::{Call, Views};
+use crate::lab::figures::Figures;
+use crate::lab::growth::Growth;
+use crate::lab::needs::{Holdings, Needs, text_of};
+use crate::lab::pieces::{PieceCache, is_recallable};
+use crate::lab::recorded::{MeterKind, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::lab::views::{Call, Views};
+use crate::terminal;
 use longhaul_config::Config;
+use serde::Serialize;
 
 /// Replay recorded sessions call by call: sizes, cost, time
 #[derive(clap::Args)]
@@ -60,15 +61,6 @@ pub struct Args {
     json: bool,
 }
 
-/// How tokens are counted.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MeterKind {
-    /// UTF-8 bytes / 4, and 4 per message: the same for every model
-    Neutral,
-    /// The model's tokenizer, corrected by what its usage teaches
-    Model,
-}
-
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // All files are looked at before the first is replayed: a typing error in the last
@@ -91,10 +83,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     for (number, path) in args.files.iter().enumerate() {
         progress(number, args.files.len(), path);
         let sessions = replay_file(args, &profile, path, views.as_mut())?;
-        clear_progress();
+        terminal::clear_progress();
         for (name, figures) in sessions {
             if args.json {
-                let line = Line::new(&name, &profile.name, Tokens(args.window), &figures);
+                let line = ReplayLine::new(&name, &profile.name, Tokens(args.window), &figures);
                 writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
             } else {
                 writeln!(out, "{}", row(short_name(Path::new(&name)), &figures))?;
@@ -119,7 +111,7 @@ fn replay_file(
     path: &Path,
     mut views: Option<&mut Views>,
 ) -> Result<Vec<(String, Figures)>, Failure> {
-    let mut reader = Source::open(path)?;
+    let mut reader = TranscriptFile::open(path)?;
     let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
     while let Some((number, message)) = reader.next() {
         let replay =
@@ -206,7 +198,7 @@ impl<'a> Replay<'a> {
         if self.args.edits {
             let edits = self.session.ledger().edits().skip(first_new as usize);
             let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
-            for line in show::edits(&new) {
+            for line in terminal::edits(&new) {
                 writeln!(io::stdout(), "{}, before call {}: {line}", self.name, self.figures.calls)?;
             }
         }
@@ -279,44 +271,54 @@ fn header() -> String {
 
 fn row(name: String, figures: &Figures) -> String {
     let columns = [
-        show::short(figures.calls),
-        show::short(figures.errors),
-        show::short(figures.peak_sent.0),
-        show::short(figures.tokens_sent),
-        show::short(figures.cost_sent()),
-        show::short(figures.edits),
-        show::short(figures.breaks),
+        terminal::short(figures.calls),
+        terminal::short(figures.errors),
+        terminal::short(figures.peak_sent.0),
+        terminal::short(figures.tokens_sent),
+        terminal::short(figures.cost_sent()),
+        terminal::short(figures.edits),
+        terminal::short(figures.breaks),
     ];
     format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
 }
 
 fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()> {
-    let (strong, faint) = (show::STRONG, show::FAINT);
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
     writeln!(out)?;
     writeln!(
         out,
         "{} calls at a window of {}: {} sent, cost {} (whole log {}).",
-        show::grouped(total.calls),
-        show::grouped(args.window),
-        show::short(total.tokens_sent),
-        show::short(total.cost_sent()),
-        show::short(total.cost_full()),
+        terminal::grouped(total.calls),
+        terminal::grouped(args.window),
+        terminal::short(total.tokens_sent),
+        terminal::short(total.cost_sent()),
+        terminal::short(total.cost_full()),
     )?;
     if total.errors > 0 {
-        writeln!(out, "{} calls do not fit: what must stay is over the limit.", show::grouped(total.errors))?;
+        writeln!(
+            out,
+            "{} calls do not fit: what must stay is over the limit.",
+            terminal::grouped(total.errors)
+        )?;
     }
     if total.violations > 0 {
-        writeln!(out, "{}{} rules broken.{:#}", show::BAD, show::grouped(total.violations), show::BAD)?;
+        writeln!(
+            out,
+            "{}{} rules broken.{:#}",
+            terminal::BAD,
+            terminal::grouped(total.violations),
+            terminal::BAD
+        )?;
     }
     if let (low, windows @ 1..) = total.growth_too_low() {
         writeln!(
             out,
             "Growth over 10 calls: off by {} (median), {} (p90); too low in {} of {}.",
-            show::percent(total.growth_error(50)),
-            show::percent(total.growth_error(90)),
-            show::grouped(low as u64),
-            show::grouped(windows as u64),
+            terminal::percent(total.growth_error(50)),
+            terminal::percent(total.growth_error(90)),
+            terminal::grouped(low as u64),
+            terminal::grouped(windows as u64),
         )?;
     }
     if let (Some(p50), Some(p99)) = (total.prepare_us(50), total.prepare_us(99)) {
@@ -326,13 +328,63 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
 }
 
 fn progress(number: usize, of: usize, path: &Path) {
-    if of > 1 && io::stderr().is_terminal() {
-        _ = write!(io::stderr(), "\r\x1b[K{}/{of} {}", number + 1, short_name(path));
+    if of > 1 {
+        terminal::show_progress(format_args!("{}/{of} {}", number + 1, short_name(path)));
     }
 }
 
-pub fn clear_progress() {
-    if io::stderr().is_terminal() {
-        _ = write!(io::stderr(), "\r\x1b[K");
+/// The JSON line of a transcript. Shares of nothing are null.
+#[derive(Serialize)]
+struct ReplayLine<'a> {
+    transcript: &'a str,
+    profile: &'a str,
+    window: u64,
+    calls: u64,
+    errors: u64,
+    tokens_full: u64,
+    tokens_sent: u64,
+    peak_full: u64,
+    peak_sent: u64,
+    cost_full: u64,
+    cost_sent: u64,
+    prefix_breaks: u64,
+    edits: u64,
+    retention: Option<f64>,
+    in_line: Option<f64>,
+    near: Option<f64>,
+    reachable: Option<f64>,
+    prepare_us_p50: Option<u64>,
+    prepare_us_p99: Option<u64>,
+    growth_error_p50: Option<f64>,
+    growth_error_p90: Option<f64>,
+    violations: u64,
+}
+
+impl<'a> ReplayLine<'a> {
+    fn new(transcript: &'a str, profile: &'a str, window: Tokens, figures: &Figures) -> Self {
+        Self {
+            transcript,
+            profile,
+            window: window.0,
+            calls: figures.calls,
+            errors: figures.errors,
+            tokens_full: figures.tokens_full,
+            tokens_sent: figures.tokens_sent,
+            peak_full: figures.peak_full.0,
+            peak_sent: figures.peak_sent.0,
+            cost_full: figures.cost_full(),
+            cost_sent: figures.cost_sent(),
+            prefix_breaks: figures.breaks,
+            edits: figures.edits,
+            retention: figures.found.retention(),
+            in_line: figures.found.in_line(),
+            near: figures.found.near(),
+            reachable: figures.found.reachable(),
+            prepare_us_p50: figures.prepare_us(50),
+            prepare_us_p99: figures.prepare_us(99),
+            growth_error_p50: figures.growth_error(50),
+            growth_error_p90: figures.growth_error(90),
+            violations: figures.violations,
+        }
     }
 }

@@ -7,9 +7,9 @@ use longhaul::{Edit, EditPrice, Meter, Models, Prepared, Price, Role, Session, T
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
-use crate::recorded::without_model;
-use crate::show;
-use crate::source::Source;
+use crate::lab::recorded::without_model;
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
 use longhaul_config::Config;
 
 /// Compact a transcript once: write what would be sent next, or only say its price
@@ -39,7 +39,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut source = Source::open(&args.file)?;
+    let mut source = TranscriptFile::open(&args.file)?;
     let model = Models::builtin().find("").clone();
     // The recorded session was sent whole: a window that nothing fills, until the end.
     let session = Session::new(without_model(config.profile(config.profile_name())?), model.clone())
@@ -87,8 +87,8 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     writeln!(
         out,
         "{} → {} tokens by {} edits:",
-        show::grouped(before.0),
-        show::grouped(after.0),
+        terminal::grouped(before.0),
+        terminal::grouped(after.0),
         edits.len()
     )?;
     for same in edits.chunk_by(|a, b| (a.strategy == b.strategy) && (a.why == b.why)) {
@@ -98,8 +98,8 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
             "  {:4} × {:20} {:>7} → {:>7}  {} ({})",
             same.len(),
             same[0].kind.name(),
-            show::short(sum(|edit| edit.before)),
-            show::short(sum(|edit| edit.after)),
+            terminal::short(sum(|edit| edit.before)),
+            terminal::short(sum(|edit| edit.after)),
             same[0].strategy,
             same[0].why.name()
         )?;
@@ -113,8 +113,8 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     writeln!(
         out,
         "Price: {} tokens billed again, {} fewer per later call:\n{paid}.",
-        show::grouped(again),
-        show::grouped(saves)
+        terminal::grouped(again),
+        terminal::grouped(saves)
     )
 }
 

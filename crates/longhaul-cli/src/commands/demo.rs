@@ -11,8 +11,8 @@ use longhaul::{
 use longhaul_wire::transcript::Reader;
 
 use crate::error::Failure;
-use crate::figures::Figures;
-use crate::show;
+use crate::lab::figures::Figures;
+use crate::terminal;
 
 /// A long session in a small window, live: no key, no network
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
     fast: bool,
 }
 
-static SESSION: &[u8] = include_bytes!("../demo/session.jsonl.gz");
+static SESSION: &[u8] = include_bytes!("../../demo/session.jsonl.gz");
 const WINDOW: Tokens = Tokens(32_000);
 /// Width of the window as it is drawn.
 const COLUMNS: u64 = 52;
@@ -69,7 +69,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for message in messages {
         let message = message.map_err(|error| Failure::Input(format!("the bundled session: {error}")))?;
         match message.role() {
-            Role::User => writeln!(out, "\n{}> {}{:#}", show::STRONG, first_line(&message), show::STRONG)?,
+            Role::User => {
+                writeln!(out, "\n{}> {}{:#}", terminal::STRONG, first_line(&message), terminal::STRONG)?
+            }
             Role::Assistant => {
                 demo.call(out, &mut session, &message)?;
                 if !args.fast {
@@ -103,9 +105,9 @@ impl Demo {
         self.full_before = full;
         self.edits(out, session)?;
         let (tokens, bar) = (session.size().tokens, bar(&filling(session)));
-        writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, show::short(tokens.0), doing(answer))?;
+        writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, terminal::short(tokens.0), doing(answer))?;
         if let Some(problem) = problem {
-            writeln!(out, "     {}{problem}{:#}", show::BAD, show::BAD)?;
+            writeln!(out, "     {}{problem}{:#}", terminal::BAD, terminal::BAD)?;
         }
         Ok(())
     }
@@ -115,36 +117,45 @@ impl Demo {
         let new: Vec<&Edit> =
             session.ledger().edits().skip(self.edits_seen).map(|(edit, _)| &**edit).collect();
         self.edits_seen += new.len();
-        show::edits(&new)
+        terminal::edits(&new)
             .iter()
-            .try_for_each(|line| writeln!(out, "     {}└ {line}{:#}", show::GOOD, show::GOOD))
+            .try_for_each(|line| writeln!(out, "     {}└ {line}{:#}", terminal::GOOD, terminal::GOOD))
     }
 
     fn outro(&self, out: &mut impl Write, session: &Session) -> io::Result<()> {
         let filling = filling(session);
         let all: u64 = filling.iter().sum();
         let figures = &self.figures;
-        writeln!(out, "\nAfter {} calls the context holds {} tokens:", figures.calls, show::grouped(all))?;
+        writeln!(
+            out,
+            "\nAfter {} calls the context holds {} tokens:",
+            figures.calls,
+            terminal::grouped(all)
+        )?;
         for (category, tokens) in CATEGORIES.iter().zip(filling) {
             let Category { name, letter, style } = category;
             let share = tokens as f64 / all.max(1) as f64;
-            let percent = show::percent(Some(share));
-            writeln!(out, "  {style}{letter}{style:#} {name:17}{:>9} {percent:>6}", show::grouped(tokens))?;
+            let percent = terminal::percent(Some(share));
+            writeln!(
+                out,
+                "  {style}{letter}{style:#} {name:17}{:>9} {percent:>6}",
+                terminal::grouped(tokens)
+            )?;
         }
         writeln!(
             out,
             "\nThe whole session has {} tokens, {} times the window;\nno request was larger than {}.",
-            show::grouped(figures.peak_full.0),
+            terminal::grouped(figures.peak_full.0),
             figures.peak_full.0 / WINDOW.0,
-            show::grouped(figures.peak_sent.0),
+            terminal::grouped(figures.peak_sent.0),
         )?;
         let saved = 1.0 - figures.cost_sent() as f64 / figures.cost_full().max(1) as f64;
         writeln!(
             out,
             "Cost at cached prices (0.1 and 1.25): {} tokens, not {}; {} less.",
-            show::short(figures.cost_sent()),
-            show::short(figures.cost_full()),
-            show::percent(Some(saved)),
+            terminal::short(figures.cost_sent()),
+            terminal::short(figures.cost_full()),
+            terminal::percent(Some(saved)),
         )?;
         self.recalled(out, session)
     }
@@ -161,20 +172,24 @@ impl Demo {
             "Nothing is lost: {} edits, each can be undone, each original recalled.\nRecalling {} gives back {} lines; the first:",
             self.edits_seen,
             handle.short(),
-            show::grouped(text.lines().count() as u64),
+            terminal::grouped(text.lines().count() as u64),
         )?;
         writeln!(
             out,
             "  {}{}{:#}",
-            show::FAINT,
+            terminal::FAINT,
             shorten(text.lines().next().unwrap_or_default(), 76),
-            show::FAINT
+            terminal::FAINT
         )
     }
 }
 
 fn intro(out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "A coding session of a day, replayed in a window of {} tokens.", show::grouped(WINDOW.0))?;
+    writeln!(
+        out,
+        "A coding session of a day, replayed in a window of {} tokens.",
+        terminal::grouped(WINDOW.0)
+    )?;
     writeln!(out, "Each line is a call to the model; the bar is what it is sent:")?;
     let legend =
         CATEGORIES.map(|Category { name, letter, style }| format!("{style}{letter}{style:#} {name}"));

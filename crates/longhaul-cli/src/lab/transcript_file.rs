@@ -7,19 +7,19 @@ use longhaul::Message;
 use longhaul_wire::agents;
 
 use crate::error::Failure;
-use crate::replay::clear_progress;
+use crate::terminal::clear_progress;
 
 /// Lines that are reported one by one; the rest is counted.
 const REPORTED: usize = 5;
 
 /// A file that is being read.
-pub struct Source {
+pub struct TranscriptFile {
     path: PathBuf,
     reader: agents::Reader,
     unread: usize,
 }
 
-impl Source {
+impl TranscriptFile {
     /// Opens a file; `-` is standard input.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let reader = if path == Path::new("-") {
@@ -68,7 +68,7 @@ impl Source {
     }
 }
 
-impl Iterator for Source {
+impl Iterator for TranscriptFile {
     type Item = (usize, Message);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -11,10 +11,10 @@ use longhaul::{
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::needs::text_of;
-use crate::recorded::without_model;
-use crate::show;
-use crate::source::Source;
+use crate::lab::needs::text_of;
+use crate::lab::recorded::without_model;
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
 use longhaul_config::Config;
 
 /// Show what would be sent at one call of a recorded session, and why
@@ -129,7 +129,7 @@ struct Explained {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut source = Source::open(&args.file)?;
+    let mut source = TranscriptFile::open(&args.file)?;
     let model = Models::builtin().find("").clone();
     let session = Session::new(without_model(config.profile(config.profile_name())?), model)
         .with_window(Tokens(args.window));
@@ -256,25 +256,25 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> Row {
 const INDENT: usize = 14;
 
 fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
-    let (strong, faint, good) = (show::STRONG, show::FAINT, show::GOOD);
+    let (strong, faint, good) = (terminal::STRONG, terminal::FAINT, terminal::GOOD);
     writeln!(
         out,
         "{strong}Call {}{strong:#}: {} of {} tokens, in a window of {}.",
         explained.call,
-        show::grouped(explained.tokens),
-        show::grouped(explained.full_tokens),
-        show::grouped(explained.window)
+        terminal::grouped(explained.tokens),
+        terminal::grouped(explained.full_tokens),
+        terminal::grouped(explained.window)
     )?;
     writeln!(
         out,
         "The cache had {} of them (·); {} were new (+).",
-        show::grouped(explained.read),
-        show::grouped(explained.written)
+        terminal::grouped(explained.read),
+        terminal::grouped(explained.written)
     )?;
     writeln!(out, "\n  {:>11} {:9} {:>7}  what", "messages", "role", "tokens")?;
     if explained.frame_tokens > 0 {
         let (mark, tokens) =
-            (if explained.read > 0 { '·' } else { '+' }, show::grouped(explained.frame_tokens));
+            (if explained.read > 0 { '·' } else { '+' }, terminal::grouped(explained.frame_tokens));
         writeln!(
             out,
             "{mark} {:>11} {:9} {tokens:>7}  {faint}system prompt and tools{faint:#}",
@@ -295,7 +295,7 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
             out,
             "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
             part.role,
-            show::grouped(part.tokens)
+            terminal::grouped(part.tokens)
         )?;
         for edit in &part.edits {
             let made = format!(
@@ -304,8 +304,8 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
                 edit.id,
                 edit.strategy,
                 edit.why,
-                show::short(edit.before),
-                show::short(edit.after)
+                terminal::short(edit.before),
+                terminal::short(edit.after)
             );
             let recall = format!("recall {}", edit.handles.join(" "));
             // As wide as a terminal of 80 columns.
@@ -322,7 +322,7 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
     if batches.is_empty() {
         return Ok(());
     }
-    let strong = show::STRONG;
+    let strong = terminal::STRONG;
     writeln!(out, "\n{strong}Price{strong:#}{:16} billed again      smaller", "")?;
     writeln!(
         out,
@@ -330,9 +330,9 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
         "call", "edits", "expected", "came out", "per call", "so far"
     )?;
     for batch in batches {
-        let expected = if batch.cold { "cold".to_owned() } else { show::short(batch.rewrites) };
-        let came_out = if batch.cold { "cold".to_owned() } else { show::short(batch.rewritten) };
-        let (saves, saved) = (show::short(batch.saves), show::short(batch.saved));
+        let expected = if batch.cold { "cold".to_owned() } else { terminal::short(batch.rewrites) };
+        let came_out = if batch.cold { "cold".to_owned() } else { terminal::short(batch.rewritten) };
+        let (saves, saved) = (terminal::short(batch.saves), terminal::short(batch.saved));
         writeln!(
             out,
             "{:>6} {:>7} {expected:>9} {came_out:>9} {saves:>9} {saved:>12}",
@@ -344,7 +344,7 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
 
 /// The log, with what is gone (−) and what stands in its place (+).
 fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
-    let (bad, good) = (show::BAD, show::GOOD);
+    let (bad, good) = (terminal::BAD, terminal::GOOD);
     let first = |text: &str| text.lines().next().unwrap_or_default().chars().take(66).collect::<String>();
     let line = |message: &Message| format!("{:9} {}", message.role().name(), first(&text_of(message)));
     let mut at = 0;

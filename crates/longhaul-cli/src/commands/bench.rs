@@ -1,25 +1,23 @@
 //! `longhaul bench`: all profiles and the reference policies over a folder of recorded
 //! sessions, one measure for all.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, IsTerminal, Write};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use longhaul::{
-    Audited, EditId, Message, Meter, Models, Part, Prepared, Profile, Role, Session, Time, Tokens, Vocabulary,
-};
+use longhaul::{Audited, Message, Meter, Models, Prepared, Profile, Role, Session, Time, Tokens, Vocabulary};
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::needs::{Found, Holdings, Needs, Piece, text_of};
-use crate::policies::{POLICIES, Recording, Run, View};
-use crate::recorded::without_model;
-use crate::replay::MeterKind;
-use crate::show;
-use crate::source::Source;
+use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
+use crate::lab::pieces::{PieceCache, is_recallable};
+use crate::lab::policies::{POLICIES, Recording, Run, View};
+use crate::lab::recorded::{MeterKind, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
 use longhaul_config::Config;
 
 /// Compare profiles and reference policies over recorded sessions
@@ -150,7 +148,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             });
         }
     });
-    clear_progress();
+    terminal::clear_progress();
     let mut agents: BTreeMap<String, Tallies> = BTreeMap::new();
     for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         let tallies = tallies?;
@@ -195,7 +193,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 
 /// All policies and profiles over one transcript.
 fn bench(args: &Args, profiles: &[Profile], path: &Path) -> Result<Tallies, Failure> {
-    let mut source = Source::open(path)?;
+    let mut source = TranscriptFile::open(path)?;
     let mut sessions: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
     for (number, message) in source.by_ref() {
         sessions.entry(number).or_default().push(Arc::new(message));
@@ -240,7 +238,7 @@ enum RunnerKind<'a> {
 fn lockstep(
     args: &Args,
     messages: Vec<Arc<Message>>,
-    policies: &[&crate::policies::Policy],
+    policies: &[&crate::lab::policies::Policy],
     profiles: &[Profile],
 ) -> Tallies {
     let mut needs = Needs::new(match args.meter {
@@ -298,18 +296,6 @@ fn lockstep(
         }
     }
     runners.into_iter().map(|runner| (runner.name, runner.tally)).collect()
-}
-
-/// Pieces of the messages of a view, each made once.
-#[derive(Default)]
-pub struct PieceCache(HashMap<usize, (Arc<Message>, Arc<Piece>)>);
-
-impl PieceCache {
-    /// The piece of a part. The message is kept, so that its address stays its own.
-    pub fn get(&mut self, part: &Part, needs: &mut Needs) -> Arc<Piece> {
-        let known = self.0.entry(Arc::as_ptr(&part.message) as usize);
-        known.or_insert_with(|| (part.message.clone(), needs.piece(&text_of(&part.message)))).1.clone()
-    }
 }
 
 /// What sending the whole log costs.
@@ -388,14 +374,6 @@ impl Runner<'_> {
     }
 }
 
-/// True if the message is under a handle in the view.
-pub fn is_recallable(session: &Session, at: u32) -> bool {
-    let at = longhaul::At(at);
-    let has_handle = |id: &EditId| session.ledger().get(*id).is_some_and(|edit| !edit.originals.is_empty());
-    session.ledger().covering(at).is_some_and(|(_, id)| has_handle(&id))
-        || session.ledger().inside(at).iter().any(has_handle)
-}
-
 fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) -> io::Result<()> {
     if args.csv {
         writeln!(
@@ -407,8 +385,8 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
         let agent = agent.trim_start_matches('~');
         if !(args.json || args.csv) {
             let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
-            let (strong, window) = (show::STRONG, show::grouped(args.window));
-            writeln!(out, "{strong}{agent}{strong:#}: {} calls, window {window}", show::grouped(calls))?;
+            let (strong, window) = (terminal::STRONG, terminal::grouped(args.window));
+            writeln!(out, "{strong}{agent}{strong:#}: {} calls, window {window}", terminal::grouped(calls))?;
             let titles = ["cost", "sent", "line", "ret", "near", "reach", "break", "peak", "viol", "µs"];
             writeln!(out, "{}", columns("", &titles))?;
         }
@@ -440,7 +418,7 @@ fn line(row: &Row<'_>) -> String {
         percent(row.near),
         percent(row.reachable),
         percent(row.breaks),
-        show::short(row.peak),
+        terminal::short(row.peak),
         row.violations.to_string(),
         row.us_per_call.map_or("–".to_owned(), |us| format!("{us:.0}")),
     ];
@@ -480,20 +458,8 @@ fn csv(row: &Row<'_>) -> String {
 }
 
 fn progress(number: usize, of: usize, path: &Path) {
-    if io::stderr().is_terminal() {
-        let done = 30 * number / of.max(1);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        _ = write!(
-            io::stderr(),
-            "\r\x1b[K[{}{}] {number}/{of} {name:.40}",
-            "#".repeat(done),
-            " ".repeat(30 - done)
-        );
-    }
-}
-
-fn clear_progress() {
-    if io::stderr().is_terminal() {
-        _ = write!(io::stderr(), "\r\x1b[K");
-    }
+    let done = 30 * number / of.max(1);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (filled, left) = ("#".repeat(done), " ".repeat(30 - done));
+    terminal::show_progress(format_args!("[{filled}{left}] {number}/{of} {name:.40}"));
 }

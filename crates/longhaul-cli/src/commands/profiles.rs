@@ -7,7 +7,7 @@ use longhaul_config::Config;
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::show;
+use crate::terminal;
 
 /// List the ways to compact, or explain one
 #[derive(clap::Args)]
@@ -64,7 +64,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             explain(profile, &mut out)?;
         } else {
             let says = wrapped(&profile.says, 13);
-            writeln!(out, "{}{:12}{:#} {says}", show::STRONG, profile.name, show::STRONG)?;
+            writeln!(out, "{}{:12}{:#} {says}", terminal::STRONG, profile.name, terminal::STRONG)?;
         }
     }
     if args.name.is_none() && !args.json {
@@ -78,7 +78,7 @@ fn summariser(profile: &Profile) -> &'static str {
 }
 
 fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    let (strong, faint) = (show::STRONG, show::FAINT);
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     let head = |out: &mut dyn Write, name: &str| writeln!(out, "\n{strong}{name}{strong:#}");
     writeln!(out, "{strong}{}{strong:#}\n  {}", profile.name, wrapped(&profile.says, 2))?;
     head(out, "compacts")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longhaul::{Message, Role};
 
-use crate::needs::{self, Needs, Piece};
+use crate::lab::needs::{self, Needs, Piece};
 
 /// A recorded session, ready to be sent by any policy.
 pub struct Recording {

@@ -7,7 +7,7 @@ use longhaul_config::{Config, Setting, ValueKind};
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::show;
+use crate::terminal;
 
 /// Show settings and where they come from
 #[derive(clap::Args)]
@@ -60,7 +60,7 @@ struct SettingLine<'a> {
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let What::Show { json } = args.what;
     let mut out = anstream::stdout().lock();
-    let (strong, faint) = (show::STRONG, show::FAINT);
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     let mut section = "";
     for setting in config.settings() {
         if json {
