@@ -2,6 +2,7 @@
 //! engine or a reference policy, and measuring what comes out. Knows no command and prints
 //! nothing but what cannot be read.
 
+pub mod comparison;
 pub mod figures;
 pub mod growth;
 pub mod needs;

@@ -3,22 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
-use longhaul::{Audited, Message, Meter, Models, Prepared, Profile, Role, Session, Time, Tokens, Vocabulary};
+use longhaul::{Message, Profile};
+use longhaul_config::Config;
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
-use crate::lab::pieces::{PieceCache, is_recallable};
-use crate::lab::policies::{POLICIES, Recording, Run, View};
+use crate::lab::comparison::{Comparison, Tallies, Tally};
 use crate::lab::recorded::{MeterKind, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
-use longhaul_config::Config;
 
 /// Compare profiles and reference policies over recorded sessions
 #[derive(clap::Args)]
@@ -48,42 +46,9 @@ pub struct Args {
     csv: bool,
 }
 
-/// What a policy did over some sessions.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    calls: u64,
-    errors: u64,
-    cost: f64,
-    sent: f64,
-    peak: f64,
-    breaks: u64,
-    violations: u64,
-    found: Found,
-    micros: u64,
-    /// What sending the whole log would have cost and been, at the same calls.
-    full_cost: f64,
-    full_sent: f64,
-}
-
-impl Tally {
-    fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.errors += other.errors;
-        self.cost += other.cost;
-        self.sent += other.sent;
-        self.peak = self.peak.max(other.peak);
-        self.breaks += other.breaks;
-        self.violations += other.violations;
-        self.found.add(other.found);
-        self.micros += other.micros;
-        self.full_cost += other.full_cost;
-        self.full_sent += other.full_sent;
-    }
-}
-
 /// One row of the table, for scripts.
 #[derive(Serialize)]
-struct Row<'a> {
+struct PolicyRow<'a> {
     agent: &'a str,
     policy: &'a str,
     window: u64,
@@ -101,7 +66,7 @@ struct Row<'a> {
     us_per_call: Option<f64>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> PolicyRow<'a> {
     fn new(agent: &'a str, policy: &'a str, window: u64, tally: &Tally) -> Self {
         let share = |part: f64, of: f64| (of > 0.0).then(|| part / of);
         Self {
@@ -124,14 +89,11 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Tallies by policy, in the order of the table.
-type Tallies = Vec<(String, Tally)>;
-
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = files(&args.paths)?;
-    let mut profiles = vec![Profile::entry_only()];
-    profiles.extend(config.profiles().map(without_model));
+    let profiles = iter::once(Profile::entry_only()).chain(config.profiles().map(without_model));
+    let comparison = Comparison { profiles: profiles.collect(), window: args.window, meter: args.meter };
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
@@ -142,7 +104,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = files.get(at) else { break };
                     progress(at + 1, files.len(), path);
-                    let tallies = bench(args, &profiles, path);
+                    let tallies = bench(&comparison, path);
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, tallies);
                 }
             });
@@ -153,10 +115,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         let tallies = tallies?;
         for agent in [agent_of(&files[at]), ALL.to_owned()] {
-            let sums = agents.entry(agent).or_insert_with(|| {
-                tallies.iter().map(|(name, _)| (name.clone(), Tally::default())).collect()
-            });
-            sums.iter_mut().zip(&tallies).for_each(|((_, sum), (_, tally))| sum.add(tally));
+            agents.entry(agent).or_default().add(&tallies);
         }
     }
     let mut out = anstream::stdout().lock();
@@ -192,186 +151,18 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// All policies and profiles over one transcript.
-fn bench(args: &Args, profiles: &[Profile], path: &Path) -> Result<Tallies, Failure> {
-    let mut source = TranscriptFile::open(path)?;
-    let mut sessions: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
-    for (number, message) in source.by_ref() {
-        sessions.entry(number).or_default().push(Arc::new(message));
+fn bench(comparison: &Comparison, path: &Path) -> Result<Tallies, Failure> {
+    let mut file = TranscriptFile::open(path)?;
+    let mut conversations: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
+    for (number, message) in file.by_ref() {
+        conversations.entry(number).or_default().push(Arc::new(message));
     }
-    source.finish(sessions.is_empty())?;
-    let mut sums: Tallies = Vec::new();
-    for messages in sessions.into_values() {
-        let tallies = bench_session(args, profiles, messages);
-        match sums.is_empty() {
-            true => sums = tallies,
-            false => sums.iter_mut().zip(&tallies).for_each(|((_, sum), (_, tally))| sum.add(tally)),
-        }
+    file.finish(conversations.is_empty())?;
+    let mut sums = Tallies::default();
+    for messages in conversations.into_values() {
+        sums.add(&comparison.over(messages));
     }
     Ok(sums)
-}
-
-/// All policies and profiles over one conversation.
-fn bench_session(args: &Args, profiles: &[Profile], messages: Vec<Arc<Message>>) -> Tallies {
-    let log: Vec<Arc<Message>> = messages.iter().filter(|m| !m.is_recorded_compaction()).cloned().collect();
-    let (kept, whole): (Vec<_>, Vec<_>) = POLICIES.iter().partition(|policy| policy.recorded);
-    let mut tallies = lockstep(args, log, &whole, profiles);
-    let recorded = lockstep(args, messages, &kept, &[]);
-    let place = POLICIES.iter().position(|policy| policy.recorded).unwrap_or_default();
-    tallies.splice(place..place, recorded);
-    tallies
-}
-
-/// A policy or a profile on its way.
-struct Runner<'a> {
-    name: String,
-    kind: RunnerKind<'a>,
-    held: Holdings,
-    tally: Tally,
-}
-
-enum RunnerKind<'a> {
-    Policy(Run<'a>),
-    Profile { session: Box<Session>, audited: Audited, pieces: PieceCache },
-}
-
-/// Runs all policies over one log, call by call.
-fn lockstep(
-    args: &Args,
-    messages: Vec<Arc<Message>>,
-    policies: &[&crate::lab::policies::Policy],
-    profiles: &[Profile],
-) -> Tallies {
-    let mut needs = Needs::new(match args.meter {
-        MeterKind::Neutral => |text| text.len() as f64 / 4.0 + 4.0,
-        MeterKind::Model => |text| Vocabulary::O200k.count(text).tokens as f64 + 4.0,
-    });
-    let texts: Vec<String> = messages.iter().map(|message| text_of(message)).collect();
-    let pieces = texts.iter().map(|text| needs.piece(text)).collect();
-    let recording = Recording { messages, texts, pieces };
-    let mut runners: Vec<Runner<'_>> = Vec::new();
-    for policy in policies {
-        let kind = RunnerKind::Policy(Run::new(**policy, args.window, &recording));
-        runners.push(Runner {
-            name: policy.name.to_owned(),
-            kind,
-            held: Holdings::default(),
-            tally: Tally::default(),
-        });
-    }
-    for profile in profiles {
-        let model = Models::builtin().find("").clone();
-        // What has no ladder is shown without a limit, as policies are that have none.
-        let window = if profile.ladder.is_empty() { 1 << 40 } else { args.window };
-        let mut session = Session::new(profile.clone(), model).with_window(Tokens(window));
-        if args.meter == MeterKind::Neutral {
-            session = session.with_meter(Meter::neutral());
-        }
-        let kind = RunnerKind::Profile {
-            session: Box::new(session),
-            audited: Audited::default(),
-            pieces: PieceCache::default(),
-        };
-        runners.push(Runner {
-            name: profile.name.to_string(),
-            kind,
-            held: Holdings::default(),
-            tally: Tally::default(),
-        });
-    }
-    let mut full = Full::default();
-    let mut now = None;
-    for (upto, message) in recording.messages.iter().enumerate() {
-        if message.role() == Role::Assistant {
-            let call = full.call(&recording, upto);
-            for runner in &mut runners {
-                runner.call(upto, message, now, call, &mut needs);
-            }
-        }
-        now = now.max(message.time());
-        needs.push(message, &recording.texts[upto]);
-        for runner in &mut runners {
-            if let RunnerKind::Profile { session, .. } = &mut runner.kind {
-                session.push(message.clone());
-            }
-        }
-    }
-    runners.into_iter().map(|runner| (runner.name, runner.tally)).collect()
-}
-
-/// What sending the whole log costs.
-#[derive(Default)]
-struct Full {
-    seen: usize,
-    tokens: f64,
-}
-
-/// Cost and size of one call.
-#[derive(Clone, Copy)]
-struct FullCall {
-    cost: f64,
-    tokens: f64,
-}
-
-impl Full {
-    /// Summaries of the recorded agent are not part of the log.
-    fn call(&mut self, recording: &Recording, upto: usize) -> FullCall {
-        let warm = self.tokens;
-        for at in self.seen..upto {
-            if !recording.messages[at].is_recorded_compaction() {
-                self.tokens += recording.pieces[at].tokens;
-            }
-        }
-        self.seen = upto;
-        FullCall { cost: price(warm, self.tokens - warm), tokens: self.tokens }
-    }
-}
-
-fn price(read: f64, written: f64) -> f64 {
-    0.1 * read + 1.25 * written
-}
-
-impl Runner<'_> {
-    fn call(&mut self, upto: usize, answer: &Message, now: Option<Time>, full: FullCall, needs: &mut Needs) {
-        let tally = &mut self.tally;
-        let started = Instant::now();
-        let (view, tail) = match &mut self.kind {
-            RunnerKind::Policy(run) => (run.view(upto, needs), Vec::new()),
-            RunnerKind::Profile { session, audited, pieces } => {
-                let ready = matches!(session.prepare(now), Ok(Prepared::Ready(_)));
-                tally.micros += u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-                if !ready {
-                    tally.errors += 1;
-                    return;
-                }
-                tally.violations += session.audit_again(audited).len() as u64;
-                let parts = session.view().parts().iter().map(|part| pieces.get(part, needs)).collect();
-                let tail = session.view().tail().map(|part| pieces.get(part, needs)).into_iter().collect();
-                (View { parts, extra_cost: 0.0 }, tail)
-            }
-        };
-        if let RunnerKind::Policy(_) = self.kind {
-            tally.micros += u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        }
-        let first = tally.calls == 0;
-        let size = |pieces: &[Arc<Piece>]| pieces.iter().map(|piece| piece.tokens).sum::<f64>();
-        let behind = size(&tail);
-        let (common, broke) = self.held.replace(&view.parts, tail);
-        let (warm, cold) = (size(&view.parts[..common]), size(&view.parts[common..]) + behind);
-        tally.calls += 1;
-        tally.cost += price(warm, cold) + view.extra_cost;
-        tally.sent += warm + cold;
-        tally.peak = tally.peak.max(warm + cold);
-        tally.breaks += u64::from(broke && !first);
-        tally.full_cost += full.cost;
-        tally.full_sent += full.tokens;
-        let found = match &self.kind {
-            RunnerKind::Policy(_) => self.held.judge(needs, answer, |_| false),
-            RunnerKind::Profile { session, .. } => {
-                self.held.judge(needs, answer, |at| is_recallable(session, at))
-            }
-        };
-        tally.found.add(found);
-    }
 }
 
 fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) -> io::Result<()> {
@@ -381,7 +172,7 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
             "agent,policy,window,calls,errors,cost,sent,in_line,retention,near,reachable,breaks,peak,violations,us_per_call"
         )?;
     }
-    for (agent, tallies) in agents {
+    for (agent, Tallies(tallies)) in agents {
         let agent = agent.trim_start_matches('~');
         if !(args.json || args.csv) {
             let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
@@ -391,7 +182,7 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
             writeln!(out, "{}", columns("", &titles))?;
         }
         for (policy, tally) in tallies {
-            let row = Row::new(agent, policy, args.window, tally);
+            let row = PolicyRow::new(agent, policy, args.window, tally);
             if args.json {
                 writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;
             } else if args.csv {
@@ -407,7 +198,7 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
     Ok(())
 }
 
-fn line(row: &Row<'_>) -> String {
+fn line(row: &PolicyRow<'_>) -> String {
     let percent =
         |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
     let figures = [
@@ -434,7 +225,7 @@ fn columns(name: &str, figures: &[&str; 10]) -> String {
     format!("{name:22}{}", figures.collect::<String>())
 }
 
-fn csv(row: &Row<'_>) -> String {
+fn csv(row: &PolicyRow<'_>) -> String {
     let number = |share: Option<f64>| share.map_or(String::new(), |share| format!("{share:.6}"));
     let text = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let fields = [

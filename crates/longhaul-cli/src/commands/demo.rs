@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use longhaul::{
-    Block, Edit, EditKind, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
-};
+use longhaul::{Block, Edit, EditKind, Message, Part, Profile, RecallPart, Role, Session, Tokens};
 use longhaul_wire::transcript::Reader;
 
 use crate::error::Failure;
 use crate::lab::figures::Figures;
+use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::terminal;
 
 /// A long session in a small window, live: no key, no network
@@ -62,8 +61,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let out = &mut anstream::stdout().lock();
     let messages = Reader::unpacked(SESSION)?;
     // The model answers by the recording; sizes are counted for one with an open vocabulary.
-    let model = Models::builtin().find("gpt-4o").clone();
-    let mut session = Session::new(Profile::longhaul(), model).with_window(WINDOW);
+    let mut recorded = RecordedSession::new(Profile::longhaul(), "gpt-4o", WINDOW, MeterKind::Model);
     let mut demo = Demo::default();
     intro(out)?;
     for message in messages {
@@ -73,7 +71,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 writeln!(out, "\n{}> {}{:#}", terminal::STRONG, first_line(&message), terminal::STRONG)?
             }
             Role::Assistant => {
-                demo.call(out, &mut session, &message)?;
+                demo.call(out, &mut recorded, &message)?;
                 if !args.fast {
                     out.flush()?;
                     std::thread::sleep(PAUSE);
@@ -81,32 +79,35 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             _ => {}
         }
-        demo.now = demo.now.max(message.time());
-        session.push(message);
+        recorded.push(message);
     }
-    demo.outro(out, &session)?;
+    demo.outro(out, recorded.session())?;
     Ok(())
 }
 
 #[derive(Default)]
 struct Demo {
-    now: Option<Time>,
     figures: Figures,
     full_before: Tokens,
     edits_seen: usize,
 }
 
 impl Demo {
-    fn call(&mut self, out: &mut impl Write, session: &mut Session, answer: &Message) -> Result<(), Failure> {
-        let problem = session.prepare(self.now).err().map(|error| error.to_string());
-        let full = session.meter().tokens(session.full()).tokens;
-        let sent = if problem.is_none() { session.sent() } else { None };
+    fn call(
+        &mut self,
+        out: &mut impl Write,
+        recorded: &mut RecordedSession,
+        answer: &Message,
+    ) -> Result<(), Failure> {
+        let prepared = recorded.prepare();
+        let (session, full) = (recorded.session(), recorded.full_tokens());
+        let sent = if prepared.is_ok() { session.sent() } else { None };
         self.figures.add_call(full, self.full_before, sent, 0);
         self.full_before = full;
         self.edits(out, session)?;
         let (tokens, bar) = (session.size().tokens, bar(&filling(session)));
         writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, terminal::short(tokens.0), doing(answer))?;
-        if let Some(problem) = problem {
+        if let Err(problem) = prepared {
             writeln!(out, "     {}{problem}{:#}", terminal::BAD, terminal::BAD)?;
         }
         Ok(())

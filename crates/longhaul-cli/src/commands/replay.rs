@@ -5,21 +5,19 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use longhaul::{
-    Audited, Edit, EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens,
-};
+use longhaul::{Edit, EditId, Message, Profile, Role, Tokens};
+use longhaul_config::Config;
+use serde::Serialize;
 
 use crate::error::Failure;
 use crate::lab::figures::Figures;
 use crate::lab::growth::Growth;
 use crate::lab::needs::{Holdings, Needs, text_of};
-use crate::lab::pieces::{PieceCache, is_recallable};
-use crate::lab::recorded::{MeterKind, without_model};
+use crate::lab::pieces::PieceCache;
+use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
 use crate::lab::transcript_file::TranscriptFile;
-use crate::lab::views::{Call, Views};
+use crate::lab::views::{ViewLine, ViewsFile};
 use crate::terminal;
-use longhaul_config::Config;
-use serde::Serialize;
 
 /// Replay recorded sessions call by call: sizes, cost, time
 #[derive(clap::Args)]
@@ -74,7 +72,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         }
     }
     let profile = without_model(config.profile(&args.profile)?);
-    let mut views = args.views.as_deref().map(|out| Views::create(out, &args.files)).transpose()?;
+    let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
     if !args.json {
@@ -109,7 +107,7 @@ fn replay_file(
     args: &Args,
     profile: &Profile,
     path: &Path,
-    mut views: Option<&mut Views>,
+    mut views: Option<&mut ViewsFile>,
 ) -> Result<Vec<(String, Figures)>, Failure> {
     let mut reader = TranscriptFile::open(path)?;
     let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
@@ -126,11 +124,9 @@ fn replay_file(
 struct Replay<'a> {
     args: &'a Args,
     name: String,
-    session: Session,
-    audited: Audited,
+    recorded: RecordedSession,
     growth: Growth,
     full_before: Tokens,
-    now: Option<Time>,
     edits_seen: u32,
     needs: Needs,
     held: Holdings,
@@ -140,19 +136,14 @@ struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     fn new(args: &'a Args, profile: &Profile, name: String) -> Self {
-        let model = model(args.model.as_deref().unwrap_or_default());
-        let mut session = Session::new(profile.clone(), model).with_window(Tokens(args.window));
-        if args.meter == MeterKind::Neutral {
-            session = session.with_meter(Meter::neutral());
-        }
+        let model = args.model.as_deref().unwrap_or_default();
+        let recorded = RecordedSession::new(profile.clone(), model, Tokens(args.window), args.meter);
         Self {
             args,
             name,
-            session,
-            audited: Audited::default(),
+            recorded,
             growth: Growth::default(),
             full_before: Tokens::ZERO,
-            now: None,
             edits_seen: 0,
             needs: Needs::new(|text| text.len() as f64),
             held: Holdings::default(),
@@ -161,7 +152,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn message(&mut self, message: Message, views: Option<&mut Views>) -> Result<(), Failure> {
+    fn message(&mut self, message: Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         if message.is_recorded_compaction() {
             self.growth.compacted();
             return Ok(());
@@ -169,68 +160,61 @@ impl<'a> Replay<'a> {
         if message.role() == Role::Assistant {
             self.call(&message, views)?;
         }
-        self.now = self.now.max(message.time());
         if self.args.json {
             self.needs.push(&message, &text_of(&message));
         }
         let model = message.model().map(str::to_owned);
-        self.session.push(message);
+        self.recorded.push(message);
         self.switch(model);
         Ok(())
     }
 
     /// What would be sent to get this answer.
-    fn call(&mut self, answer: &Message, views: Option<&mut Views>) -> Result<(), Failure> {
+    fn call(&mut self, answer: &Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         let started = Instant::now();
-        let prepared = match self.session.prepare(self.now) {
-            Ok(Prepared::Ready(_)) => None,
-            Ok(Prepared::NeedsSummary(_)) => Some("a summary is needed from a model".to_owned()),
-            Err(error) => Some(error.to_string()),
-        };
+        let prepared = self.recorded.prepare();
         let prepare_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
 
-        let full = self.session.meter().tokens(self.session.full()).tokens;
-        let sent = if prepared.is_none() { self.session.sent() } else { None };
+        let full = self.recorded.full_tokens();
+        let sent = if prepared.is_ok() { self.recorded.session().sent() } else { None };
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
         let first_new = self.edits_seen;
-        self.edits_seen = self.session.ledger().next_id().0;
+        self.edits_seen = self.recorded.session().ledger().next_id().0;
         self.figures.add_edits(u64::from(self.edits_seen - first_new));
         if self.args.edits {
-            let edits = self.session.ledger().edits().skip(first_new as usize);
+            let edits = self.recorded.session().ledger().edits().skip(first_new as usize);
             let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
             for line in terminal::edits(&new) {
                 writeln!(io::stdout(), "{}, before call {}: {line}", self.name, self.figures.calls)?;
             }
         }
-        if prepared.is_none() {
-            let violations = self.session.audit_again(&mut self.audited);
-            self.figures.add_violations(violations.len() as u64);
+        if prepared.is_ok() {
+            self.figures.add_violations(self.recorded.violations());
             if self.args.json {
-                let view = self.session.view();
-                let parts: Vec<_> =
-                    view.parts().iter().map(|part| self.pieces.get(part, &mut self.needs)).collect();
-                let tail = view.tail().map(|part| self.pieces.get(part, &mut self.needs));
-                self.held.replace(&parts, tail.into_iter().collect());
-                let session = &self.session;
-                let found = self.held.judge(&self.needs, answer, |at| is_recallable(session, at));
+                let view = self.pieces.of_view(self.recorded.session().view(), &mut self.needs);
+                self.held.replace(&view.parts, view.tail);
+                let recorded = &self.recorded;
+                let found = self.held.judge(&self.needs, answer, |at| recorded.is_recallable(at));
                 self.figures.add_found(found);
             }
         }
         if let Some(views) = views {
-            views.write(&Call {
+            let session = self.recorded.session();
+            views.write(&ViewLine {
                 transcript: &self.name,
                 number: self.figures.calls,
-                upto: self.session.log().messages().len(),
-                tokens: self.session.size().tokens,
+                upto: session.log().messages().len(),
+                tokens: session.size().tokens,
                 full_tokens: full,
                 edits: (first_new..self.edits_seen).map(EditId).collect(),
                 prepare_us,
-                view: prepared.map_or(Ok(self.session.view()), Err),
+                view: prepared.map(|()| session.view()).map_err(|problem| problem.to_string()),
             })?;
         }
         self.full_before = full;
         if let Some(usage) = answer.usage() {
-            let error = self.growth.call(self.session.full(), usage.prompt(), self.session.meter_mut());
+            let error =
+                self.growth.call(self.recorded.session().full(), usage.prompt(), self.recorded.meter_mut());
             error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         }
         Ok(())
@@ -241,18 +225,12 @@ impl<'a> Replay<'a> {
         if self.args.meter == MeterKind::Neutral {
             return;
         }
-        let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
+        let frame = self.recorded.session().log().frame().and_then(|frame| frame.model.as_deref());
         let Some(name) = frame.map(str::to_owned).or(answered) else { return };
-        let model = model(&name);
-        if model.name != self.session.model().name {
-            self.session.switch(model);
+        if self.recorded.switch_to(&name) {
             self.growth.compacted();
         }
     }
-}
-
-fn model(name: &str) -> Model {
-    Models::builtin().find(name).clone()
 }
 
 fn short_name(path: &Path) -> String {

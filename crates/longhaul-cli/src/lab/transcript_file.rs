@@ -39,6 +39,12 @@ impl TranscriptFile {
         }
     }
 
+    /// The log of the main conversation: without what the recorded agent made of its own history.
+    pub fn main_log(&mut self) -> impl Iterator<Item = Message> {
+        let log = self.filter(|(number, message)| *number == 0 && !message.is_recorded_compaction());
+        log.map(|(_, message)| message)
+    }
+
     /// The format that was found.
     pub fn format(&self) -> &'static str {
         self.reader.format()
