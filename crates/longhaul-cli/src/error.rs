@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use longhaul_config::{ConfigError, NoSuchProfile};
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug)]
 pub enum Failure {
@@ -42,6 +44,18 @@ impl Display for Failure {
             Self::Input(problem) => f.write_str(problem),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
         }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<NoSuchProfile> for Failure {
+    fn from(error: NoSuchProfile) -> Self {
+        Self::Input(error.to_string())
     }
 }
 

@@ -3,27 +3,19 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
-mod compact;
-mod config;
-mod convert;
-mod demo;
+mod commands;
 mod error;
-mod explain;
-mod figures;
-mod needs;
-mod policies;
-mod profiles;
-mod replay;
-mod settings;
-mod show;
-mod source;
-mod views;
+mod lab;
+mod terminal;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use longhaul_config::Config;
+
+use commands::{bench, compact, completions, config, convert, demo, explain, profiles, replay};
+use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
@@ -52,17 +44,12 @@ enum Command {
     Convert(convert::Args),
     Config(config::Args),
     Profiles(profiles::Args),
-    /// Print a script that completes commands in your shell
-    #[command(after_help = "Example:\n  source <(longhaul completions bash)")]
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
+    Completions(completions::Args),
 }
 
 fn main() -> ExitCode {
     // A broken file of settings is an error of the commands that go by it.
-    let config = config::Config::load();
+    let config = Config::load().map_err(Failure::from);
     let parsed =
         command(config.as_ref().ok()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -82,25 +69,25 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
         Command::Profiles(args) => config.and_then(|config| profiles::run(&args, &config)),
-        Command::Completions { shell } => completions(shell),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             // Where stderr is closed the exit code says it alone.
-            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", show::BAD, show::BAD);
+            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", terminal::BAD, terminal::BAD);
             failure.code()
         }
     }
 }
 
 /// The command line, with the settings as defaults of its flags.
-fn command(config: Option<&config::Config>) -> clap::Command {
+fn command(config: Option<&Config>) -> clap::Command {
     let Some(config) = config else { return Cli::command() };
-    let with = |command: clap::Command, flag: &'static str| {
-        let value = config.text(flag).to_owned();
-        command.mut_arg(flag, |arg| arg.default_value(value))
+    let with = |command: clap::Command, flag: &'static str| match config.get(flag) {
+        Some(setting) => command.mut_arg(flag, |arg| arg.default_value(setting.value.clone())),
+        None => command,
     };
     ["replay", "bench", "explain", "compact"].into_iter().fold(Cli::command(), |all, name| {
         all.mut_subcommand(name, |command| {
@@ -108,10 +95,4 @@ fn command(config: Option<&config::Config>) -> clap::Command {
             if name == "replay" { with(command, "profile") } else { command }
         })
     })
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), error::Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "longhaul", &mut script);
-    Ok(std::io::stdout().lock().write_all(&script)?)
 }

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{Edit, EditPrice, Meter, Models, Prepared, Price, Role, Session, Tokens, pays_back};
+use longhaul::{Edit, EditPrice, Price, Role, Session, Tokens, pays_back};
+use longhaul_config::Config;
 use longhaul_wire::transcript;
 
-use crate::config::Config;
 use crate::error::Failure;
-use crate::show;
-use crate::source::Source;
+use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
 
 /// Compact a transcript once: write what would be sent next, or only say its price
 #[derive(clap::Args)]
@@ -38,44 +39,34 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut source = Source::open(&args.file)?;
-    let model = Models::builtin().find("").clone();
+    let mut file = TranscriptFile::open(&args.file)?;
+    let profile = without_model(config.profile(config.profile_name())?);
     // The recorded session was sent whole: a window that nothing fills, until the end.
-    let session =
-        Session::new(config.offline(config.text("profile"))?, model.clone()).with_window(Tokens(1 << 40));
-    let mut session = session.with_meter(Meter::neutral());
+    let mut recorded =
+        RecordedSession::new(profile, "", Tokens(1 << 40), MeterKind::Neutral).with_stopped_clock();
     let mut empty = true;
-    for (_, message) in
-        source.by_ref().filter(|(number, message)| *number == 0 && !message.is_recorded_compaction())
-    {
+    for message in file.main_log() {
         empty = false;
-        let answer = message.role() == Role::Assistant;
-        if answer {
+        if message.role() == Role::Assistant {
             // Sent once, so that the price knows what is warm.
-            _ = session.prepare(None);
+            _ = recorded.prepare();
         }
-        session.push(message);
+        recorded.push(message);
     }
-    source.finish(empty)?;
-    let before = session.meter().tokens(session.full()).tokens;
-    session = session.with_window(Tokens(args.window));
-    session.compact_now();
-    match session.prepare(None) {
-        Ok(Prepared::Ready(_)) => {}
-        Ok(Prepared::NeedsSummary(_)) => {
-            return Err(Failure::file(&args.file, "a summary is needed from a model"));
-        }
-        Err(error) => return Err(Failure::file(&args.file, error)),
-    }
+    file.finish(empty)?;
+    let before = recorded.full_tokens();
+    let recorded = recorded.compacted(Tokens(args.window));
+    let recorded = recorded.map_err(|problem| Failure::file(&args.file, problem))?;
+    let session = recorded.session();
     // On stderr where the conversation goes to standard output.
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if to_stdout && !args.dry_run {
-        report(&mut io::stderr().lock(), &session, before)?;
+        report(&mut io::stderr().lock(), session, before)?;
     } else {
-        report(&mut anstream::stdout().lock(), &session, before)?;
+        report(&mut anstream::stdout().lock(), session, before)?;
     }
     match &args.output {
-        Some(output) if !args.dry_run => write(args, output, &session),
+        Some(output) if !args.dry_run => write(args, output, session),
         _ => Ok(()),
     }
 }
@@ -86,8 +77,8 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     writeln!(
         out,
         "{} → {} tokens by {} edits:",
-        show::grouped(before.0),
-        show::grouped(after.0),
+        terminal::grouped(before.0),
+        terminal::grouped(after.0),
         edits.len()
     )?;
     for same in edits.chunk_by(|a, b| (a.strategy == b.strategy) && (a.why == b.why)) {
@@ -97,8 +88,8 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
             "  {:4} × {:20} {:>7} → {:>7}  {} ({})",
             same.len(),
             same[0].kind.name(),
-            show::short(sum(|edit| edit.before)),
-            show::short(sum(|edit| edit.after)),
+            terminal::short(sum(|edit| edit.before)),
+            terminal::short(sum(|edit| edit.after)),
             same[0].strategy,
             same[0].why.name()
         )?;
@@ -112,8 +103,8 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     writeln!(
         out,
         "Price: {} tokens billed again, {} fewer per later call:\n{paid}.",
-        show::grouped(again),
-        show::grouped(saves)
+        terminal::grouped(again),
+        terminal::grouped(saves)
     )
 }
 

@@ -1,4 +1,8 @@
-//! How figures look to a person: short numbers, shares, colours.
+//! What a person sees in a terminal: short numbers, shares, colours, and the line that says how
+//! far the work is.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use longhaul::{Edit, EditKind, EditPrice, Tokens};
@@ -58,6 +62,19 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
     };
     let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
     new.chunk_by(alike).map(line).collect()
+}
+
+/// Says how far the work is, in one line that the next such line replaces. Only a terminal shows
+/// it, and nothing is lost where it cannot.
+pub fn show_progress(what: fmt::Arguments<'_>) {
+    if io::stderr().is_terminal() {
+        _ = write!(io::stderr(), "\r\x1b[K{what}");
+    }
+}
+
+/// Takes that line away.
+pub fn clear_progress() {
+    show_progress(format_args!(""));
 }
 
 #[cfg(test)]

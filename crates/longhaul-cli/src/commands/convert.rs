@@ -12,8 +12,8 @@ use longhaul_wire::api::{Api, Request};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
-use crate::show;
-use crate::source::Source;
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
 
 /// Convert a transcript of another agent into Longhaul's format, or into a request
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         To::OpenaiResponses => Some(Api::Responses),
         To::Anthropic => Some(Api::Anthropic),
     };
-    let source = Source::open(&args.input)?;
+    let source = TranscriptFile::open(&args.input)?;
     if args.output == Path::new("-") {
         return match api {
             None => to_stdout(source, &args.input),
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The conversation as the body of a request. Says what the API has no place for.
-fn request(mut source: Source, args: &Args, api: Api) -> Result<String, Failure> {
+fn request(mut source: TranscriptFile, args: &Args, api: Api) -> Result<String, Failure> {
     let mut log = Log::new();
     for (number, message) in source.by_ref() {
         if number > 0 {
@@ -129,7 +129,7 @@ fn is_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
 }
 
-fn to_stdout(mut source: Source, path: &Path) -> Result<(), Failure> {
+fn to_stdout(mut source: TranscriptFile, path: &Path) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut empty = true;
     for (number, message) in source.by_ref() {
@@ -144,7 +144,7 @@ fn to_stdout(mut source: Source, path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes to a folder beside the output, which takes its place when all is written.
-fn to_files(mut source: Source, args: &Args) -> Result<(), Failure> {
+fn to_files(mut source: TranscriptFile, args: &Args) -> Result<(), Failure> {
     let output = &args.output;
     let failed = |error: io::Error| Failure::file(output, error);
     let name = output.file_name().ok_or_else(|| Failure::file(output, "names no file"))?;
@@ -190,7 +190,7 @@ fn to_files(mut source: Source, args: &Args) -> Result<(), Failure> {
         io::stderr(),
         "{}: {} messages{conversations} of {format} to {}",
         args.input.display(),
-        show::grouped(counts),
+        terminal::grouped(counts),
         output.display()
     );
     Ok(())

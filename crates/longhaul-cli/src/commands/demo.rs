@@ -5,14 +5,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use longhaul::{
-    Block, Edit, EditKind, Message, Models, Part, Profile, RecallPart, Role, Session, Time, Tokens,
-};
+use longhaul::{Block, Edit, EditKind, Message, Part, Profile, RecallPart, Role, Session, Tokens};
 use longhaul_wire::transcript::Reader;
 
 use crate::error::Failure;
-use crate::figures::Figures;
-use crate::show;
+use crate::lab::figures::Figures;
+use crate::lab::recorded::{MeterKind, RecordedSession};
+use crate::terminal;
 
 /// A long session in a small window, live: no key, no network
 #[derive(clap::Args)]
@@ -26,7 +25,7 @@ pub struct Args {
     fast: bool,
 }
 
-static SESSION: &[u8] = include_bytes!("../demo/session.jsonl.gz");
+static SESSION: &[u8] = include_bytes!("../../demo/session.jsonl.gz");
 const WINDOW: Tokens = Tokens(32_000);
 /// Width of the window as it is drawn.
 const COLUMNS: u64 = 52;
@@ -62,16 +61,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let out = &mut anstream::stdout().lock();
     let messages = Reader::unpacked(SESSION)?;
     // The model answers by the recording; sizes are counted for one with an open vocabulary.
-    let model = Models::builtin().find("gpt-4o").clone();
-    let mut session = Session::new(Profile::longhaul(), model).with_window(WINDOW);
+    let mut recorded = RecordedSession::new(Profile::longhaul(), "gpt-4o", WINDOW, MeterKind::Model);
     let mut demo = Demo::default();
     intro(out)?;
     for message in messages {
         let message = message.map_err(|error| Failure::Input(format!("the bundled session: {error}")))?;
         match message.role() {
-            Role::User => writeln!(out, "\n{}> {}{:#}", show::STRONG, first_line(&message), show::STRONG)?,
+            Role::User => {
+                writeln!(out, "\n{}> {}{:#}", terminal::STRONG, first_line(&message), terminal::STRONG)?
+            }
             Role::Assistant => {
-                demo.call(out, &mut session, &message)?;
+                demo.call(out, &mut recorded, &message)?;
                 if !args.fast {
                     out.flush()?;
                     std::thread::sleep(PAUSE);
@@ -79,33 +79,36 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             _ => {}
         }
-        demo.now = demo.now.max(message.time());
-        session.push(message);
+        recorded.push(message);
     }
-    demo.outro(out, &session)?;
+    demo.outro(out, recorded.session())?;
     Ok(())
 }
 
 #[derive(Default)]
 struct Demo {
-    now: Option<Time>,
     figures: Figures,
     full_before: Tokens,
     edits_seen: usize,
 }
 
 impl Demo {
-    fn call(&mut self, out: &mut impl Write, session: &mut Session, answer: &Message) -> Result<(), Failure> {
-        let problem = session.prepare(self.now).err().map(|error| error.to_string());
-        let full = session.meter().tokens(session.full()).tokens;
-        let sent = if problem.is_none() { session.sent() } else { None };
+    fn call(
+        &mut self,
+        out: &mut impl Write,
+        recorded: &mut RecordedSession,
+        answer: &Message,
+    ) -> Result<(), Failure> {
+        let prepared = recorded.prepare();
+        let (session, full) = (recorded.session(), recorded.full_tokens());
+        let sent = if prepared.is_ok() { session.sent() } else { None };
         self.figures.add_call(full, self.full_before, sent, 0);
         self.full_before = full;
         self.edits(out, session)?;
         let (tokens, bar) = (session.size().tokens, bar(&filling(session)));
-        writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, show::short(tokens.0), doing(answer))?;
-        if let Some(problem) = problem {
-            writeln!(out, "     {}{problem}{:#}", show::BAD, show::BAD)?;
+        writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, terminal::short(tokens.0), doing(answer))?;
+        if let Err(problem) = prepared {
+            writeln!(out, "     {}{problem}{:#}", terminal::BAD, terminal::BAD)?;
         }
         Ok(())
     }
@@ -115,36 +118,45 @@ impl Demo {
         let new: Vec<&Edit> =
             session.ledger().edits().skip(self.edits_seen).map(|(edit, _)| &**edit).collect();
         self.edits_seen += new.len();
-        show::edits(&new)
+        terminal::edits(&new)
             .iter()
-            .try_for_each(|line| writeln!(out, "     {}└ {line}{:#}", show::GOOD, show::GOOD))
+            .try_for_each(|line| writeln!(out, "     {}└ {line}{:#}", terminal::GOOD, terminal::GOOD))
     }
 
     fn outro(&self, out: &mut impl Write, session: &Session) -> io::Result<()> {
         let filling = filling(session);
         let all: u64 = filling.iter().sum();
         let figures = &self.figures;
-        writeln!(out, "\nAfter {} calls the context holds {} tokens:", figures.calls, show::grouped(all))?;
+        writeln!(
+            out,
+            "\nAfter {} calls the context holds {} tokens:",
+            figures.calls,
+            terminal::grouped(all)
+        )?;
         for (category, tokens) in CATEGORIES.iter().zip(filling) {
             let Category { name, letter, style } = category;
             let share = tokens as f64 / all.max(1) as f64;
-            let percent = show::percent(Some(share));
-            writeln!(out, "  {style}{letter}{style:#} {name:17}{:>9} {percent:>6}", show::grouped(tokens))?;
+            let percent = terminal::percent(Some(share));
+            writeln!(
+                out,
+                "  {style}{letter}{style:#} {name:17}{:>9} {percent:>6}",
+                terminal::grouped(tokens)
+            )?;
         }
         writeln!(
             out,
             "\nThe whole session has {} tokens, {} times the window;\nno request was larger than {}.",
-            show::grouped(figures.peak_full.0),
+            terminal::grouped(figures.peak_full.0),
             figures.peak_full.0 / WINDOW.0,
-            show::grouped(figures.peak_sent.0),
+            terminal::grouped(figures.peak_sent.0),
         )?;
         let saved = 1.0 - figures.cost_sent() as f64 / figures.cost_full().max(1) as f64;
         writeln!(
             out,
             "Cost at cached prices (0.1 and 1.25): {} tokens, not {}; {} less.",
-            show::short(figures.cost_sent()),
-            show::short(figures.cost_full()),
-            show::percent(Some(saved)),
+            terminal::short(figures.cost_sent()),
+            terminal::short(figures.cost_full()),
+            terminal::percent(Some(saved)),
         )?;
         self.recalled(out, session)
     }
@@ -161,20 +173,24 @@ impl Demo {
             "Nothing is lost: {} edits, each can be undone, each original recalled.\nRecalling {} gives back {} lines; the first:",
             self.edits_seen,
             handle.short(),
-            show::grouped(text.lines().count() as u64),
+            terminal::grouped(text.lines().count() as u64),
         )?;
         writeln!(
             out,
             "  {}{}{:#}",
-            show::FAINT,
+            terminal::FAINT,
             shorten(text.lines().next().unwrap_or_default(), 76),
-            show::FAINT
+            terminal::FAINT
         )
     }
 }
 
 fn intro(out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "A coding session of a day, replayed in a window of {} tokens.", show::grouped(WINDOW.0))?;
+    writeln!(
+        out,
+        "A coding session of a day, replayed in a window of {} tokens.",
+        terminal::grouped(WINDOW.0)
+    )?;
     writeln!(out, "Each line is a call to the model; the bar is what it is sent:")?;
     let legend =
         CATEGORIES.map(|Category { name, letter, style }| format!("{style}{letter}{style:#} {name}"));

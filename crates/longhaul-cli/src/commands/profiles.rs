@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use longhaul::{OnFailure, Profile, Strategy, Summariser};
+use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::error::Failure;
-use crate::show;
+use crate::terminal;
 
 /// List the ways to compact, or explain one
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
 
 /// A profile, for scripts.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ProfileLine<'a> {
     name: &'a str,
     says: &'a str,
     trigger: u8,
@@ -42,13 +42,13 @@ struct Line<'a> {
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = match &args.name {
         Some(name) => vec![config.profile(name)?],
-        None => config.profiles()?,
+        None => config.profiles().collect(),
     };
     let mut out = anstream::stdout().lock();
     for profile in &profiles {
         if args.json {
             let names = |all: &[&'static Strategy]| all.iter().map(|strategy| strategy.name).collect();
-            let line = Line {
+            let line = ProfileLine {
                 name: &profile.name,
                 says: &profile.says,
                 trigger: profile.shares.trigger,
@@ -64,7 +64,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             explain(profile, &mut out)?;
         } else {
             let says = wrapped(&profile.says, 13);
-            writeln!(out, "{}{:12}{:#} {says}", show::STRONG, profile.name, show::STRONG)?;
+            writeln!(out, "{}{:12}{:#} {says}", terminal::STRONG, profile.name, terminal::STRONG)?;
         }
     }
     if args.name.is_none() && !args.json {
@@ -78,7 +78,7 @@ fn summariser(profile: &Profile) -> &'static str {
 }
 
 fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    let (strong, faint) = (show::STRONG, show::FAINT);
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     let head = |out: &mut dyn Write, name: &str| writeln!(out, "\n{strong}{name}{strong:#}");
     writeln!(out, "{strong}{}{strong:#}\n  {}", profile.name, wrapped(&profile.says, 2))?;
     head(out, "compacts")?;

@@ -7,19 +7,19 @@ use longhaul::Message;
 use longhaul_wire::agents;
 
 use crate::error::Failure;
-use crate::replay::clear_progress;
+use crate::terminal::clear_progress;
 
 /// Lines that are reported one by one; the rest is counted.
 const REPORTED: usize = 5;
 
 /// A file that is being read.
-pub struct Source {
+pub struct TranscriptFile {
     path: PathBuf,
     reader: agents::Reader,
     unread: usize,
 }
 
-impl Source {
+impl TranscriptFile {
     /// Opens a file; `-` is standard input.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let reader = if path == Path::new("-") {
@@ -37,6 +37,12 @@ impl Source {
             0 => self.path.display().to_string(),
             _ => format!("{}#{number}", self.path.display()),
         }
+    }
+
+    /// The log of the main conversation: without what the recorded agent made of its own history.
+    pub fn main_log(&mut self) -> impl Iterator<Item = Message> {
+        let log = self.filter(|(number, message)| *number == 0 && !message.is_recorded_compaction());
+        log.map(|(_, message)| message)
     }
 
     /// The format that was found.
@@ -68,7 +74,7 @@ impl Source {
     }
 }
 
-impl Iterator for Source {
+impl Iterator for TranscriptFile {
     type Item = (usize, Message);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,23 +1,23 @@
 //! `longhaul replay`: recorded sessions through the engine, call by call.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::ValueEnum;
-use longhaul::{
-    Audited, Edit, EditId, Message, Meter, Model, Models, Prepared, Profile, Role, Session, Time, Tokens,
-};
+use longhaul::{Edit, EditId, Message, Profile, Role, Tokens};
+use longhaul_config::Config;
+use serde::Serialize;
 
-use crate::bench::{PieceCache, is_recallable};
-use crate::config::Config;
 use crate::error::Failure;
-use crate::figures::{Figures, Growth, Line};
-use crate::needs::{Holdings, Needs, text_of};
-use crate::show;
-use crate::source::Source;
-use crate::views::{Call, Views};
+use crate::lab::figures::Figures;
+use crate::lab::growth::Growth;
+use crate::lab::needs::{Holdings, Needs, text_of};
+use crate::lab::pieces::PieceCache;
+use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::lab::views::{ViewLine, ViewsFile};
+use crate::terminal;
 
 /// Replay recorded sessions call by call: sizes, cost, time
 #[derive(clap::Args)]
@@ -59,15 +59,6 @@ pub struct Args {
     json: bool,
 }
 
-/// How tokens are counted.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MeterKind {
-    /// UTF-8 bytes / 4, and 4 per message: the same for every model
-    Neutral,
-    /// The model's tokenizer, corrected by what its usage teaches
-    Model,
-}
-
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // All files are looked at before the first is replayed: a typing error in the last
@@ -80,8 +71,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             return Err(Failure::file(path, "is a folder, not a transcript"));
         }
     }
-    let profile = config.offline(&args.profile)?;
-    let mut views = args.views.as_deref().map(|out| Views::create(out, &args.files)).transpose()?;
+    let profile = without_model(config.profile(&args.profile)?);
+    let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
     if !args.json {
@@ -90,10 +81,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     for (number, path) in args.files.iter().enumerate() {
         progress(number, args.files.len(), path);
         let sessions = replay_file(args, &profile, path, views.as_mut())?;
-        clear_progress();
+        terminal::clear_progress();
         for (name, figures) in sessions {
             if args.json {
-                let line = Line::new(&name, &profile.name, Tokens(args.window), &figures);
+                let line = ReplayLine::new(&name, &profile.name, Tokens(args.window), &figures);
                 writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
             } else {
                 writeln!(out, "{}", row(short_name(Path::new(&name)), &figures))?;
@@ -116,9 +107,9 @@ fn replay_file(
     args: &Args,
     profile: &Profile,
     path: &Path,
-    mut views: Option<&mut Views>,
+    mut views: Option<&mut ViewsFile>,
 ) -> Result<Vec<(String, Figures)>, Failure> {
-    let mut reader = Source::open(path)?;
+    let mut reader = TranscriptFile::open(path)?;
     let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
     while let Some((number, message)) = reader.next() {
         let replay =
@@ -133,11 +124,9 @@ fn replay_file(
 struct Replay<'a> {
     args: &'a Args,
     name: String,
-    session: Session,
-    audited: Audited,
+    recorded: RecordedSession,
     growth: Growth,
     full_before: Tokens,
-    now: Option<Time>,
     edits_seen: u32,
     needs: Needs,
     held: Holdings,
@@ -147,19 +136,14 @@ struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     fn new(args: &'a Args, profile: &Profile, name: String) -> Self {
-        let model = model(args.model.as_deref().unwrap_or_default());
-        let mut session = Session::new(profile.clone(), model).with_window(Tokens(args.window));
-        if args.meter == MeterKind::Neutral {
-            session = session.with_meter(Meter::neutral());
-        }
+        let model = args.model.as_deref().unwrap_or_default();
+        let recorded = RecordedSession::new(profile.clone(), model, Tokens(args.window), args.meter);
         Self {
             args,
             name,
-            session,
-            audited: Audited::default(),
+            recorded,
             growth: Growth::default(),
             full_before: Tokens::ZERO,
-            now: None,
             edits_seen: 0,
             needs: Needs::new(|text| text.len() as f64),
             held: Holdings::default(),
@@ -168,7 +152,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn message(&mut self, message: Message, views: Option<&mut Views>) -> Result<(), Failure> {
+    fn message(&mut self, message: Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         if message.is_recorded_compaction() {
             self.growth.compacted();
             return Ok(());
@@ -176,68 +160,61 @@ impl<'a> Replay<'a> {
         if message.role() == Role::Assistant {
             self.call(&message, views)?;
         }
-        self.now = self.now.max(message.time());
         if self.args.json {
             self.needs.push(&message, &text_of(&message));
         }
         let model = message.model().map(str::to_owned);
-        self.session.push(message);
+        self.recorded.push(message);
         self.switch(model);
         Ok(())
     }
 
     /// What would be sent to get this answer.
-    fn call(&mut self, answer: &Message, views: Option<&mut Views>) -> Result<(), Failure> {
+    fn call(&mut self, answer: &Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         let started = Instant::now();
-        let prepared = match self.session.prepare(self.now) {
-            Ok(Prepared::Ready(_)) => None,
-            Ok(Prepared::NeedsSummary(_)) => Some("a summary is needed from a model".to_owned()),
-            Err(error) => Some(error.to_string()),
-        };
+        let prepared = self.recorded.prepare();
         let prepare_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
 
-        let full = self.session.meter().tokens(self.session.full()).tokens;
-        let sent = if prepared.is_none() { self.session.sent() } else { None };
+        let full = self.recorded.full_tokens();
+        let sent = if prepared.is_ok() { self.recorded.session().sent() } else { None };
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
         let first_new = self.edits_seen;
-        self.edits_seen = self.session.ledger().next_id().0;
+        self.edits_seen = self.recorded.session().ledger().next_id().0;
         self.figures.add_edits(u64::from(self.edits_seen - first_new));
         if self.args.edits {
-            let edits = self.session.ledger().edits().skip(first_new as usize);
+            let edits = self.recorded.session().ledger().edits().skip(first_new as usize);
             let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
-            for line in show::edits(&new) {
+            for line in terminal::edits(&new) {
                 writeln!(io::stdout(), "{}, before call {}: {line}", self.name, self.figures.calls)?;
             }
         }
-        if prepared.is_none() {
-            let violations = self.session.audit_again(&mut self.audited);
-            self.figures.add_violations(violations.len() as u64);
+        if prepared.is_ok() {
+            self.figures.add_violations(self.recorded.violations());
             if self.args.json {
-                let view = self.session.view();
-                let parts: Vec<_> =
-                    view.parts().iter().map(|part| self.pieces.get(part, &mut self.needs)).collect();
-                let tail = view.tail().map(|part| self.pieces.get(part, &mut self.needs));
-                self.held.replace(&parts, tail.into_iter().collect());
-                let session = &self.session;
-                let found = self.held.judge(&self.needs, answer, |at| is_recallable(session, at));
+                let view = self.pieces.of_view(self.recorded.session().view(), &mut self.needs);
+                self.held.replace(&view.parts, view.tail);
+                let recorded = &self.recorded;
+                let found = self.held.judge(&self.needs, answer, |at| recorded.is_recallable(at));
                 self.figures.add_found(found);
             }
         }
         if let Some(views) = views {
-            views.write(&Call {
+            let session = self.recorded.session();
+            views.write(&ViewLine {
                 transcript: &self.name,
                 number: self.figures.calls,
-                upto: self.session.log().messages().len(),
-                tokens: self.session.size().tokens,
+                upto: session.log().messages().len(),
+                tokens: session.size().tokens,
                 full_tokens: full,
                 edits: (first_new..self.edits_seen).map(EditId).collect(),
                 prepare_us,
-                view: prepared.map_or(Ok(self.session.view()), Err),
+                view: prepared.map(|()| session.view()).map_err(|problem| problem.to_string()),
             })?;
         }
         self.full_before = full;
         if let Some(usage) = answer.usage() {
-            let error = self.growth.call(self.session.full(), usage.prompt(), self.session.meter_mut());
+            let error =
+                self.growth.call(self.recorded.session().full(), usage.prompt(), self.recorded.meter_mut());
             error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         }
         Ok(())
@@ -248,18 +225,12 @@ impl<'a> Replay<'a> {
         if self.args.meter == MeterKind::Neutral {
             return;
         }
-        let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
+        let frame = self.recorded.session().log().frame().and_then(|frame| frame.model.as_deref());
         let Some(name) = frame.map(str::to_owned).or(answered) else { return };
-        let model = model(&name);
-        if model.name != self.session.model().name {
-            self.session.switch(model);
+        if self.recorded.switch_to(&name) {
             self.growth.compacted();
         }
     }
-}
-
-fn model(name: &str) -> Model {
-    Models::builtin().find(name).clone()
 }
 
 fn short_name(path: &Path) -> String {
@@ -278,44 +249,54 @@ fn header() -> String {
 
 fn row(name: String, figures: &Figures) -> String {
     let columns = [
-        show::short(figures.calls),
-        show::short(figures.errors),
-        show::short(figures.peak_sent.0),
-        show::short(figures.tokens_sent),
-        show::short(figures.cost_sent()),
-        show::short(figures.edits),
-        show::short(figures.breaks),
+        terminal::short(figures.calls),
+        terminal::short(figures.errors),
+        terminal::short(figures.peak_sent.0),
+        terminal::short(figures.tokens_sent),
+        terminal::short(figures.cost_sent()),
+        terminal::short(figures.edits),
+        terminal::short(figures.breaks),
     ];
     format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
 }
 
 fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()> {
-    let (strong, faint) = (show::STRONG, show::FAINT);
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
     writeln!(out)?;
     writeln!(
         out,
         "{} calls at a window of {}: {} sent, cost {} (whole log {}).",
-        show::grouped(total.calls),
-        show::grouped(args.window),
-        show::short(total.tokens_sent),
-        show::short(total.cost_sent()),
-        show::short(total.cost_full()),
+        terminal::grouped(total.calls),
+        terminal::grouped(args.window),
+        terminal::short(total.tokens_sent),
+        terminal::short(total.cost_sent()),
+        terminal::short(total.cost_full()),
     )?;
     if total.errors > 0 {
-        writeln!(out, "{} calls do not fit: what must stay is over the limit.", show::grouped(total.errors))?;
+        writeln!(
+            out,
+            "{} calls do not fit: what must stay is over the limit.",
+            terminal::grouped(total.errors)
+        )?;
     }
     if total.violations > 0 {
-        writeln!(out, "{}{} rules broken.{:#}", show::BAD, show::grouped(total.violations), show::BAD)?;
+        writeln!(
+            out,
+            "{}{} rules broken.{:#}",
+            terminal::BAD,
+            terminal::grouped(total.violations),
+            terminal::BAD
+        )?;
     }
     if let (low, windows @ 1..) = total.growth_too_low() {
         writeln!(
             out,
             "Growth over 10 calls: off by {} (median), {} (p90); too low in {} of {}.",
-            show::percent(total.growth_error(50)),
-            show::percent(total.growth_error(90)),
-            show::grouped(low as u64),
-            show::grouped(windows as u64),
+            terminal::percent(total.growth_error(50)),
+            terminal::percent(total.growth_error(90)),
+            terminal::grouped(low as u64),
+            terminal::grouped(windows as u64),
         )?;
     }
     if let (Some(p50), Some(p99)) = (total.prepare_us(50), total.prepare_us(99)) {
@@ -325,13 +306,63 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
 }
 
 fn progress(number: usize, of: usize, path: &Path) {
-    if of > 1 && io::stderr().is_terminal() {
-        _ = write!(io::stderr(), "\r\x1b[K{}/{of} {}", number + 1, short_name(path));
+    if of > 1 {
+        terminal::show_progress(format_args!("{}/{of} {}", number + 1, short_name(path)));
     }
 }
 
-pub fn clear_progress() {
-    if io::stderr().is_terminal() {
-        _ = write!(io::stderr(), "\r\x1b[K");
+/// The JSON line of a transcript. Shares of nothing are null.
+#[derive(Serialize)]
+struct ReplayLine<'a> {
+    transcript: &'a str,
+    profile: &'a str,
+    window: u64,
+    calls: u64,
+    errors: u64,
+    tokens_full: u64,
+    tokens_sent: u64,
+    peak_full: u64,
+    peak_sent: u64,
+    cost_full: u64,
+    cost_sent: u64,
+    prefix_breaks: u64,
+    edits: u64,
+    retention: Option<f64>,
+    in_line: Option<f64>,
+    near: Option<f64>,
+    reachable: Option<f64>,
+    prepare_us_p50: Option<u64>,
+    prepare_us_p99: Option<u64>,
+    growth_error_p50: Option<f64>,
+    growth_error_p90: Option<f64>,
+    violations: u64,
+}
+
+impl<'a> ReplayLine<'a> {
+    fn new(transcript: &'a str, profile: &'a str, window: Tokens, figures: &Figures) -> Self {
+        Self {
+            transcript,
+            profile,
+            window: window.0,
+            calls: figures.calls,
+            errors: figures.errors,
+            tokens_full: figures.tokens_full,
+            tokens_sent: figures.tokens_sent,
+            peak_full: figures.peak_full.0,
+            peak_sent: figures.peak_sent.0,
+            cost_full: figures.cost_full(),
+            cost_sent: figures.cost_sent(),
+            prefix_breaks: figures.breaks,
+            edits: figures.edits,
+            retention: figures.found.retention(),
+            in_line: figures.found.in_line(),
+            near: figures.found.near(),
+            reachable: figures.found.reachable(),
+            prepare_us_p50: figures.prepare_us(50),
+            prepare_us_p99: figures.prepare_us(99),
+            growth_error_p50: figures.growth_error(50),
+            growth_error_p90: figures.growth_error(90),
+            violations: figures.violations,
+        }
     }
 }

@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use longhaul::{
-    At, Block, Edit, EditKind, EditPrice, Measure, Message, Meter, Models, Part, Prepared, Role, Session,
-    Source as From, Tokens, Why,
+    At, Block, Edit, EditKind, EditPrice, Measure, Message, Part, Role, Session, Source, Tokens, Why,
 };
+use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::error::Failure;
-use crate::needs::text_of;
-use crate::show;
-use crate::source::Source;
+use crate::lab::needs::text_of;
+use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
 
 /// Show what would be sent at one call of a recorded session, and why
 #[derive(clap::Args)]
@@ -43,7 +43,7 @@ pub struct Args {
 
 /// A part of the view, for scripts.
 #[derive(Serialize)]
-struct Row {
+struct PartRow {
     /// `rules`, `message`, `edit` or `tail`.
     source: &'static str,
     /// The messages of the log that it is, or stands for: first, and one past the last.
@@ -54,13 +54,13 @@ struct Row {
     tokens_before: u64,
     /// True if the provider had it in its cache.
     warm: bool,
-    edits: Vec<Made>,
+    edits: Vec<PartEdit>,
     text: String,
 }
 
 /// An edit that made a part what it is.
 #[derive(Serialize)]
-struct Made {
+struct PartEdit {
     id: u32,
     kind: &'static str,
     strategy: String,
@@ -122,53 +122,45 @@ struct Explained {
     written: u64,
     /// System prompt and tools of the frame, which stand before the parts.
     frame_tokens: u64,
-    parts: Vec<Row>,
+    parts: Vec<PartRow>,
     batches: Vec<Batch>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut source = Source::open(&args.file)?;
-    let model = Models::builtin().find("").clone();
-    let session =
-        Session::new(config.offline(config.text("profile"))?, model).with_window(Tokens(args.window));
-    let mut session = session.with_meter(Meter::neutral());
-    let (mut calls, mut now, mut empty) = (0, None, true);
+    let mut file = TranscriptFile::open(&args.file)?;
+    let profile = without_model(config.profile(config.profile_name())?);
+    let mut recorded = RecordedSession::new(profile, "", Tokens(args.window), MeterKind::Neutral);
+    let (mut calls, mut empty) = (0, true);
     let (mut batches, mut sent) = (Vec::new(), At(0));
-    for (_, message) in
-        source.by_ref().filter(|(number, message)| *number == 0 && !message.is_recorded_compaction())
-    {
+    for message in file.main_log() {
         empty = false;
         if message.role() == Role::Assistant {
             calls += 1;
-            let first = session.ledger().next_id().0 as usize;
-            let ready = match session.prepare(now) {
-                Ok(Prepared::Ready(_)) => Ok(()),
-                Ok(Prepared::NeedsSummary(_)) => Err("a summary is needed from a model".to_owned()),
-                Err(error) => Err(error.to_string()),
-            };
+            let first = recorded.session().ledger().next_id().0 as usize;
+            let prepared = recorded.prepare();
+            let session = recorded.session();
             // What was never sent before: the newest messages as they are shown, and the tail.
-            if ready.is_ok() {
+            if prepared.is_ok() {
                 let newest = session.view().parts().iter().filter(|part| match part.source {
-                    From::Message(at) => at >= sent,
+                    Source::Message(at) => at >= sent,
                     _ => false,
                 });
                 let new: Measure = newest.chain(session.view().tail()).map(|part| part.measure).sum();
-                batches.extend(Batch::new(calls, &session, first, session.meter().tokens(new).tokens));
+                batches.extend(Batch::new(calls, session, first, session.meter().tokens(new).tokens));
                 sent = session.log().end();
             }
             if calls == args.call {
-                ready.map_err(|error| Failure::file(&args.file, format!("call {calls}: {error}")))?;
+                prepared.map_err(|error| Failure::file(&args.file, format!("call {calls}: {error}")))?;
                 for batch in &mut batches {
                     batch.saved = batch.saves * (calls - batch.call + 1);
                 }
-                return print(args, &session, batches);
+                return print(args, session, batches);
             }
         }
-        now = now.max(message.time());
-        session.push(message);
+        recorded.push(message);
     }
-    source.finish(empty)?;
+    file.finish(empty)?;
     Err(Failure::file(&args.file, format!("has {calls} calls; --call {} is past the last", args.call)))
 }
 
@@ -192,7 +184,7 @@ fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
         billed.read.0.saturating_sub(session.meter().tokens(session.view().fixed().measure).tokens.0);
     let parts = session.view().parts().iter().chain(session.view().tail()).map(|part| {
         let size = tokens(part);
-        let is_warm = part.source != From::Tail && size <= warm;
+        let is_warm = part.source != Source::Tail && size <= warm;
         warm = if is_warm { warm - size } else { 0 };
         row(session, part, size, is_warm)
     });
@@ -212,8 +204,8 @@ fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
     }
 }
 
-fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> Row {
-    let made = |edit: &Edit| Made {
+fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
+    let made = |edit: &Edit| PartEdit {
         id: edit.id.0,
         kind: edit.kind.name(),
         strategy: edit.strategy.to_string(),
@@ -226,20 +218,20 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> Row {
     };
     let get = |id| session.ledger().get(id);
     let (source, messages, edits) = match part.source {
-        From::Rules => ("rules", vec![], vec![]),
-        From::Tail => ("tail", vec![], vec![]),
-        From::Message(at) => {
+        Source::Rules => ("rules", vec![], vec![]),
+        Source::Tail => ("tail", vec![], vec![]),
+        Source::Message(at) => {
             let edits = session.ledger().inside(at).iter().filter_map(|id| get(*id)).map(|edit| made(edit));
             ("message", vec![(at.0, at.0 + 1)], edits.collect())
         }
-        From::Edit(id) => {
+        Source::Edit(id) => {
             let spans = get(id).map(|edit| edit.kind.spans()).unwrap_or_default();
             let spans = spans.iter().map(|span| (span.start.0, span.end.0)).collect();
             ("edit", spans, get(id).map(|edit| made(edit)).into_iter().collect())
         }
     };
-    let saved: u64 = edits.iter().map(|edit: &Made| edit.before.saturating_sub(edit.after)).sum();
-    Row {
+    let saved: u64 = edits.iter().map(|edit: &PartEdit| edit.before.saturating_sub(edit.after)).sum();
+    PartRow {
         source,
         messages,
         role: part.message.role().name(),
@@ -255,25 +247,25 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> Row {
 const INDENT: usize = 14;
 
 fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
-    let (strong, faint, good) = (show::STRONG, show::FAINT, show::GOOD);
+    let (strong, faint, good) = (terminal::STRONG, terminal::FAINT, terminal::GOOD);
     writeln!(
         out,
         "{strong}Call {}{strong:#}: {} of {} tokens, in a window of {}.",
         explained.call,
-        show::grouped(explained.tokens),
-        show::grouped(explained.full_tokens),
-        show::grouped(explained.window)
+        terminal::grouped(explained.tokens),
+        terminal::grouped(explained.full_tokens),
+        terminal::grouped(explained.window)
     )?;
     writeln!(
         out,
         "The cache had {} of them (·); {} were new (+).",
-        show::grouped(explained.read),
-        show::grouped(explained.written)
+        terminal::grouped(explained.read),
+        terminal::grouped(explained.written)
     )?;
     writeln!(out, "\n  {:>11} {:9} {:>7}  what", "messages", "role", "tokens")?;
     if explained.frame_tokens > 0 {
         let (mark, tokens) =
-            (if explained.read > 0 { '·' } else { '+' }, show::grouped(explained.frame_tokens));
+            (if explained.read > 0 { '·' } else { '+' }, terminal::grouped(explained.frame_tokens));
         writeln!(
             out,
             "{mark} {:>11} {:9} {tokens:>7}  {faint}system prompt and tools{faint:#}",
@@ -294,7 +286,7 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
             out,
             "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
             part.role,
-            show::grouped(part.tokens)
+            terminal::grouped(part.tokens)
         )?;
         for edit in &part.edits {
             let made = format!(
@@ -303,8 +295,8 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
                 edit.id,
                 edit.strategy,
                 edit.why,
-                show::short(edit.before),
-                show::short(edit.after)
+                terminal::short(edit.before),
+                terminal::short(edit.after)
             );
             let recall = format!("recall {}", edit.handles.join(" "));
             // As wide as a terminal of 80 columns.
@@ -321,7 +313,7 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
     if batches.is_empty() {
         return Ok(());
     }
-    let strong = show::STRONG;
+    let strong = terminal::STRONG;
     writeln!(out, "\n{strong}Price{strong:#}{:16} billed again      smaller", "")?;
     writeln!(
         out,
@@ -329,9 +321,9 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
         "call", "edits", "expected", "came out", "per call", "so far"
     )?;
     for batch in batches {
-        let expected = if batch.cold { "cold".to_owned() } else { show::short(batch.rewrites) };
-        let came_out = if batch.cold { "cold".to_owned() } else { show::short(batch.rewritten) };
-        let (saves, saved) = (show::short(batch.saves), show::short(batch.saved));
+        let expected = if batch.cold { "cold".to_owned() } else { terminal::short(batch.rewrites) };
+        let came_out = if batch.cold { "cold".to_owned() } else { terminal::short(batch.rewritten) };
+        let (saves, saved) = (terminal::short(batch.saves), terminal::short(batch.saved));
         writeln!(
             out,
             "{:>6} {:>7} {expected:>9} {came_out:>9} {saves:>9} {saved:>12}",
@@ -343,7 +335,7 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
 
 /// The log, with what is gone (−) and what stands in its place (+).
 fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
-    let (bad, good) = (show::BAD, show::GOOD);
+    let (bad, good) = (terminal::BAD, terminal::GOOD);
     let first = |text: &str| text.lines().next().unwrap_or_default().chars().take(66).collect::<String>();
     let line = |message: &Message| format!("{:9} {}", message.role().name(), first(&text_of(message)));
     let mut at = 0;
@@ -358,7 +350,7 @@ fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
     };
     for part in session.view().parts() {
         match part.source {
-            From::Message(here) => {
+            Source::Message(here) => {
                 let edited = session.ledger().inside(here).iter().filter_map(|id| session.ledger().get(*id));
                 let edited: Vec<&EditKind> = edited.map(|edit| &edit.kind).collect();
                 if edited.is_empty() {
@@ -377,12 +369,12 @@ fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
                     writeln!(out, "                 {mark}")?;
                 }
             }
-            From::Edit(id) => {
+            Source::Edit(id) => {
                 let spans = session.ledger().get(id).map(|edit| edit.kind.spans()).unwrap_or_default();
                 gone(out, spans.first().map_or(0, |span| span.end.0))?;
                 writeln!(out, "{good}+{good:#}      {}", line(&part.message))?;
             }
-            From::Rules | From::Tail => writeln!(out, "{good}+{good:#}      {}", line(&part.message))?,
+            Source::Rules | Source::Tail => writeln!(out, "{good}+{good:#}      {}", line(&part.message))?,
         }
     }
     gone(out, session.log().end().0)

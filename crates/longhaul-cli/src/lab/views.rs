@@ -9,14 +9,14 @@ use longhaul_wire::transcript;
 
 use crate::error::Failure;
 
-/// Where views go.
-pub struct Views {
+/// The file that views go to.
+pub struct ViewsFile {
     path: PathBuf,
     out: BufWriter<File>,
 }
 
-/// One call.
-pub struct Call<'a> {
+/// A line of it: one call.
+pub struct ViewLine<'a> {
     pub transcript: &'a str,
     pub number: u64,
     pub upto: usize,
@@ -29,7 +29,7 @@ pub struct Call<'a> {
     pub view: Result<&'a View, String>,
 }
 
-impl Views {
+impl ViewsFile {
     /// Creates the file, unless it is one of those that are read.
     pub fn create(path: &Path, inputs: &[PathBuf]) -> Result<Self, Failure> {
         if path == Path::new("-") {
@@ -47,9 +47,9 @@ impl Views {
         Ok(Self { path: path.to_owned(), out: BufWriter::with_capacity(1 << 20, file) })
     }
 
-    /// Writes a call.
-    pub fn write(&mut self, call: &Call<'_>) -> Result<(), Failure> {
-        let written = self.write_line(call);
+    /// Writes a line.
+    pub fn write(&mut self, line: &ViewLine<'_>) -> Result<(), Failure> {
+        let written = self.write_line(line);
         written.map_err(|error| self.failure(error))
     }
 
@@ -69,19 +69,19 @@ impl Views {
         }
     }
 
-    fn write_line(&mut self, call: &Call<'_>) -> std::io::Result<()> {
+    fn write_line(&mut self, line: &ViewLine<'_>) -> std::io::Result<()> {
         let out = &mut self.out;
-        write!(out, "{{\"transcript\":{}", serde_json::to_string(call.transcript)?)?;
-        write!(out, ",\"call\":{},\"upto\":{}", call.number, call.upto)?;
-        write!(out, ",\"tokens\":{},\"full_tokens\":{}", call.tokens, call.full_tokens)?;
+        write!(out, "{{\"transcript\":{}", serde_json::to_string(line.transcript)?)?;
+        write!(out, ",\"call\":{},\"upto\":{}", line.number, line.upto)?;
+        write!(out, ",\"tokens\":{},\"full_tokens\":{}", line.tokens, line.full_tokens)?;
         out.write_all(b",\"messages\":[")?;
-        let view = call.view.as_ref().ok();
+        let view = line.view.as_ref().ok();
         write_messages(out, view.iter().flat_map(|view| view.parts()))?;
         out.write_all(b"],\"volatile\":[")?;
         write_messages(out, view.and_then(|view| view.tail()).into_iter())?;
-        write!(out, "],\"edits\":{}", serde_json::to_string(&call.edits)?)?;
-        write!(out, ",\"summary_cost\":0,\"prepare_us\":{}", call.prepare_us)?;
-        if let Err(error) = &call.view {
+        write!(out, "],\"edits\":{}", serde_json::to_string(&line.edits)?)?;
+        write!(out, ",\"summary_cost\":0,\"prepare_us\":{}", line.prepare_us)?;
+        if let Err(error) = &line.view {
             write!(out, ",\"error\":{}", serde_json::to_string(error)?)?;
         }
         out.write_all(b"}\n")

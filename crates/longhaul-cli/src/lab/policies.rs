@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longhaul::{Message, Role};
 
-use crate::needs::{self, Needs, Piece};
+use crate::lab::needs::{self, Needs, Piece};
 
 /// A recorded session, ready to be sent by any policy.
 pub struct Recording {
@@ -21,13 +21,13 @@ pub struct Recording {
 #[derive(Clone, Copy)]
 pub struct Policy {
     pub name: &'static str,
-    kind: Kind,
+    kind: PolicyKind,
     /// Sees the recorded agent's own summaries.
     pub recorded: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum PolicyKind {
     Full,
     Recorded,
     Mask { keep: usize },
@@ -40,29 +40,29 @@ enum Kind {
     Oracle,
 }
 
-const fn policy(name: &'static str, kind: Kind) -> Policy {
-    Policy { name, kind, recorded: matches!(kind, Kind::Recorded) }
+const fn policy(name: &'static str, kind: PolicyKind) -> Policy {
+    Policy { name, kind, recorded: matches!(kind, PolicyKind::Recorded) }
 }
 
 /// All of them.
 pub const POLICIES: [Policy; 12] = [
-    policy("full, no limit", Kind::Full),
-    policy("recorded agent", Kind::Recorded),
-    policy("mask all but 10", Kind::Mask { keep: 10 }),
-    policy("clear over 50%, keep 3", Kind::Clear { percent: 50, keep: 3 }),
-    policy("clear over 80%, keep 3", Kind::Clear { percent: 80, keep: 3 }),
-    policy("head+tail 3000+3000", Kind::Entry { head: 3000, tail: 3000 }),
-    policy("head+tail 1000+1000", Kind::Entry { head: 1000, tail: 1000 }),
-    policy("transform, origin", Kind::Transform),
-    policy("summarise all at 80%", Kind::SummariseAll { percent: 80, keep: 20_000 }),
-    policy("(bare names at 50%)", Kind::BareNames { percent: 50, keep: 20_000 }),
-    policy("(floor: no results)", Kind::Floor),
-    policy("(oracle)", Kind::Oracle),
+    policy("full, no limit", PolicyKind::Full),
+    policy("recorded agent", PolicyKind::Recorded),
+    policy("mask all but 10", PolicyKind::Mask { keep: 10 }),
+    policy("clear over 50%, keep 3", PolicyKind::Clear { percent: 50, keep: 3 }),
+    policy("clear over 80%, keep 3", PolicyKind::Clear { percent: 80, keep: 3 }),
+    policy("head+tail 3000+3000", PolicyKind::Entry { head: 3000, tail: 3000 }),
+    policy("head+tail 1000+1000", PolicyKind::Entry { head: 1000, tail: 1000 }),
+    policy("transform, origin", PolicyKind::Transform),
+    policy("summarise all at 80%", PolicyKind::SummariseAll { percent: 80, keep: 20_000 }),
+    policy("(bare names at 50%)", PolicyKind::BareNames { percent: 50, keep: 20_000 }),
+    policy("(floor: no results)", PolicyKind::Floor),
+    policy("(oracle)", PolicyKind::Oracle),
 ];
 
 /// A policy on its way through a recording.
-pub struct Run<'a> {
-    kind: Kind,
+pub struct PolicyRun<'a> {
+    kind: PolicyKind,
     window: u64,
     recording: &'a Recording,
     /// What is shown in the place of each message, once that was decided.
@@ -76,7 +76,7 @@ pub struct Run<'a> {
 }
 
 /// What a policy sends, and what making it cost, in tokens × price.
-pub struct View {
+pub struct PolicyView {
     pub parts: Vec<Arc<Piece>>,
     pub extra_cost: f64,
 }
@@ -87,10 +87,10 @@ fn size(parts: &[Arc<Piece>]) -> f64 {
 
 const CLEARED: &str = "[old tool result cleared]";
 
-impl<'a> Run<'a> {
+impl<'a> PolicyRun<'a> {
     pub fn new(policy: Policy, window: u64, recording: &'a Recording) -> Self {
         let oracle = match policy.kind {
-            Kind::Oracle => needs::needed_lines(&recording.messages, &recording.texts),
+            PolicyKind::Oracle => needs::needed_lines(&recording.messages, &recording.texts),
             _ => HashMap::new(),
         };
         Self {
@@ -108,11 +108,11 @@ impl<'a> Run<'a> {
     }
 
     /// What is sent when the messages before `upto` are there.
-    pub fn view(&mut self, upto: usize, needs: &mut Needs) -> View {
-        let free = |parts| View { parts, extra_cost: 0.0 };
+    pub fn view(&mut self, upto: usize, needs: &mut Needs) -> PolicyView {
+        let free = |parts| PolicyView { parts, extra_cost: 0.0 };
         match self.kind {
-            Kind::Full => free(self.recording.pieces[..upto].to_vec()),
-            Kind::Recorded => {
+            PolicyKind::Full => free(self.recording.pieces[..upto].to_vec()),
+            PolicyKind::Recorded => {
                 while self.seen < upto {
                     if self.recording.messages[self.seen].extra().is_set("compact_summary") {
                         self.start = self.seen;
@@ -121,12 +121,12 @@ impl<'a> Run<'a> {
                 }
                 free(self.recording.pieces[self.start..upto].to_vec())
             }
-            Kind::Mask { keep } => {
+            PolicyKind::Mask { keep } => {
                 let tools = self.tools(upto);
                 let old: HashSet<usize> = tools[..tools.len().saturating_sub(keep)].iter().copied().collect();
                 free(self.with_cleared(upto, &old, needs))
             }
-            Kind::Clear { percent, keep } => {
+            PolicyKind::Clear { percent, keep } => {
                 let mut parts = self.with_cleared(upto, &self.cleared.clone(), needs);
                 if size(&parts) > self.window as f64 * percent as f64 / 100.0 {
                     let tools = self.tools(upto);
@@ -135,19 +135,19 @@ impl<'a> Run<'a> {
                 }
                 free(parts)
             }
-            Kind::Entry { head, tail } => {
+            PolicyKind::Entry { head, tail } => {
                 free(self.entered(upto, needs, |text, _| head_and_tail(text, head, tail)))
             }
-            Kind::Floor => free(self.entered(upto, needs, |_, _| "[cleared]".to_owned())),
-            Kind::Oracle => {
+            PolicyKind::Floor => free(self.entered(upto, needs, |_, _| "[cleared]".to_owned())),
+            PolicyKind::Oracle => {
                 let wanted = std::mem::take(&mut self.oracle);
                 let parts = self.entered(upto, needs, |text, at| thinned(text, wanted.get(&at)));
                 self.oracle = wanted;
                 free(parts)
             }
-            Kind::Transform => free(self.transformed(upto, needs)),
-            Kind::SummariseAll { percent, keep } => self.summarised(upto, needs, percent, keep),
-            Kind::BareNames { percent, keep } => self.named(upto, needs, percent, keep),
+            PolicyKind::Transform => free(self.transformed(upto, needs)),
+            PolicyKind::SummariseAll { percent, keep } => self.summarised(upto, needs, percent, keep),
+            PolicyKind::BareNames { percent, keep } => self.named(upto, needs, percent, keep),
         }
     }
 
@@ -224,12 +224,12 @@ impl<'a> Run<'a> {
 
     /// Everything but the newest part becomes user words and paths: a stand-in for a model's
     /// summary, whose call is priced.
-    fn summarised(&mut self, upto: usize, needs: &mut Needs, percent: u64, keep: u64) -> View {
+    fn summarised(&mut self, upto: usize, needs: &mut Needs, percent: u64, keep: u64) -> PolicyView {
         const SUMMARY: usize = 2500;
         let parts = self.since_start(upto);
         let all = size(&parts);
         if all <= self.window as f64 * percent as f64 / 100.0 {
-            return View { parts, extra_cost: 0.0 };
+            return PolicyView { parts, extra_cost: 0.0 };
         }
         let cut = self.recent(upto, keep);
         let users = (0..cut).filter(|at| self.recording.messages[*at].role() == Role::User);
@@ -253,12 +253,12 @@ impl<'a> Run<'a> {
             format!("{}\n{paths}", newest(&users, SUMMARY * 2)).chars().take(SUMMARY * 4).collect();
         self.head = Some(needs.piece(&head));
         self.start = cut;
-        View { parts: self.since_start(upto), extra_cost: 0.1 * all + 5.0 * SUMMARY as f64 }
+        PolicyView { parts: self.since_start(upto), extra_cost: 0.1 * all + 5.0 * SUMMARY as f64 }
     }
 
     /// Everything but the newest part becomes a list of its names: worthless, which shows what
     /// retention alone is worth.
-    fn named(&mut self, upto: usize, needs: &mut Needs, percent: u64, keep: u64) -> View {
+    fn named(&mut self, upto: usize, needs: &mut Needs, percent: u64, keep: u64) -> PolicyView {
         let parts = self.since_start(upto);
         if size(&parts) > self.window as f64 * percent as f64 / 100.0 {
             let cut = self.recent(upto, keep);
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
             self.names = all;
             self.start = cut;
         }
-        View { parts: self.since_start(upto), extra_cost: 0.0 }
+        PolicyView { parts: self.since_start(upto), extra_cost: 0.0 }
     }
 }
 

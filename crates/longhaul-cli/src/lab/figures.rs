@@ -1,11 +1,8 @@
-//! What a replay adds up: sizes, costs, times, and how well the meter foresaw growth.
+//! What a replay adds up: sizes, costs, times, needs, and errors of the meter.
 
-use std::collections::VecDeque;
+use longhaul::{Billed, Sent, Tokens};
 
-use longhaul::{Billed, Measure, Meter, Sent, Tokens};
-use serde::Serialize;
-
-use crate::needs::Found;
+use crate::lab::needs::Found;
 
 /// The figures of one or more transcripts.
 #[derive(Debug, Default)]
@@ -21,7 +18,7 @@ pub struct Figures {
     pub breaks: u64,
     pub edits: u64,
     pub violations: u64,
-    found: Found,
+    pub found: Found,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
 }
@@ -121,104 +118,4 @@ fn quantile<T: Copy>(
     sorted.sort_by(order);
     let at = (sorted.len() * percent / 100).min(sorted.len().checked_sub(1)?);
     sorted.get(at).copied()
-}
-
-/// Compares what the meter foresees with what the provider reported, over ten calls.
-#[derive(Debug, Default)]
-pub struct Growth {
-    seen: VecDeque<Seen>,
-}
-
-#[derive(Debug)]
-struct Seen {
-    measure: Measure,
-    prompt: Tokens,
-    meter: Meter,
-}
-
-impl Growth {
-    const CALLS: usize = 10;
-    /// A prompt that hardly grew says nothing about a ratio.
-    const SMALLEST: u64 = 500;
-
-    /// The recorded agent compacted: what came before says nothing about what comes.
-    pub fn compacted(&mut self) {
-        self.seen.clear();
-    }
-
-    /// A call with this log before it was reported with this prompt. Teaches the meter, and
-    /// gives the error of what it foresaw ten calls ago: (foreseen − reported) / reported.
-    pub fn call(&mut self, measure: Measure, prompt: Tokens, meter: &mut Meter) -> Option<f64> {
-        // No prompt is empty: nothing was reported.
-        if prompt == Tokens::ZERO {
-            return None;
-        }
-        if let Some(last) = self.seen.back() {
-            meter.teach(measure - last.measure, prompt.change_since(last.prompt));
-        }
-        self.seen.push_back(Seen { measure, prompt, meter: meter.clone() });
-        if self.seen.len() <= Self::CALLS {
-            return None;
-        }
-        let then = self.seen.pop_front()?;
-        let grown = prompt.0.checked_sub(then.prompt.0).filter(|grown| *grown > Self::SMALLEST)?;
-        let foreseen = then.meter.tokens(measure - then.measure).tokens;
-        Some((foreseen.0 as f64 - grown as f64) / grown as f64)
-    }
-}
-
-/// The JSON line of a transcript. Shares of nothing are null.
-#[derive(Serialize)]
-pub struct Line<'a> {
-    transcript: &'a str,
-    profile: &'a str,
-    window: u64,
-    calls: u64,
-    errors: u64,
-    tokens_full: u64,
-    tokens_sent: u64,
-    peak_full: u64,
-    peak_sent: u64,
-    cost_full: u64,
-    cost_sent: u64,
-    prefix_breaks: u64,
-    edits: u64,
-    retention: Option<f64>,
-    in_line: Option<f64>,
-    near: Option<f64>,
-    reachable: Option<f64>,
-    prepare_us_p50: Option<u64>,
-    prepare_us_p99: Option<u64>,
-    growth_error_p50: Option<f64>,
-    growth_error_p90: Option<f64>,
-    violations: u64,
-}
-
-impl<'a> Line<'a> {
-    pub fn new(transcript: &'a str, profile: &'a str, window: Tokens, figures: &Figures) -> Self {
-        Self {
-            transcript,
-            profile,
-            window: window.0,
-            calls: figures.calls,
-            errors: figures.errors,
-            tokens_full: figures.tokens_full,
-            tokens_sent: figures.tokens_sent,
-            peak_full: figures.peak_full.0,
-            peak_sent: figures.peak_sent.0,
-            cost_full: figures.cost_full(),
-            cost_sent: figures.cost_sent(),
-            prefix_breaks: figures.breaks,
-            edits: figures.edits,
-            retention: figures.found.retention(),
-            in_line: figures.found.in_line(),
-            near: figures.found.near(),
-            reachable: figures.found.reachable(),
-            prepare_us_p50: figures.prepare_us(50),
-            prepare_us_p99: figures.prepare_us(99),
-            growth_error_p50: figures.growth_error(50),
-            growth_error_p90: figures.growth_error(90),
-            violations: figures.violations,
-        }
-    }
 }

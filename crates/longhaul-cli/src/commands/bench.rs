@@ -1,0 +1,256 @@
+//! `longhaul bench`: all profiles and the reference policies over a folder of recorded
+//! sessions, one measure for all.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longhaul::{Message, Profile};
+use longhaul_config::Config;
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::lab::comparison::{Comparison, Tallies, Tally};
+use crate::lab::recorded::{MeterKind, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
+
+/// Compare profiles and reference policies over recorded sessions
+#[derive(clap::Args)]
+#[command(after_help = "\
+Cost is relative to sending the whole log at each call. `in line` ranks: of what
+the next calls need and was last seen long ago, the share whose whole line is in
+the view. docs/measuring.md explains every column.
+
+Examples:
+  longhaul bench corpus
+  longhaul bench corpus --window 64000 --json > bench.jsonl")]
+pub struct Args {
+    /// A folder of transcripts, or transcripts
+    #[arg(required = true, value_name = "DIR")]
+    paths: Vec<PathBuf>,
+    /// Tokens that fit into the model's window
+    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: u64,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
+    meter: MeterKind,
+    /// Print one JSON line per agent and policy instead of tables
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print comma-separated values instead of tables
+    #[arg(long)]
+    csv: bool,
+}
+
+/// One row of the table, for scripts.
+#[derive(Serialize)]
+struct PolicyRow<'a> {
+    agent: &'a str,
+    policy: &'a str,
+    window: u64,
+    calls: u64,
+    errors: u64,
+    cost: Option<f64>,
+    sent: Option<f64>,
+    in_line: Option<f64>,
+    retention: Option<f64>,
+    near: Option<f64>,
+    reachable: Option<f64>,
+    breaks: Option<f64>,
+    peak: u64,
+    violations: u64,
+    us_per_call: Option<f64>,
+}
+
+impl<'a> PolicyRow<'a> {
+    fn new(agent: &'a str, policy: &'a str, window: u64, tally: &Tally) -> Self {
+        let share = |part: f64, of: f64| (of > 0.0).then(|| part / of);
+        Self {
+            agent,
+            policy,
+            window,
+            calls: tally.calls,
+            errors: tally.errors,
+            cost: share(tally.cost, tally.full_cost),
+            sent: share(tally.sent, tally.full_sent),
+            in_line: tally.found.in_line(),
+            retention: tally.found.retention(),
+            near: tally.found.near(),
+            reachable: tally.found.reachable(),
+            breaks: share(tally.breaks as f64, tally.calls as f64),
+            peak: tally.peak.round() as u64,
+            violations: tally.violations,
+            us_per_call: share(tally.micros as f64, tally.calls as f64),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let files = files(&args.paths)?;
+    let profiles = iter::once(Profile::entry_only()).chain(config.profiles().map(without_model));
+    let comparison = Comparison { profiles: profiles.collect(), window: args.window, meter: args.meter };
+    let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(path) = files.get(at) else { break };
+                    progress(at + 1, files.len(), path);
+                    let tallies = bench(&comparison, path);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, tallies);
+                }
+            });
+        }
+    });
+    terminal::clear_progress();
+    let mut agents: BTreeMap<String, Tallies> = BTreeMap::new();
+    for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let tallies = tallies?;
+        for agent in [agent_of(&files[at]), ALL.to_owned()] {
+            agents.entry(agent).or_default().add(&tallies);
+        }
+    }
+    let mut out = anstream::stdout().lock();
+    print(&mut out, args, &agents)?;
+    Ok(())
+}
+
+/// The name under which all agents are summed; sorts behind them.
+const ALL: &str = "~all";
+
+fn agent_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split_once("__").map_or("other", |(agent, _)| agent).to_owned()
+}
+
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(path).map_err(|error| Failure::file(path, error))?;
+        let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        found.retain(|path| path.is_file() && path.to_string_lossy().contains(".jsonl"));
+        if found.is_empty() {
+            return Err(Failure::file(path, "has no transcripts (*.jsonl, *.jsonl.gz)"));
+        }
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+/// All policies and profiles over one transcript.
+fn bench(comparison: &Comparison, path: &Path) -> Result<Tallies, Failure> {
+    let mut file = TranscriptFile::open(path)?;
+    let mut conversations: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
+    for (number, message) in file.by_ref() {
+        conversations.entry(number).or_default().push(Arc::new(message));
+    }
+    file.finish(conversations.is_empty())?;
+    let mut sums = Tallies::default();
+    for messages in conversations.into_values() {
+        sums.add(&comparison.over(messages));
+    }
+    Ok(sums)
+}
+
+fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) -> io::Result<()> {
+    if args.csv {
+        writeln!(
+            out,
+            "agent,policy,window,calls,errors,cost,sent,in_line,retention,near,reachable,breaks,peak,violations,us_per_call"
+        )?;
+    }
+    for (agent, Tallies(tallies)) in agents {
+        let agent = agent.trim_start_matches('~');
+        if !(args.json || args.csv) {
+            let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
+            let (strong, window) = (terminal::STRONG, terminal::grouped(args.window));
+            writeln!(out, "{strong}{agent}{strong:#}: {} calls, window {window}", terminal::grouped(calls))?;
+            let titles = ["cost", "sent", "line", "ret", "near", "reach", "break", "peak", "viol", "µs"];
+            writeln!(out, "{}", columns("", &titles))?;
+        }
+        for (policy, tally) in tallies {
+            let row = PolicyRow::new(agent, policy, args.window, tally);
+            if args.json {
+                writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;
+            } else if args.csv {
+                writeln!(out, "{}", csv(&row))?;
+            } else {
+                writeln!(out, "{}", line(&row))?;
+            }
+        }
+        if !(args.json || args.csv) {
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn line(row: &PolicyRow<'_>) -> String {
+    let percent =
+        |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
+    let figures = [
+        percent(row.cost),
+        percent(row.sent),
+        percent(row.in_line),
+        percent(row.retention),
+        percent(row.near),
+        percent(row.reachable),
+        percent(row.breaks),
+        terminal::short(row.peak),
+        row.violations.to_string(),
+        row.us_per_call.map_or("–".to_owned(), |us| format!("{us:.0}")),
+    ];
+    let name =
+        if row.errors > 0 { format!("{} ({}!)", row.policy, row.errors) } else { row.policy.to_owned() };
+    columns(&name, &figures.each_ref().map(String::as_str))
+}
+
+/// A name and ten figures, in 80 columns.
+fn columns(name: &str, figures: &[&str; 10]) -> String {
+    let width = |at: usize| if at < 8 { 6 } else { 5 };
+    let figures = figures.iter().enumerate().map(|(at, figure)| format!("{figure:>0$}", width(at)));
+    format!("{name:22}{}", figures.collect::<String>())
+}
+
+fn csv(row: &PolicyRow<'_>) -> String {
+    let number = |share: Option<f64>| share.map_or(String::new(), |share| format!("{share:.6}"));
+    let text = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let fields = [
+        text(row.agent),
+        text(row.policy),
+        row.window.to_string(),
+        row.calls.to_string(),
+        row.errors.to_string(),
+        number(row.cost),
+        number(row.sent),
+        number(row.in_line),
+        number(row.retention),
+        number(row.near),
+        number(row.reachable),
+        number(row.breaks),
+        row.peak.to_string(),
+        row.violations.to_string(),
+        number(row.us_per_call),
+    ];
+    fields.join(",")
+}
+
+fn progress(number: usize, of: usize, path: &Path) {
+    let done = 30 * number / of.max(1);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (filled, left) = ("#".repeat(done), " ".repeat(30 - done));
+    terminal::show_progress(format_args!("[{filled}{left}] {number}/{of} {name:.40}"));
+}

@@ -1,0 +1,112 @@
+//! `longhaul config`: all settings, their values, and where each comes from.
+
+use std::io::{self, Write};
+
+use clap::Subcommand;
+use longhaul_config::{Config, Setting, ValueKind};
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::terminal;
+
+/// Show settings and where they come from
+#[derive(clap::Args)]
+#[command(after_help = "\
+Settings come from, the later winning: what is built in, the user's file
+(~/.config/longhaul/config.toml, or the one that LONGHAUL_CONFIG names), the
+project's file (longhaul.toml here or in a folder above), the environment
+(LONGHAUL_WINDOW, LONGHAUL_PROFILES_LONGHAUL_TRIGGER …), flags.
+
+A profile of your own has a base, and what differs from it; a tool of your own
+has the kind of a known one (ls, glob, grep, read, edit, write, bash, todo):
+
+  [profiles.mine]
+  base = \"archive\"
+  trigger = 60
+  ladder = [\"archive-rounds\", \"old-results\"]
+
+  [tools]
+  my_reader = \"read\"
+
+Examples:
+  longhaul config show
+  LONGHAUL_WINDOW=64000 longhaul config show
+  longhaul config show --json")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// All settings with their values and origins
+    Show {
+        /// Print one JSON line per setting
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A setting, for scripts.
+#[derive(Serialize)]
+struct SettingLine<'a> {
+    key: &'a str,
+    value: &'a str,
+    origin: String,
+    says: &'a str,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let What::Show { json } = args.what;
+    let mut out = anstream::stdout().lock();
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
+    let mut section = "";
+    for setting in config.settings() {
+        if json {
+            let line = SettingLine {
+                key: &setting.key,
+                value: &setting.value,
+                origin: setting.origin.to_string(),
+                says: setting.says,
+            };
+            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+            continue;
+        }
+        let (table, name) = setting.key.rsplit_once('.').unwrap_or(("", &setting.key));
+        if table != section {
+            writeln!(out, "\n{strong}[{table}]{strong:#}")?;
+            section = table;
+            // A profile of one's own is nothing without its base.
+            if let Some(base) = table.strip_prefix("profiles.").and_then(|name| config.base_of(name)) {
+                writeln!(out, "base = {}", quoted(base))?;
+            }
+        }
+        let assigned = format!("{} = {}", bare(name), in_toml(setting));
+        writeln!(out, "{assigned:38} {faint}# {}{faint:#}", setting.origin)?;
+    }
+    Ok(())
+}
+
+/// The value of a setting as a file of settings has it.
+fn in_toml(setting: &Setting) -> String {
+    match setting.kind {
+        ValueKind::Number(..) | ValueKind::Decimal(..) | ValueKind::Flag => setting.value.clone(),
+        ValueKind::Strategies => {
+            let names = setting.value.split(", ").filter(|name| !name.is_empty());
+            format!("[{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+        }
+        _ => quoted(&setting.value),
+    }
+}
+
+/// A text as TOML writes it: as JSON does.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// A name as it is, or in quotes if it must be.
+fn bare(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
+}

@@ -1,0 +1,13 @@
+//! What commands share that take recorded sessions apart: reading them, taking them through the
+//! engine or a reference policy, and measuring what comes out. Knows no command and prints
+//! nothing but what cannot be read.
+
+pub mod comparison;
+pub mod figures;
+pub mod growth;
+pub mod needs;
+pub mod pieces;
+pub mod policies;
+pub mod recorded;
+pub mod transcript_file;
+pub mod views;

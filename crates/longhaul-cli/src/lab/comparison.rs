@@ -1,0 +1,217 @@
+//! Policies and profiles over one conversation, call by call, with one measure for all.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use longhaul::{Message, Profile, Role, Tokens, Vocabulary};
+
+use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
+use crate::lab::pieces::{PieceCache, ViewPieces};
+use crate::lab::policies::{POLICIES, Policy, PolicyRun, Recording};
+use crate::lab::recorded::{MeterKind, RecordedSession};
+
+/// What a policy did over some sessions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    pub calls: u64,
+    pub errors: u64,
+    pub cost: f64,
+    pub sent: f64,
+    pub peak: f64,
+    pub breaks: u64,
+    pub violations: u64,
+    pub found: Found,
+    pub micros: u64,
+    /// What sending the whole log would have cost and been, at the same calls.
+    pub full_cost: f64,
+    pub full_sent: f64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.cost += other.cost;
+        self.sent += other.sent;
+        self.peak = self.peak.max(other.peak);
+        self.breaks += other.breaks;
+        self.violations += other.violations;
+        self.found.add(other.found);
+        self.micros += other.micros;
+        self.full_cost += other.full_cost;
+        self.full_sent += other.full_sent;
+    }
+}
+
+/// Tallies by policy, in the order of the table.
+#[derive(Default)]
+pub struct Tallies(pub Vec<(String, Tally)>);
+
+impl Tallies {
+    /// Adds those of another conversation, which are of the same policies.
+    pub fn add(&mut self, other: &Self) {
+        if self.0.is_empty() {
+            self.0 = other.0.iter().map(|(name, _)| (name.clone(), Tally::default())).collect();
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|((_, sum), (_, tally))| sum.add(tally));
+    }
+}
+
+/// What conversations are taken through, and how they are measured.
+pub struct Comparison {
+    /// The profiles that stand beside all reference policies.
+    pub profiles: Vec<Profile>,
+    pub window: u64,
+    pub meter: MeterKind,
+}
+
+impl Comparison {
+    /// All policies and profiles over one conversation.
+    pub fn over(&self, messages: Vec<Arc<Message>>) -> Tallies {
+        let log = messages.iter().filter(|message| !message.is_recorded_compaction()).cloned().collect();
+        let (kept, whole): (Vec<_>, Vec<_>) = POLICIES.iter().partition(|policy| policy.recorded);
+        let mut tallies = self.lockstep(log, &whole, &self.profiles);
+        let recorded = self.lockstep(messages, &kept, &[]);
+        let place = POLICIES.iter().position(|policy| policy.recorded).unwrap_or_default();
+        tallies.splice(place..place, recorded);
+        Tallies(tallies)
+    }
+
+    fn lockstep(
+        &self,
+        messages: Vec<Arc<Message>>,
+        policies: &[&Policy],
+        profiles: &[Profile],
+    ) -> Vec<(String, Tally)> {
+        let mut needs = Needs::new(match self.meter {
+            MeterKind::Neutral => |text| text.len() as f64 / 4.0 + 4.0,
+            MeterKind::Model => |text| Vocabulary::O200k.count(text).tokens as f64 + 4.0,
+        });
+        let texts: Vec<String> = messages.iter().map(|message| text_of(message)).collect();
+        let pieces = texts.iter().map(|text| needs.piece(text)).collect();
+        let recording = Recording { messages, texts, pieces };
+        let mut contenders: Vec<Contender<'_>> = Vec::new();
+        contenders.extend(policies.iter().map(|policy| {
+            Contender::new(
+                policy.name,
+                ContenderPolicy::Reference(PolicyRun::new(**policy, self.window, &recording)),
+            )
+        }));
+        contenders.extend(profiles.iter().map(|profile| {
+            // What has no ladder is shown without a limit, as policies are that have none.
+            let window = if profile.ladder.is_empty() { 1 << 40 } else { self.window };
+            let session = RecordedSession::new(profile.clone(), "", Tokens(window), self.meter);
+            let policy =
+                ContenderPolicy::Profile { session: Box::new(session), pieces: PieceCache::default() };
+            Contender::new(&profile.name, policy)
+        }));
+        let mut whole = WholeLog::default();
+        for (upto, message) in recording.messages.iter().enumerate() {
+            if message.role() == Role::Assistant {
+                let whole = whole.call(&recording, upto);
+                for contender in &mut contenders {
+                    contender.call(upto, message, whole, &mut needs);
+                }
+            }
+            needs.push(message, &recording.texts[upto]);
+            for contender in &mut contenders {
+                if let ContenderPolicy::Profile { session, .. } = &mut contender.policy {
+                    session.push(message.clone());
+                }
+            }
+        }
+        contenders.into_iter().map(|contender| (contender.name, contender.tally)).collect()
+    }
+}
+
+/// What sending the whole log costs.
+#[derive(Default)]
+struct WholeLog {
+    seen: usize,
+    tokens: f64,
+}
+
+/// Cost and size of one call that sends the whole log.
+#[derive(Clone, Copy)]
+struct WholeCall {
+    cost: f64,
+    tokens: f64,
+}
+
+impl WholeLog {
+    /// Summaries of the recorded agent are not part of the log.
+    fn call(&mut self, recording: &Recording, upto: usize) -> WholeCall {
+        let warm = self.tokens;
+        for at in self.seen..upto {
+            if !recording.messages[at].is_recorded_compaction() {
+                self.tokens += recording.pieces[at].tokens;
+            }
+        }
+        self.seen = upto;
+        WholeCall { cost: price(warm, self.tokens - warm), tokens: self.tokens }
+    }
+}
+
+fn price(read: f64, written: f64) -> f64 {
+    0.1 * read + 1.25 * written
+}
+
+/// A policy or a profile on its way through a conversation.
+struct Contender<'a> {
+    name: String,
+    policy: ContenderPolicy<'a>,
+    held: Holdings,
+    tally: Tally,
+}
+
+enum ContenderPolicy<'a> {
+    Reference(PolicyRun<'a>),
+    Profile { session: Box<RecordedSession>, pieces: PieceCache },
+}
+
+impl<'a> Contender<'a> {
+    fn new(name: &str, policy: ContenderPolicy<'a>) -> Self {
+        Self { name: name.to_owned(), policy, held: Holdings::default(), tally: Tally::default() }
+    }
+
+    fn call(&mut self, upto: usize, answer: &Message, whole: WholeCall, needs: &mut Needs) {
+        let tally = &mut self.tally;
+        let started = Instant::now();
+        let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (view, extra_cost) = match &mut self.policy {
+            ContenderPolicy::Reference(run) => {
+                let view = run.view(upto, needs);
+                tally.micros += micros();
+                (ViewPieces { parts: view.parts, tail: Vec::new() }, view.extra_cost)
+            }
+            ContenderPolicy::Profile { session, pieces } => {
+                let prepared = session.prepare();
+                tally.micros += micros();
+                if prepared.is_err() {
+                    tally.errors += 1;
+                    return;
+                }
+                tally.violations += session.violations();
+                (pieces.of_view(session.session().view(), needs), 0.0)
+            }
+        };
+        let first = tally.calls == 0;
+        let size = |pieces: &[Arc<Piece>]| pieces.iter().map(|piece| piece.tokens).sum::<f64>();
+        let behind = size(&view.tail);
+        let (common, broke) = self.held.replace(&view.parts, view.tail);
+        let (warm, cold) = (size(&view.parts[..common]), size(&view.parts[common..]) + behind);
+        tally.calls += 1;
+        tally.cost += price(warm, cold) + extra_cost;
+        tally.sent += warm + cold;
+        tally.peak = tally.peak.max(warm + cold);
+        tally.breaks += u64::from(broke && !first);
+        tally.full_cost += whole.cost;
+        tally.full_sent += whole.tokens;
+        tally.found.add(match &self.policy {
+            ContenderPolicy::Reference(_) => self.held.judge(needs, answer, |_| false),
+            ContenderPolicy::Profile { session, .. } => {
+                self.held.judge(needs, answer, |at| session.is_recallable(at))
+            }
+        });
+    }
+}

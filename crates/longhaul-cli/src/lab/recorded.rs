@@ -1,0 +1,147 @@
+//! A recorded conversation on its way through the engine. The one place that drives a
+//! [`Session`]: commands say what is next and look at what came of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use longhaul::{
+    At, Audited, EditId, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Session, Summariser,
+    Time, Tokens,
+};
+
+/// A profile for recorded sessions: no model is asked, the extractor writes summaries.
+pub fn without_model(profile: Profile) -> Profile {
+    Profile { summariser: Summariser::Extractor, ..profile }
+}
+
+/// How tokens are counted.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeterKind {
+    /// UTF-8 bytes / 4, and 4 per message: the same for every model
+    Neutral,
+    /// The model's tokenizer, corrected by what its usage teaches
+    Model,
+}
+
+/// A session that a recorded conversation is taken through.
+pub struct RecordedSession {
+    session: Session,
+    audited: Audited,
+    clock: Clock,
+}
+
+/// What time it is for the session.
+#[derive(Clone, Copy)]
+enum Clock {
+    /// That of the newest message, if any has one.
+    Recorded(Option<Time>),
+    /// Nobody knows.
+    Stopped,
+}
+
+/// Why nothing can be sent at a call.
+#[derive(Debug)]
+pub enum NotSent {
+    /// The profile wants a summary from a model, and there is none here.
+    NeedsSummary,
+    /// The engine has no view that can be sent.
+    NoView(PrepareError),
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeedsSummary => f.write_str("a summary is needed from a model"),
+            Self::NoView(error) => error.fmt(f),
+        }
+    }
+}
+
+impl RecordedSession {
+    /// Nothing taken in yet. `model` is a name; the table of models has something for every one.
+    pub fn new(profile: Profile, model: &str, window: Tokens, meter: MeterKind) -> Self {
+        let session = Session::new(profile, find_model(model)).with_window(window);
+        let session = match meter {
+            MeterKind::Neutral => session.with_meter(Meter::neutral()),
+            MeterKind::Model => session,
+        };
+        Self { session, audited: Audited::default(), clock: Clock::Recorded(None) }
+    }
+
+    /// Without regard to when messages were written: no cache goes cold.
+    pub fn with_stopped_clock(self) -> Self {
+        Self { clock: Clock::Stopped, ..self }
+    }
+
+    /// Makes the view of the next call, as of the time of the newest message.
+    pub fn prepare(&mut self) -> Result<(), NotSent> {
+        let now = match self.clock {
+            Clock::Recorded(newest) => newest,
+            Clock::Stopped => None,
+        };
+        match self.session.prepare(now) {
+            Ok(Prepared::Ready(_)) => Ok(()),
+            Ok(Prepared::NeedsSummary(_)) => Err(NotSent::NeedsSummary),
+            Err(error) => Err(NotSent::NoView(error)),
+        }
+    }
+
+    /// Takes in the next message.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        let message = message.into();
+        if let Clock::Recorded(newest) = &mut self.clock {
+            *newest = (*newest).max(message.time());
+        }
+        self.session.push(message);
+    }
+
+    /// One compaction in this window, as if a person had asked for it.
+    pub fn compacted(mut self, window: Tokens) -> Result<Self, NotSent> {
+        self.session = self.session.with_window(window);
+        self.session.compact_now();
+        self.prepare()?;
+        Ok(self)
+    }
+
+    /// The model of this name answers from now on. True if another did before.
+    pub fn switch_to(&mut self, name: &str) -> bool {
+        let model = find_model(name);
+        let is_other = model.name != self.session.model().name;
+        if is_other {
+            self.session.switch(model);
+        }
+        is_other
+    }
+
+    /// The session, to be looked at.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The meter, to be taught.
+    pub fn meter_mut(&mut self) -> &mut Meter {
+        self.session.meter_mut()
+    }
+
+    /// What sending the whole log would be.
+    pub fn full_tokens(&self) -> Tokens {
+        self.session.meter().tokens(self.session.full()).tokens
+    }
+
+    /// How many guard rules the newest view breaks.
+    pub fn violations(&mut self) -> u64 {
+        self.session.audit_again(&mut self.audited).len() as u64
+    }
+
+    /// True if the message is under a handle in the view.
+    pub fn is_recallable(&self, at: u32) -> bool {
+        let (at, ledger) = (At(at), self.session.ledger());
+        let has_handle = |id: &EditId| ledger.get(*id).is_some_and(|edit| !edit.originals.is_empty());
+        ledger.covering(at).is_some_and(|(_, id)| has_handle(&id)) || ledger.inside(at).iter().any(has_handle)
+    }
+}
+
+fn find_model(name: &str) -> Model {
+    Models::builtin().find(name).clone()
+}

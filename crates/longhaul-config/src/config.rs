@@ -1,0 +1,162 @@
+//! All settings with their values, and the profiles that they make.
+
+use std::env;
+
+use longhaul::{Profile, Tokens};
+
+use crate::error::{ConfigError, NoSuchProfile};
+use crate::layers::Layers;
+use crate::profile_settings::PROFILE_SETTINGS;
+use crate::setting::{Origin, Setting};
+use crate::value::{ValueKind, tool_kind};
+
+/// All settings, each with its value. The default is what is built in.
+#[derive(Debug, Clone)]
+pub struct Config {
+    settings: Vec<Setting>,
+    profiles: Vec<NamedProfile>,
+}
+
+/// A profile, with the built-in one that it is based on; a built-in one on itself.
+#[derive(Debug, Clone)]
+struct NamedProfile {
+    name: String,
+    base: Profile,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let built_in = |key: &str, kind, says, value: &str| Setting {
+            key: key.to_owned(),
+            kind,
+            says,
+            value: value.to_owned(),
+            origin: Origin::BuiltIn,
+        };
+        let window = ValueKind::Number(1_000, 100_000_000);
+        let settings = vec![
+            built_in("window", window, "tokens that fit into the model's window", "200000"),
+            built_in("profile", ValueKind::Profile, "how to compact", "longhaul"),
+        ];
+        let mut config = Self { settings, profiles: Vec::new() };
+        for profile in Profile::all() {
+            config.define(profile.name.to_string(), profile);
+        }
+        config
+    }
+}
+
+impl Config {
+    /// Reads the usual places: the user's file, the file of the project that the current folder
+    /// is in, and the environment.
+    ///
+    /// ```no_run
+    /// # use longhaul_config::Config;
+    /// let config = Config::load()?;
+    /// let profile = config.profile(config.profile_name())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// For another folder, or with flags, [`Layers::find`] and [`Config::read`] do the same in
+    /// two steps.
+    pub fn load() -> Result<Self, ConfigError> {
+        // Without a current folder there is no project.
+        Self::read(&Layers::find(&env::current_dir().unwrap_or_default())?)
+    }
+
+    /// All settings: the general ones, profile by profile, tools.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// A setting by its whole name, such as `profiles.mini.trigger`.
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+
+    /// Tokens that fit into the model's window.
+    pub fn window(&self) -> Tokens {
+        Tokens(self.text("window").parse().unwrap_or_default())
+    }
+
+    /// The name of the profile to go by.
+    pub fn profile_name(&self) -> &str {
+        self.text("profile")
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.get(key).map_or("", |setting| &setting.value)
+    }
+
+    /// The names of all profiles.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.profiles.iter().map(|profile| profile.name.as_str())
+    }
+
+    /// The name of the built-in profile that a profile of one's own is based on; `None` for a
+    /// built-in one.
+    pub fn base_of(&self, name: &str) -> Option<&str> {
+        let profile = self.profiles.iter().find(|profile| profile.name == name)?;
+        (profile.name != *profile.base.name).then_some(&*profile.base.name)
+    }
+
+    /// A profile, with the settings it was given.
+    pub fn profile(&self, name: &str) -> Result<Profile, NoSuchProfile> {
+        let found = self.profiles.iter().find(|profile| profile.name == name);
+        found.map(|profile| self.with_settings(profile)).ok_or_else(|| NoSuchProfile {
+            name: name.to_owned(),
+            known: self.names().map(str::to_owned).collect(),
+        })
+    }
+
+    /// All profiles, with the settings they were given.
+    pub fn profiles(&self) -> impl Iterator<Item = Profile> {
+        self.profiles.iter().map(|profile| self.with_settings(profile))
+    }
+
+    fn with_settings(&self, NamedProfile { name, base }: &NamedProfile) -> Profile {
+        let mut profile = base.clone();
+        for row in PROFILE_SETTINGS {
+            if let Some(setting) = self.get(&format!("profiles.{name}.{}", row.name)) {
+                (row.set)(&mut profile, &setting.value);
+            }
+        }
+        for setting in &self.settings {
+            let Some(tool) = setting.key.strip_prefix("tools.") else { continue };
+            if let Some(kind) = tool_kind(&setting.value) {
+                profile.aliases.add(tool, kind);
+            }
+        }
+        profile.name = name.as_str().into();
+        profile
+    }
+
+    /// A profile, with what is built in for its base. One of this name is forgotten, and what it
+    /// was given.
+    pub(crate) fn define(&mut self, name: String, base: Profile) {
+        self.settings.retain(|setting| !setting.key.starts_with(&format!("profiles.{name}.")));
+        self.profiles.retain(|profile| profile.name != name);
+        for row in PROFILE_SETTINGS.iter().filter(|row| row.is_for(&name, &base.name)) {
+            self.settings.push(Setting {
+                key: format!("profiles.{name}.{}", row.name),
+                kind: row.kind,
+                says: row.says,
+                value: (row.get)(&base),
+                origin: Origin::BuiltIn,
+            });
+        }
+        self.profiles.push(NamedProfile { name, base });
+    }
+
+    /// Puts a checked value in its place. A tool has one from the time that somebody names it.
+    pub(crate) fn put(&mut self, key: &str, kind: ValueKind, value: String, origin: Origin) {
+        if kind == ValueKind::Tool {
+            self.settings.retain(|setting| setting.key != key);
+            let says = "a tool of this kind";
+            self.settings.push(Setting { key: key.to_owned(), kind, says, value, origin });
+        } else if let Some(setting) = self.settings.iter_mut().find(|setting| setting.key == key) {
+            setting.value = value;
+            setting.origin = origin;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Layers of settings, and how one is read over the other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::nearest::nearest;
+use crate::setting::{Origin, Setting};
+use crate::settings_file::SettingsFile;
+use crate::value::{ValueError, ValueKind};
+
+/// What settings are read from, as text. Files, then variables, then flags: the later wins.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    /// Files, the later winning: the user's, the project's.
+    pub files: Vec<SettingsFile>,
+    /// Variables of the environment, names and values; those that do not start with `LONGHAUL_`
+    /// are left alone.
+    pub variables: Vec<(String, String)>,
+    /// Flags, by the whole names of settings, and their values.
+    pub flags: Vec<(String, String)>,
+}
+
+impl Layers {
+    /// Adds a file over the files before.
+    pub fn file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.files.push(SettingsFile { path: path.into(), text: text.into() });
+        self
+    }
+
+    /// Adds variables of the environment.
+    pub fn variables<N: Into<String>, V: Into<String>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.variables.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Adds a flag: the whole name of a setting, and its value.
+    pub fn flag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.flags.push((key.into(), value.into()));
+        self
+    }
+}
+
+impl Config {
+    /// Reads layers over what is built in. Goes by what it is given, and by nothing else.
+    pub fn read(layers: &Layers) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        for file in &layers.files {
+            config.read_file(file)?;
+        }
+        config.read_variables(&layers.variables)?;
+        for (key, value) in &layers.flags {
+            config.set(key, value, Origin::Flag)?;
+        }
+        config.check_together()?;
+        Ok(config)
+    }
+
+    fn read_file(&mut self, file: &SettingsFile) -> Result<(), ConfigError> {
+        let mut entries = file.entries()?;
+        self.define_own(file, &mut entries)?;
+        for entry in entries {
+            let origin = file.origin(&entry);
+            match entry.value {
+                Some(value) => self.set(&entry.key, &value, origin)?,
+                None => {
+                    let problem = ValueError::NoKind;
+                    return Err(ConfigError::BadValue { origin, key: entry.key, problem });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_variables(&mut self, variables: &[(String, String)]) -> Result<(), ConfigError> {
+        // The order of the environment is nobody's: errors come in the order of names.
+        let ours: BTreeMap<&str, &str> = variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .filter(|(name, _)| name.starts_with("LONGHAUL_") && *name != "LONGHAUL_CONFIG")
+            .collect();
+        for (name, value) in ours {
+            let key = self.settings().iter().map(|setting| &setting.key).find(|key| variable(key) == name);
+            let Some(key) = key.cloned() else {
+                let known = self.settings().iter().map(|setting| variable(&setting.key));
+                let nearest = nearest(name, known);
+                return Err(ConfigError::NoSuchVariable { name: name.to_owned(), nearest });
+            };
+            self.set(&key, value, Origin::Environment { name: name.to_owned() })?;
+        }
+        Ok(())
+    }
+
+    /// Gives a setting a value that comes from there.
+    fn set(&mut self, key: &str, value: &str, origin: Origin) -> Result<(), ConfigError> {
+        let tool = key.strip_prefix("tools.").map(|_| ValueKind::Tool);
+        let Some(kind) = tool.or_else(|| self.get(key).map(|setting| setting.kind)) else {
+            let nearest = nearest(key, self.settings().iter().map(|setting| &setting.key));
+            return Err(ConfigError::NoSuchSetting { origin, key: key.to_owned(), nearest });
+        };
+        if let Err(problem) = kind.check(value, self.names()) {
+            return Err(ConfigError::BadValue { origin, key: key.to_owned(), problem });
+        }
+        let value = match kind {
+            ValueKind::Number(..) => value.replace('_', ""),
+            _ => value.to_owned(),
+        };
+        self.put(key, kind, value, origin);
+        Ok(())
+    }
+
+    /// Settings that only make sense together.
+    fn check_together(&self) -> Result<(), ConfigError> {
+        for profile in self.names() {
+            let above = |low: &str, high: &str| {
+                let find = |name: &str| self.get(&format!("profiles.{profile}.{name}"));
+                let number = |setting: &Setting| setting.value.parse::<u64>().unwrap_or_default();
+                let (low, high) = (find(low)?, find(high)?);
+                (number(low) > number(high)).then(|| (Box::new(low.clone()), Box::new(high.clone())))
+            };
+            if let Some((merge_to, merge_above)) = above("merge_to", "merge_above") {
+                return Err(ConfigError::MergeToAboveMergeAbove { merge_to, merge_above });
+            }
+            if let Some((target, trigger)) = above("target", "trigger") {
+                return Err(ConfigError::TargetAboveTrigger { target, trigger });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The variable of the environment that a setting goes by.
+fn variable(key: &str) -> String {
+    format!("LONGHAUL_{}", key.replace(['.', '-'], "_").to_uppercase())
+}

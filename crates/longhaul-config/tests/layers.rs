@@ -1,0 +1,135 @@
+//! What is read from where: layers, origins, profiles and tools of one's own.
+
+#![allow(clippy::unwrap_used)]
+
+use longhaul::{Block, Json, Profile, STRATEGIES, Tokens, ToolKind};
+use longhaul_config::{Config, Layers, Origin, SettingsFile};
+
+fn read(text: &str) -> Config {
+    Config::read(&Layers::default().file("longhaul.toml", text)).unwrap()
+}
+
+/// Profiles as text: they cannot be compared otherwise. No limit is the largest one that a
+/// setting can have.
+fn shown(profiles: impl IntoIterator<Item = Profile>) -> Vec<String> {
+    let no_limit = |text: String| text.replace(&usize::MAX.to_string(), &(1_u64 << 40).to_string());
+    profiles.into_iter().map(|profile| no_limit(format!("{profile:?}"))).collect()
+}
+
+fn in_file(path: &str, line: usize) -> Origin {
+    Origin::File { path: path.into(), line }
+}
+
+// covers: M-CONF
+#[test]
+fn the_later_layer_wins_and_is_the_origin() {
+    let user = "window = 128_000\n\n[profiles.longhaul]\ntrigger = 80\nwarn = 60\nsummary = 25\n";
+    let project = "# of this project\nprofiles.longhaul.trigger = 70\nprofiles.longhaul.summary = 20\n";
+    let layers = Layers::default()
+        .file("config.toml", user)
+        .file("longhaul.toml", project)
+        .variables([("LONGHAUL_PROFILES_LONGHAUL_SUMMARY", "15"), ("LONGHAUL_WINDOW", "96000")])
+        .flag("window", "64_000");
+    let config = Config::read(&layers).unwrap();
+    let found = |key: &str| {
+        let setting = config.get(key).unwrap();
+        (setting.value.as_str(), setting.origin.clone())
+    };
+    let variable = Origin::Environment { name: "LONGHAUL_PROFILES_LONGHAUL_SUMMARY".to_owned() };
+    assert_eq!(found("profiles.longhaul.target"), ("50", Origin::BuiltIn));
+    assert_eq!(found("profiles.longhaul.warn"), ("60", in_file("config.toml", 5)));
+    assert_eq!(found("profiles.longhaul.trigger"), ("70", in_file("longhaul.toml", 2)));
+    assert_eq!(found("profiles.longhaul.summary"), ("15", variable));
+    assert_eq!(found("window"), ("64000", Origin::Flag));
+    assert_eq!(config.window(), Tokens(64_000));
+    let profile = config.profile("longhaul").unwrap();
+    assert_eq!((profile.shares.warn, profile.shares.trigger, profile.summary), (60, 70, 15));
+}
+
+#[test]
+fn an_origin_tells_where_to_look() {
+    assert_eq!(in_file("/src/longhaul.toml", 2).to_string(), "/src/longhaul.toml, line 2");
+    assert_eq!(Origin::Environment { name: "LONGHAUL_WINDOW".to_owned() }.to_string(), "LONGHAUL_WINDOW");
+    assert_eq!((Origin::BuiltIn.to_string(), Origin::Flag.to_string()), ("built in".into(), "a flag".into()));
+}
+
+#[test]
+fn nothing_said_is_what_is_built_in() {
+    let config = Config::read(&Layers::default()).unwrap();
+    assert_eq!((config.window(), config.profile_name()), (Tokens(200_000), "longhaul"));
+    assert!(config.settings().iter().all(|setting| setting.origin == Origin::BuiltIn));
+    assert_eq!(shown(config.profiles()), shown(Profile::all()));
+}
+
+#[test]
+fn variables_of_others_are_left_alone() {
+    let variables = [("PATH", "/bin"), ("LONGHAULER", "x"), ("LONGHAUL_CONFIG", "/elsewhere.toml")];
+    Config::read(&Layers::default().variables(variables)).unwrap();
+}
+
+#[test]
+fn a_profile_of_ones_own_is_its_base_and_what_differs() {
+    let config = read("[profiles.mine]\nbase = \"archive\"\ntrigger = 65\nladder = [\"old-results\"]\n");
+    assert_eq!(config.names().last(), Some("mine"));
+    assert_eq!((config.base_of("mine"), config.base_of("archive")), (Some("archive"), None));
+    let mut expected = Profile::find("archive").unwrap();
+    expected.name = "mine".into();
+    expected.shares.trigger = 65;
+    expected.ladder = STRATEGIES.iter().copied().filter(|strategy| strategy.name == "old-results").collect();
+    assert_eq!(shown([config.profile("mine").unwrap()]), shown([expected]));
+}
+
+#[test]
+fn a_later_file_may_define_a_profile_anew() {
+    let layers = Layers::default()
+        .file("config.toml", "[profiles.mine]\nbase = \"archive\"\nsummary = 11\n")
+        .file("longhaul.toml", "profile = \"mine\"\n[profiles.mine]\nbase = \"mini\"\n");
+    let config = Config::read(&layers).unwrap();
+    assert_eq!((config.profile_name(), config.base_of("mine")), ("mine", Some("mini")));
+    let (mine, mini) = (config.profile("mine").unwrap(), config.profile("mini").unwrap());
+    assert_eq!(mine.summary, mini.summary, "what the first file said is forgotten");
+    assert_eq!(config.names().filter(|name| *name == "mine").count(), 1);
+}
+
+#[test]
+fn a_later_file_may_change_a_profile_of_an_earlier_one() {
+    let layers = Layers::default()
+        .file("config.toml", "[profiles.mine]\nbase = \"archive\"\nsummary = 11\n")
+        .file("longhaul.toml", "[profiles.mine]\ntrigger = 66\n");
+    let mine = Config::read(&layers).unwrap().profile("mine").unwrap();
+    assert_eq!((mine.summary, mine.shares.trigger), (11, 66));
+}
+
+#[test]
+fn a_tool_of_ones_own_is_of_a_known_kind() {
+    let config = read("[tools]\nmy_reader = \"read\"\n");
+    assert_eq!(config.get("tools.my_reader").unwrap().origin, in_file("longhaul.toml", 2));
+    let profile = config.profile("longhaul").unwrap();
+    let call = Block::call("c1", "my_reader", Json::new("{}").unwrap());
+    let Block::ToolCall(call) = call else { panic!("no call") };
+    assert_eq!(profile.aliases.kind_of(&call), ToolKind::Read);
+}
+
+// Every setting can be written as it is shown, and read again as the same.
+#[test]
+fn what_is_built_in_may_be_said_again() {
+    let built_in = Config::default();
+    let layers = built_in
+        .settings()
+        .iter()
+        .fold(Layers::default(), |layers, setting| layers.flag(setting.key.clone(), setting.value.clone()));
+    let again = Config::read(&layers).unwrap();
+    assert_eq!(shown(again.profiles()), shown(built_in.profiles()));
+}
+
+#[test]
+fn a_folder_is_searched_for_its_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("src/deep");
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(folder.path().join("longhaul.toml"), "window = 77_000\n").unwrap();
+    // The user's own file is read too: only the project's is looked at here.
+    let found = Layers::find(&deep).unwrap().files.pop().unwrap();
+    let path = folder.path().join("longhaul.toml");
+    assert_eq!(found, SettingsFile { path, text: "window = 77_000\n".to_owned() });
+}
