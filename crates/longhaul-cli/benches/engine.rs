@@ -1,6 +1,6 @@
 //! The figures of `docs/performance.md`: `cargo bench --bench engine [-- FOLDER [PART]]`. FOLDER
 //! holds transcripts; without it, text is made up here (the figures then say so). PART is one of
-//! `memory pushing counting worst compacting digesting loading`.
+//! `memory pushing counting worst compacting digesting loading forking`.
 
 #![allow(clippy::expect_used)]
 
@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use longhaul::{Block, Handle, Message, Meter, Models, Profile, Role, Session, Tokens, ToolCall, Vocabulary};
+use longhaul::{
+    At, Block, Cursor, Entry, Handle, Message, Meter, Models, Profile, Role, Session, Tokens, ToolCall,
+    Vocabulary,
+};
 use longhaul_wire::transcript;
 
 fn main() {
@@ -25,7 +28,7 @@ fn main() {
     let bytes: usize = messages.iter().map(|message| text_bytes(message)).sum();
     println!("{} messages, {:.1} MB of text from {source}\n", messages.len(), bytes as f64 / 1e6);
     // Memory first, before freed memory of the others hides what it takes.
-    let parts: [(&str, &dyn Fn()); 7] = [
+    let parts: [(&str, &dyn Fn()); 8] = [
         ("memory", &|| memory(&messages)),
         ("pushing", &|| pushing(&messages)),
         ("counting", &|| counting(&messages)),
@@ -33,6 +36,7 @@ fn main() {
         ("compacting", &|| compacting(&sessions)),
         ("digesting", &|| digesting(&sessions)),
         ("loading", &|| loading(&sessions)),
+        ("forking", &|| forking(&messages)),
     ];
     parts.iter().filter(|(name, _)| wants(name)).for_each(|(_, run)| run());
 }
@@ -324,25 +328,46 @@ fn loading(sessions: &[Vec<Arc<Message>>]) {
     }
     let Some(mut session) = best else { return };
     session.prepare(None).expect("it fits");
-    let saved = session.save();
-    let lines: Vec<String> =
-        saved.messages.iter().map(|message| transcript::encode(message).into_owned()).collect();
-    let events: Vec<String> =
-        saved.events.iter().map(|event| serde_json::to_string(event).expect("an event")).collect();
+    let lines: Vec<String> = session
+        .since(Cursor(0))
+        .map(|entry| serde_json::to_string(entry).expect("an entry can be written"))
+        .collect();
+    let snapshots = session.snapshots();
     let started = Instant::now();
-    let messages =
-        lines.iter().map(|line| Arc::new(transcript::decode(line).expect("it was written"))).collect();
-    let events = events.iter().map(|line| serde_json::from_str(line).expect("it was written")).collect();
+    let entries: Vec<Entry> =
+        lines.iter().map(|line| serde_json::from_str(line).expect("it was written")).collect();
     let read = started.elapsed();
-    let mut loaded = Session::load(Profile::longhaul(), model, longhaul::Saved { messages, events, ..saved })
-        .expect("it was saved");
+    let mut loaded = Session::load_with(Profile::longhaul(), entries, snapshots).expect("it was saved");
+    loaded.push(Message::user("Go on."));
     loaded.prepare(None).expect("it fits");
     let all = started.elapsed();
     println!(
-        "\nload and prepare {} messages, {} tokens: {:.1} ms, of which reading {:.1} ms (bar: 20)",
+        "\nload and prepare {} entries, {} tokens: {:.1} ms, of which reading {:.1} ms (bar: 20)",
         lines.len(),
         session.meter().tokens(session.full()).tokens,
         all.as_secs_f64() * 1e3,
         read.as_secs_f64() * 1e3
     );
+}
+
+/// Time of a fork of 10,000 messages, at places all over the session.
+fn forking(messages: &[Arc<Message>]) {
+    let mut session = session().with_window(Tokens(200_000)).with_meter(Meter::neutral());
+    for message in messages.iter().cycle().take(10_000) {
+        if message.role() == Role::Assistant {
+            session.prepare(None).expect("it fits");
+        }
+        session.push(message.clone());
+    }
+    let places = [1_000, 2_500, 5_000, 7_500, 9_000, 9_990, 10_000];
+    let timed = places.map(|end| {
+        let times = (0..5).map(|_| {
+            let started = Instant::now();
+            black_box(session.fork(At(end)));
+            started.elapsed().as_secs_f64() * 1e3
+        });
+        (end, times.fold(f64::MAX, f64::min))
+    });
+    let each: Vec<String> = timed.iter().map(|(end, ms)| format!("{end}: {ms:.2}")).collect();
+    println!("\nfork of a session of 10,000 messages, ms at each place (bar: 1): {}", each.join(", "));
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use longhaul::{Block, Extra, Frame, Json, Message, Opaque, Role, ToolCall, ToolResult};
+use longhaul::{Block, End, Extra, Frame, Json, Message, Opaque, Outgoing, Role, ToolCall, ToolResult};
 
 use crate::fields::{FieldError, Fields};
 use envelope::Envelope;
@@ -101,9 +101,9 @@ impl From<FieldError> for RequestError {
 /// use longhaul_wire::api::{Api, Request};
 /// let body = r#"{"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 7}"#;
 /// let request = Request::decode(Api::Chat, body).unwrap();
-/// assert_eq!(request.encode(Api::Chat, &[]).body, body);
+/// assert_eq!(request.encode(Api::Chat).body, body);
 ///
-/// let sent = request.encode(Api::Anthropic, &[]);
+/// let sent = request.encode(Api::Anthropic);
 /// assert_eq!(sent.left_out, ["the setting `seed`"]);
 /// ```
 #[derive(Debug, Clone)]
@@ -112,6 +112,8 @@ pub struct Request {
     messages: Vec<Arc<Message>>,
     /// The body around the messages, as long as the frame is the one it was read with.
     envelope: Option<Envelope>,
+    /// Where the prompt cache should remember prefixes, beside what the client has marked.
+    ends: Vec<End>,
 }
 
 /// What is sent.
@@ -133,7 +135,32 @@ const ORIGIN: &str = "api";
 impl Request {
     /// A request to be written from its parts.
     pub fn new(frame: Frame, messages: Vec<Arc<Message>>) -> Self {
-        Self { frame, messages, envelope: None }
+        Self { frame, messages, envelope: None, ends: Vec::new() }
+    }
+
+    /// The request that a session sends. Anthropic's cache is told where prefixes end by up to four
+    /// marks; the others find out by themselves.
+    ///
+    /// ```
+    /// use longhaul::{Frame, Message, Models, Profile, Session};
+    /// use longhaul_wire::api::{Api, Request};
+    /// let mut session = Session::new(Profile::longhaul(), Models::builtin().find("claude-opus-4-5").clone());
+    /// let system = vec![longhaul::Block::text("Be brief.")];
+    /// session.set_frame(Frame { model: Some("claude-opus-4-5".into()), system, ..Frame::default() });
+    /// session.push(Message::user("Hello."));
+    /// session.prepare(None)?;
+    /// let body = Request::of(&session.outgoing()).encode(Api::Anthropic).body;
+    /// assert_eq!(body.matches("cache_control").count(), 2);   // behind the system prompt, and the last
+    /// # Ok::<(), longhaul::PrepareError>(())
+    /// ```
+    pub fn of(outgoing: &Outgoing<'_>) -> Self {
+        Self::new(outgoing.frame.cloned().unwrap_or_default(), Vec::new()).sending(outgoing)
+    }
+
+    /// This request with what a session sends in the place of its conversation. The body around it
+    /// stays what it was.
+    pub fn sending(self, outgoing: &Outgoing<'_>) -> Self {
+        Self { messages: outgoing.messages().cloned().collect(), ends: outgoing.ends.clone(), ..self }
     }
 
     /// Reads a body.
@@ -149,7 +176,7 @@ impl Request {
             // What is asked may be kept by the provider.
             if api == Api::Responses && frame.model.is_some() {
                 let envelope = Some(Envelope::without_list(api, body));
-                return Ok(Self { frame, messages: Vec::new(), envelope });
+                return Ok(Self { envelope, ..Self::new(frame, Vec::new()) });
             }
             return Err(FieldError(format!("the request has no `{}`", api.list())).into());
         };
@@ -168,7 +195,7 @@ impl Request {
         let odd_start = messages.first().is_some_and(|first| first.role() == Role::Assistant);
         let envelope = Envelope::new(api, body, list.get(), &spans, odd_start);
         let messages = messages.into_iter().map(Arc::new).collect();
-        Ok(Self { frame, messages, envelope: Some(envelope) })
+        Ok(Self { envelope: Some(envelope), ..Self::new(frame, messages) })
     }
 
     /// With the value of the header `anthropic-beta`.
@@ -182,15 +209,20 @@ impl Request {
         serde_json::from_str(self.frame.settings.get(BETAS)?.as_str()).ok()
     }
 
-    /// With other messages, as a view gives them. The body around them stays what it was.
+    /// With other messages. The body around them stays what it was.
     pub fn with_messages(self, messages: Vec<Arc<Message>>) -> Self {
-        Self { messages, ..self }
+        Self { messages, ends: Vec::new(), ..self }
+    }
+
+    /// With these ends, at which the prompt cache should remember the request.
+    pub fn with_ends(self, ends: Vec<End>) -> Self {
+        Self { ends, ..self }
     }
 
     /// With another frame. The body is then written from it.
     pub fn with_frame(self, frame: Frame) -> Self {
         let envelope = self.envelope.filter(|_| self.frame == frame);
-        Self { frame, envelope, messages: self.messages }
+        Self { frame, envelope, messages: self.messages, ends: self.ends }
     }
 
     /// The messages as a transcript holds them: the first one carries the frame.
@@ -231,37 +263,41 @@ impl Request {
         &self.messages
     }
 
-    /// Writes the body for an API. The prompt cache should remember it up to each of `ends`, in
-    /// messages, as [`longhaul::View::stable_ends`] gives them; Anthropic is told by up to four
-    /// marks, the client's own included, the others find out by themselves.
-    pub fn encode(&self, api: Api, ends: &[usize]) -> Encoded {
+    /// Writes the body for an API.
+    pub fn encode(&self, api: Api) -> Encoded {
         let mut left_out = LeftOut::default();
         let body = match &self.envelope {
             Some(envelope) if envelope.api == api && (!envelope.absent || self.messages.is_empty()) => {
-                let units = self.units(api, ends, &mut left_out);
+                let units = self.units(api, &self.messages, &self.marks(), &mut left_out);
                 envelope.wrap(&units)
             }
-            _ => settings::write_body(self, api, ends, &mut left_out),
+            _ => settings::write_body(self, api, &mut left_out),
         };
         Encoded { body, left_out: left_out.0 }
     }
 
-    /// The conversation as texts of JSON that stand between commas.
-    fn units(&self, api: Api, ends: &[usize], left_out: &mut LeftOut) -> Vec<String> {
+    /// Messages as texts of JSON that stand between commas. Marks are at places among them.
+    fn units(
+        &self,
+        api: Api,
+        messages: &[Arc<Message>],
+        marks: &[Mark],
+        left_out: &mut LeftOut,
+    ) -> Vec<String> {
         match api {
-            Api::Chat => chat::write(&self.messages, left_out),
-            Api::Responses => responses::write(&self.messages, self.envelope.is_some(), left_out),
+            Api::Chat => chat::write(messages, left_out),
+            Api::Responses => responses::write(messages, self.envelope.is_some(), left_out),
             Api::Anthropic => {
                 // What the client began in its own way is not made better.
                 let as_it_was = self.envelope.as_ref().is_some_and(|envelope| envelope.odd_start);
-                anthropic::write(&self.messages, &self.marks(ends), as_it_was, left_out)
+                anthropic::write(messages, marks, as_it_was, left_out)
             }
         }
     }
 
     /// The marks to be set: the client has set some already, in the system prompt, the tools or
     /// the messages, and more than four are refused.
-    fn marks(&self, ends: &[usize]) -> Vec<Mark> {
+    fn marks(&self) -> Vec<Mark> {
         const MOST: usize = 4;
         let tools = self.frame.tools.iter().filter(|tool| tool.definition.as_str().contains(MARK));
         let whole = usize::from(self.frame.settings.is_set("cache_control"));
@@ -269,29 +305,65 @@ impl Request {
         let messages = self.messages.iter().map(|message| in_blocks(message.blocks()));
         let set = whole + tools.count() + in_blocks(&self.frame.system) + messages.sum::<usize>();
         // A mark for an hour must not stand behind one for less.
-        let for_an_hour = |message: &Arc<Message>| {
-            let marks = message.blocks().iter().filter_map(|block| block.extra().get("cache_control"));
+        let for_an_hour = |blocks: &[Block]| {
+            let marks = blocks.iter().filter_map(|block| block.extra().get("cache_control"));
             marks.into_iter().any(|mark| mark.as_str().contains("1h"))
         };
-        let last_hour = self.messages.iter().rposition(for_an_hour);
-        // The last ends are worth most: they hold the most.
-        let ats = ends.iter().rev().filter_map(|end| end.checked_sub(1));
-        let is_new = |at: &usize| self.messages.get(*at).is_some_and(|m| !anthropic::ends_marked(m));
-        let mut new: Vec<Mark> = ats
-            .filter(is_new)
-            .map(|at| Mark { at, hour: last_hour.is_some_and(|last| last >= at) })
-            .collect();
-        new.dedup();
-        new.truncate(MOST.saturating_sub(set));
-        new
+        let last_hour = self.messages.iter().rposition(|message| for_an_hour(message.blocks()));
+        let is_new = |end: &End| match end {
+            // What the client wrote around its conversation stays as it is.
+            End::Frame => self.envelope.is_none() && in_blocks(&self.frame.system) == 0,
+            End::After(parts) => parts
+                .checked_sub(1)
+                .and_then(|at| self.messages.get(at))
+                .is_some_and(|message| !anthropic::ends_marked(message)),
+        };
+        let mut ends: Vec<End> = self.ends.iter().copied().filter(is_new).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        // The last holds the most, and the first is there after every fold; then the later ones.
+        let mut worth: Vec<End> = ends.iter().copied().rev().collect();
+        if let Some(first) = ends.first().filter(|_| ends.len() > 1) {
+            worth.pop();
+            worth.insert(1, *first);
+        }
+        worth.truncate(MOST.saturating_sub(set));
+        let hour = |end: &End| match end {
+            End::Frame => last_hour.is_some() || for_an_hour(&self.frame.system),
+            End::After(parts) => last_hour.is_some_and(|last| last + 1 >= *parts),
+        };
+        worth.into_iter().map(|end| Mark { end, hour: hour(&end) }).collect()
     }
 }
 
-/// A mark of the prompt cache, at the end of a message.
+/// A mark of the prompt cache that is to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
-    at: usize,
+    end: End,
     hour: bool,
+}
+
+impl Mark {
+    /// The message at whose end it stands.
+    fn message(self) -> Option<usize> {
+        match self.end {
+            End::Frame => None,
+            End::After(parts) => parts.checked_sub(1),
+        }
+    }
+
+    /// The same among messages of which the first `count` are written elsewhere.
+    fn behind(self, count: usize) -> Option<Self> {
+        match self.end {
+            End::After(parts) if parts > count => Some(Self { end: End::After(parts - count), ..self }),
+            _ => None,
+        }
+    }
+
+    /// As it is written.
+    fn json(self) -> &'static str {
+        if self.hour { r#"{"type":"ephemeral","ttl":"1h"}"# } else { r#"{"type":"ephemeral"}"# }
+    }
 }
 
 /// How a mark of the cache is written.

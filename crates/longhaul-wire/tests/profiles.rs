@@ -53,11 +53,9 @@ fn each_profile_in_each_format() {
         let session = session(profile);
         assert!(session.ledger().edits().count() > 0, "{name}");
         assert_eq!(session.audit(), [], "{name}");
-        let view = session.view();
-        let messages = view.parts().iter().chain(view.tail()).map(|part| part.message.clone()).collect();
-        let request = Request::new(session.log().frame().cloned().unwrap_or_default(), messages);
+        let request = Request::of(&session.outgoing());
         for api in Api::ALL {
-            let sent = request.encode(api, &view.stable_ends());
+            let sent = request.encode(api);
             let value: Value = serde_json::from_str(&sent.body).unwrap();
             insta::assert_snapshot!(format!("{name}.{}", api.name()), format!("{value:#}"));
             // It is a request of that API, and its calls are answered.
@@ -82,7 +80,7 @@ fn a_summary_is_the_systems_word_in_every_format() {
     }
     let messages = session.view().parts().iter().map(|part| part.message.clone()).collect();
     let request = Request::new(Default::default(), messages);
-    let value = |api| serde_json::from_str::<Value>(&request.encode(api, &[]).body).unwrap();
+    let value = |api| serde_json::from_str::<Value>(&request.encode(api).body).unwrap();
     let says = |value: &Value| value.to_string().contains("Summary of ");
     let chat = value(Api::Chat);
     let roles = |list: &Value| -> Vec<String> {

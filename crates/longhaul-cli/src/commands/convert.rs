@@ -118,7 +118,7 @@ fn request(mut source: TranscriptFile, args: &Args, api: Api) -> Result<String, 
         Shown::AsIs(at) => log.messages()[at.index()].clone(),
         Shown::Made(_, message) => message,
     });
-    let encoded = Request::new(frame, said.collect()).encode(api, &[]);
+    let encoded = Request::new(frame, said.collect()).encode(api);
     for what in &encoded.left_out {
         _ = writeln!(io::stderr(), "{}: left out: {what}", args.input.display());
     }

@@ -213,8 +213,7 @@ impl<'a> Replay<'a> {
         }
         self.full_before = full;
         if let Some(usage) = answer.usage() {
-            let error =
-                self.growth.call(self.recorded.session().full(), usage.prompt(), self.recorded.meter_mut());
+            let error = self.growth.call(&mut self.recorded, usage.prompt());
             error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         }
         Ok(())

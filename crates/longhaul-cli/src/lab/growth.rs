@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use longhaul::{Measure, Meter, Tokens};
 
+use crate::lab::recorded::RecordedSession;
+
 /// Compares what the meter foresees with what the provider reported, over ten calls.
 #[derive(Debug, Default)]
 pub struct Growth {
@@ -27,17 +29,19 @@ impl Growth {
         self.seen.clear();
     }
 
-    /// A call with this log before it was reported with this prompt. Teaches the meter, and
+    /// A call of the session as it stands was reported with this prompt. Teaches the meter, and
     /// gives the error of what it foresaw ten calls ago: (foreseen − reported) / reported.
-    pub fn call(&mut self, measure: Measure, prompt: Tokens, meter: &mut Meter) -> Option<f64> {
+    pub fn call(&mut self, recorded: &mut RecordedSession, prompt: Tokens) -> Option<f64> {
+        let measure = recorded.session().full();
         // No prompt is empty: nothing was reported.
         if prompt == Tokens::ZERO {
             return None;
         }
         if let Some(last) = self.seen.back() {
-            meter.teach(measure - last.measure, prompt.change_since(last.prompt));
+            recorded.teach(measure - last.measure, prompt.change_since(last.prompt));
         }
-        self.seen.push_back(Seen { measure, prompt, meter: meter.clone() });
+        let meter = recorded.session().meter().clone();
+        self.seen.push_back(Seen { measure, prompt, meter });
         if self.seen.len() <= Self::CALLS {
             return None;
         }

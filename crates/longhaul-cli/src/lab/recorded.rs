@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use longhaul::{
-    At, Audited, EditId, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Session, Summariser,
-    Time, Tokens,
+    At, Audited, EditId, Measure, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Seals,
+    Session, Summariser, Time, Tokens,
 };
 
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
@@ -81,8 +81,8 @@ impl RecordedSession {
             Clock::Stopped => None,
         };
         match self.session.prepare(now) {
-            Ok(Prepared::Ready(_)) => Ok(()),
-            Ok(Prepared::NeedsSummary(_)) => Err(NotSent::NeedsSummary),
+            Ok(Prepared::Send(_)) => Ok(()),
+            Ok(Prepared::Summarise(_)) => Err(NotSent::NeedsSummary),
             Err(error) => Err(NotSent::NoView(error)),
         }
     }
@@ -109,7 +109,7 @@ impl RecordedSession {
         let model = find_model(name);
         let is_other = model.name != self.session.model().name;
         if is_other {
-            self.session.switch(model);
+            self.session.switch(model, Seals::Engine);
         }
         is_other
     }
@@ -119,9 +119,9 @@ impl RecordedSession {
         &self.session
     }
 
-    /// The meter, to be taught.
-    pub fn meter_mut(&mut self) -> &mut Meter {
-        self.session.meter_mut()
+    /// Teaches the meter: the prompt grew by so much when this was added.
+    pub fn teach(&mut self, added: Measure, growth: i64) {
+        self.session.teach(added, growth);
     }
 
     /// What sending the whole log would be.

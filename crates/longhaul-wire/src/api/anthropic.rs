@@ -254,8 +254,9 @@ pub(super) fn write(
         let mut json = unit.json;
         for mark in marks {
             // The number of blocks up to the end of the message that the mark stands at.
-            let end = mark.at.checked_sub(at).and_then(|offset| unit.ends.get(offset));
-            json = end.and_then(|end| set_mark(&json, *end, mark.hour)).unwrap_or(json);
+            let offset = mark.message().and_then(|message| message.checked_sub(at));
+            let end = offset.and_then(|offset| unit.ends.get(offset));
+            json = end.and_then(|end| set_mark(&json, *end, *mark)).unwrap_or(json);
         }
         // A conversation begins with the user.
         if !as_it_was && units.is_empty() && !json.is_empty() && messages[at].role() == Role::Assistant {
@@ -324,8 +325,8 @@ fn from_blocks(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Unit {
 
 /// The message with a mark of the cache on its block before `end`; `None` if there is no block
 /// that can have one.
-fn set_mark(json: &str, end: usize, hour: bool) -> Option<String> {
-    let value = if hour { r#"{"type":"ephemeral","ttl":"1h"}"# } else { r#"{"type":"ephemeral"}"# };
+fn set_mark(json: &str, end: usize, mark: Mark) -> Option<String> {
+    let value = mark.json();
     let at = |part: &str| (part.as_ptr() as usize).wrapping_sub(json.as_ptr() as usize);
     let content = Fields::read(json, "it").ok()?.take("content")?;
     let start = at(content.get());

@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 
-use longhaul::{Block, Extra, Frame, Json, Role, Tool};
+use longhaul::conversation::without_secrets;
+use longhaul::{Block, End, Extra, Frame, Json, Role, Tool};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::write::{Object, quoted};
-use super::{Api, BETAS, LeftOut, Request};
+use super::{Api, BETAS, LeftOut, Mark, Request};
 use crate::fields::Fields;
 
 /// Names of one setting in Chat, Responses and Anthropic; empty where there is none.
@@ -67,37 +68,12 @@ pub(super) fn frame_json(frame: &Frame) -> String {
         object = object.list("system", &frame.system.iter().filter_map(text).collect::<Vec<_>>());
     }
     if !frame.tools.is_empty() {
-        let tools: Vec<String> = frame.tools.iter().map(|tool| without_secrets(&tool.definition)).collect();
+        let tools: Vec<String> =
+            frame.tools.iter().map(|tool| without_secrets(&tool.definition).as_str().to_owned()).collect();
         object = object.list("tools", &tools);
     }
     let settings = frame.settings.iter().filter(|(name, _)| !matches!(*name, "model" | "system" | "tools"));
-    settings.fold(object, |object, (name, value)| object.json(name, &without_secrets(value))).end()
-}
-
-/// A value as a file may hold it: without the keys for servers of tools.
-fn without_secrets(json: &Json) -> String {
-    const NAMES: [&str; 4] = ["authorization_token", "authorization", "headers", "api_key"];
-    fn redact(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields.iter_mut() {
-                    if NAMES.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
-                        *value = Value::from("[redacted]");
-                    } else {
-                        redact(value);
-                    }
-                }
-            }
-            Value::Array(values) => values.iter_mut().for_each(redact),
-            _ => {}
-        }
-    }
-    if !NAMES.iter().any(|name| json.as_str().contains(name)) {
-        return json.as_str().to_owned();
-    }
-    let mut value = json.value();
-    redact(&mut value);
-    value.to_string()
+    settings.fold(object, |object, (name, value)| object.json(name, without_secrets(value).as_str())).end()
 }
 
 /// A text or a list of text blocks.
@@ -117,7 +93,7 @@ fn read_system(json: &RawValue) -> Option<Vec<Block>> {
 }
 
 /// A body from a frame and messages alone.
-pub(super) fn write_body(request: &Request, api: Api, ends: &[usize], left_out: &mut LeftOut) -> String {
+pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) -> String {
     let frame = &request.frame;
     let mut object = Object::new();
     if let Some(model) = &frame.model {
@@ -126,9 +102,9 @@ pub(super) fn write_body(request: &Request, api: Api, ends: &[usize], left_out: 
     // System messages at the start belong to the system prompt where that stands apart.
     let first = request.messages.iter().take_while(|m| m.role() == Role::System).count();
     let first = if api == Api::Chat { 0 } else { first };
-    let shift: Vec<usize> = ends.iter().filter_map(|end| end.checked_sub(first)).collect();
-    let rest = Request { messages: request.messages[first..].to_vec(), frame: frame.clone(), envelope: None };
-    let mut units = rest.units(api, &shift, left_out);
+    let marks = request.marks();
+    let behind: Vec<Mark> = marks.iter().filter_map(|mark| mark.behind(first)).collect();
+    let mut units = request.units(api, &request.messages[first..], &behind, left_out);
     let leading = request.messages[..first].iter().flat_map(|message| message.blocks());
     let system: Vec<&Block> = frame.system.iter().chain(leading).collect();
     let texts: Vec<&str> = system.iter().filter_map(|block| text_of(block)).collect();
@@ -139,29 +115,53 @@ pub(super) fn write_body(request: &Request, api: Api, ends: &[usize], left_out: 
         }
         Api::Responses => object = object.text("instructions", &texts.join("\n\n")),
         Api::Anthropic => {
-            let block = |block: &&Block| {
-                let object = Object::new().text("type", "text").text("text", text_of(block)?);
-                let mark = block.extra().get("cache_control").map(Json::as_str);
-                Some(object.maybe_json("cache_control", mark).end())
+            // How many blocks there are up to each mark.
+            let blocks_to = |mark: &Mark| match mark.end {
+                End::Frame => Some(frame.system.len()),
+                End::After(parts) if parts <= first => {
+                    let before = request.messages[..parts].iter().map(|message| message.blocks().len());
+                    Some(frame.system.len() + before.sum::<usize>())
+                }
+                End::After(_) => None,
             };
-            object = object.list("system", &system.iter().filter_map(block).collect::<Vec<_>>());
+            let block = |(number, block): (usize, &&Block)| {
+                let object = Object::new().text("type", "text").text("text", text_of(block)?);
+                let ours = marks.iter().find(|mark| blocks_to(mark) == Some(number + 1));
+                let client = block.extra().get("cache_control").map(Json::as_str);
+                Some(object.maybe_json("cache_control", client.or(ours.map(|mark| mark.json()))).end())
+            };
+            let blocks: Vec<String> = system.iter().enumerate().filter_map(block).collect();
+            object = object.list("system", &blocks);
         }
     }
     object = object.list(api.list(), &units);
     // A frame that was written for this API goes back as it came.
     if request.source() == Some(api) {
         if !frame.tools.is_empty() {
-            let tools: Vec<String> =
-                frame.tools.iter().map(|tool| tool.definition.as_str().to_owned()).collect();
-            object = object.list("tools", &tools);
+            let tools = frame.tools.iter().map(|tool| tool.definition.as_str().to_owned()).collect();
+            object = object.list("tools", &marked_tools(tools, request, api));
         }
         return object.extra(&frame.settings, &[BETAS]).end();
     }
-    let tools: Vec<String> = frame.tools.iter().filter_map(|tool| write_tool(tool, api, left_out)).collect();
+    let tools = frame.tools.iter().filter_map(|tool| write_tool(tool, api, left_out)).collect();
+    let tools = marked_tools(tools, request, api);
     if !tools.is_empty() {
         object = object.list("tools", &tools);
     }
     write_settings(object, &frame.settings, api, !tools.is_empty(), left_out).end()
+}
+
+/// Tools, the last with a mark where no system prompt stands behind them that could have it.
+fn marked_tools(mut tools: Vec<String>, request: &Request, api: Api) -> Vec<String> {
+    let alone = api == Api::Anthropic && request.frame.system.is_empty();
+    let mark = request.marks().into_iter().find(|mark| alone && mark.end == End::Frame);
+    if let (Some(last), Some(mark)) = (tools.last_mut(), mark)
+        && let Some(open) = last.strip_suffix('}')
+        && !last.contains(super::MARK)
+    {
+        *last = format!("{open},\"cache_control\":{}}}", mark.json());
+    }
+    tools
 }
 
 fn text_of(block: &Block) -> Option<&str> {

@@ -22,7 +22,7 @@ fn without_raw(request: &Request) -> Request {
 fn what_nobody_touched_is_written_byte_for_byte() {
     for (api, body) in FIXTURES {
         let request = Request::decode(api, body).unwrap();
-        let sent = request.encode(api, &[]);
+        let sent = request.encode(api);
         assert_eq!(sent.body, body, "{api:?}");
         assert_eq!(sent.left_out, [""; 0]);
     }
@@ -32,7 +32,7 @@ fn what_nobody_touched_is_written_byte_for_byte() {
 fn what_was_edited_is_written_from_its_blocks() {
     for (api, body) in FIXTURES {
         let request = Request::decode(api, body).unwrap();
-        let sent = without_raw(&request).encode(api, &[]);
+        let sent = without_raw(&request).encode(api);
         assert_eq!(sent.left_out, [""; 0], "{api:?}");
         let again = Request::decode(api, &sent.body).unwrap();
         let (want, got) = (untouched(&request), untouched(&again));
@@ -54,9 +54,9 @@ fn a_view_of_an_untouched_conversation_is_the_request() {
         for message in request.messages() {
             session.push(message.clone());
         }
-        let Ok(longhaul::Prepared::Ready(view)) = session.prepare(None) else { panic!("it fits") };
-        let messages = view.parts().iter().map(|part| part.message.clone()).collect();
-        assert_eq!(request.with_messages(messages).encode(api, &[]).body, body, "{api:?}");
+        let Ok(longhaul::Prepared::Send(_)) = session.prepare(None) else { panic!("it fits") };
+        let messages = session.outgoing().messages().cloned().collect();
+        assert_eq!(request.with_messages(messages).encode(api).body, body, "{api:?}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_conversation_can_go_to_another_api() {
     for (from, body) in FIXTURES {
         let request = Request::decode(from, body).unwrap();
         for to in Api::ALL.into_iter().filter(|to| *to != from) {
-            let sent = request.encode(to, &[]);
+            let sent = request.encode(to);
             let value: Value = serde_json::from_str(&sent.body).unwrap();
             let seen = format!("left out: {:#?}\n{:#}\n", sent.left_out, value);
             let path =
@@ -105,7 +105,7 @@ fn results_and_words_of_one_message_are_two_and_one_again() {
     // Words are gone: the results are written alone, and the rest as it was.
     let mut messages = request.messages().to_vec();
     messages.remove(3);
-    let sent = request.clone().with_messages(messages).encode(Api::Anthropic, &[]).body;
+    let sent = request.clone().with_messages(messages).encode(Api::Anthropic).body;
     let value: Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(value["messages"][2]["content"].as_array().unwrap().len(), 2);
     assert!(sent.contains(r#"{"role": "system", "content": "The user is in plan mode."},"#));
@@ -145,15 +145,19 @@ fn marks_of_the_cache_are_four_at_most() {
     let marks = |body: &str| body.matches("cache_control").count();
     // The client has set three.
     let request = Request::decode(Api::Anthropic, FIXTURES[2].1).unwrap();
-    let sent = request.encode(Api::Anthropic, &[1, 2, 6]).body;
+    let sent = request
+        .clone()
+        .with_ends(vec![End::After(1), End::After(2), End::After(6)])
+        .encode(Api::Anthropic)
+        .body;
     assert_eq!(marks(&sent), 4);
     let value: Value = serde_json::from_str(&sent).unwrap();
     assert!(value["messages"][4]["content"][4]["cache_control"].is_object(), "the last of them");
     // One that is marked already is not marked twice.
-    assert_eq!(request.encode(Api::Anthropic, &[7]).body, FIXTURES[2].1);
+    assert_eq!(request.clone().with_ends(vec![End::After(7)]).encode(Api::Anthropic).body, FIXTURES[2].1);
     // Others need no marks.
     let chat = Request::decode(Api::Chat, FIXTURES[0].1).unwrap();
-    assert_eq!(chat.encode(Api::Chat, &[1]).body, FIXTURES[0].1);
+    assert_eq!(chat.clone().with_ends(vec![End::After(1)]).encode(Api::Chat).body, FIXTURES[0].1);
 }
 
 /// A body of one API that holds these messages or items.
@@ -167,7 +171,7 @@ fn body_of(api: Api, messages: Value, more: Value) -> String {
 /// Read, and written from its blocks.
 fn rewritten(api: Api, messages: Value) -> Value {
     let request = Request::decode(api, &body_of(api, messages, json!({}))).unwrap();
-    serde_json::from_str::<Value>(&without_raw(&request).encode(api, &[]).body).unwrap()[api.list()].take()
+    serde_json::from_str::<Value>(&without_raw(&request).encode(api).body).unwrap()[api.list()].take()
 }
 
 #[test]
@@ -180,7 +184,11 @@ fn marks_stand_where_a_view_is_stable() {
         json!({}),
     );
     let request = Request::decode(Api::Anthropic, &body).unwrap();
-    let sent = request.encode(Api::Anthropic, &[1, 3, 4]).body;
+    let sent = request
+        .clone()
+        .with_ends(vec![End::After(1), End::After(3), End::After(4)])
+        .encode(Api::Anthropic)
+        .body;
     let value: Value = serde_json::from_str(&sent).unwrap();
     let marked = |path: &str| value.pointer(path).unwrap()["cache_control"]["type"] == "ephemeral";
     assert!(
@@ -193,7 +201,11 @@ fn marks_stand_where_a_view_is_stable() {
     // One for an hour is not behind one for less.
     let hour = body
         .replace(r#""text":"three""#, r#""text":"three","cache_control":{"type":"ephemeral","ttl":"1h"}"#);
-    let sent = Request::decode(Api::Anthropic, &hour).unwrap().encode(Api::Anthropic, &[1]).body;
+    let sent = Request::decode(Api::Anthropic, &hour)
+        .unwrap()
+        .with_ends(vec![End::After(1)])
+        .encode(Api::Anthropic)
+        .body;
     assert_eq!(sent.matches(r#""ttl":"1h""#).count(), 2, "{sent}");
 }
 
@@ -205,7 +217,7 @@ fn unknown_fields_go_to_their_own_api_alone() {
         json!({}),
     );
     let request = Request::decode(Api::Chat, &body).unwrap();
-    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic, &[]).body).unwrap();
+    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic).body).unwrap();
     for message in value["messages"].as_array().unwrap() {
         let names: Vec<&String> = message.as_object().unwrap().keys().collect();
         assert_eq!(names, ["role", "content"]);
@@ -214,8 +226,7 @@ fn unknown_fields_go_to_their_own_api_alone() {
 
 #[test]
 fn what_providers_take_is_taken() {
-    let same =
-        |api: Api, body: &str| assert_eq!(Request::decode(api, body).unwrap().encode(api, &[]).body, body);
+    let same = |api: Api, body: &str| assert_eq!(Request::decode(api, body).unwrap().encode(api).body, body);
     same(Api::Responses, r#"{"model":"m","previous_response_id":"r"}"#);
     same(
         Api::Responses,
@@ -272,7 +283,7 @@ fn edited_calls_of_responses_are_valid() {
             Arc::new((**message).clone().with_blocks(blocks.collect()))
         });
         let request = request.clone().with_messages(messages.collect());
-        serde_json::from_str::<Value>(&request.encode(Api::Responses, &[]).body).unwrap()["input"][0].take()
+        serde_json::from_str::<Value>(&request.encode(Api::Responses).body).unwrap()["input"][0].take()
     };
     let custom = json!({"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "long"});
     assert_eq!(edit(custom, r#"{"left_out":"x"}"#)["input"], r#"{"left_out":"x"}"#);
@@ -296,8 +307,7 @@ fn a_changed_frame_keeps_the_settings_of_its_api() {
     );
     let request = Request::decode(Api::Anthropic, &body).unwrap();
     let frame = Frame { model: Some("other".into()), ..request.frame().clone() };
-    let value: Value =
-        serde_json::from_str(&request.with_frame(frame).encode(Api::Anthropic, &[]).body).unwrap();
+    let value: Value = serde_json::from_str(&request.with_frame(frame).encode(Api::Anthropic).body).unwrap();
     assert_eq!(
         (&value["model"], &value["top_k"], &value["tools"][0]["name"]),
         (&json!("other"), &json!(5), &json!("web_search"))
@@ -320,16 +330,16 @@ fn keys_for_servers_stay_out_of_files() {
 fn a_bare_text_is_a_request_too() {
     let body = r#"{"input": "Hello \u0041", "model": "m"}"#;
     let request = Request::decode(Api::Responses, body).unwrap();
-    assert_eq!(request.encode(Api::Responses, &[]).body, body);
+    assert_eq!(request.encode(Api::Responses).body, body);
     let mut messages = request.messages().to_vec();
     messages.push(Arc::new(Message::assistant("Hi")));
-    let sent = request.with_messages(messages).encode(Api::Responses, &[]).body;
+    let sent = request.with_messages(messages).encode(Api::Responses).body;
     let value: Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(value["input"][0]["content"][0]["text"], "Hello A");
     assert_eq!(value["input"][1]["content"][0]["text"], "Hi");
     let alone = Request::decode(Api::Responses, body).unwrap();
     let other = alone.clone().with_frame(Frame { model: Some("n".into()), ..alone.frame().clone() });
-    let value: Value = serde_json::from_str(&other.encode(Api::Responses, &[]).body).unwrap();
+    let value: Value = serde_json::from_str(&other.encode(Api::Responses).body).unwrap();
     assert_eq!(value["input"][0]["role"], "user");
 }
 
@@ -344,7 +354,7 @@ fn a_hundred_parallel_calls() {
     messages.extend(ids.iter().map(|id| Arc::new(Message::result(id.as_str(), "ok"))));
     let request = Request::new(Frame::default(), messages);
     for api in Api::ALL {
-        let sent = request.encode(api, &[]);
+        let sent = request.encode(api);
         let again = Request::decode(api, &sent.body).unwrap();
         let called: Vec<&str> =
             again.messages().iter().flat_map(|m| m.calls()).map(|call| &*call.id).collect();
@@ -353,7 +363,7 @@ fn a_hundred_parallel_calls() {
         assert_eq!(again.messages()[1].calls().count(), 100, "{api:?}");
     }
     // Anthropic wants all results in one message, and no dots in ids.
-    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic, &[]).body).unwrap();
+    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic).body).unwrap();
     assert_eq!(value["messages"].as_array().unwrap().len(), 3);
     assert_eq!(value["max_tokens"], 8192);
 }
@@ -368,7 +378,7 @@ fn summaries_and_notes_of_the_host_are_not_the_users_words() {
         Message::assistant("ok"),
     ];
     let request = Request::new(Frame::default(), messages.into_iter().map(Arc::new).collect());
-    let body = |api| -> Value { serde_json::from_str(&request.encode(api, &[]).body).unwrap() };
+    let body = |api| -> Value { serde_json::from_str(&request.encode(api).body).unwrap() };
     let chat = body(Api::Chat);
     let roles: Vec<&Value> = chat["messages"].as_array().unwrap().iter().map(|m| &m["role"]).collect();
     assert_eq!(roles, ["system", "user", "system", "system", "assistant"]);
@@ -408,10 +418,10 @@ fn pictures_of_results_follow_them_where_results_are_text() {
     let call = Block::call("c", "Shot", Json::empty_object());
     let messages = vec![Message::new(Role::Assistant, vec![call]), Message::new(Role::Tool, vec![result])];
     let request = Request::new(Frame::default(), messages.into_iter().map(Arc::new).collect());
-    let value: Value = serde_json::from_str(&request.encode(Api::Chat, &[]).body).unwrap();
+    let value: Value = serde_json::from_str(&request.encode(Api::Chat).body).unwrap();
     assert_eq!(value["messages"][1]["content"], "a picture");
     assert_eq!(value["messages"][2]["content"][1]["image_url"]["url"], "data:image/png;base64,aGk=");
-    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic, &[]).body).unwrap();
+    let value: Value = serde_json::from_str(&request.encode(Api::Anthropic).body).unwrap();
     // A conversation begins with the user.
     assert_eq!(
         (&value["messages"][0]["role"], &value["messages"][1]["role"]),
@@ -426,9 +436,9 @@ fn betas_are_a_header_and_a_part_of_the_frame() {
     let plain = Request::decode(Api::Anthropic, body).unwrap();
     let request = plain.clone().with_betas("context-1m-2025-08-07,fine-grained");
     assert_eq!(request.betas().as_deref(), Some("context-1m-2025-08-07,fine-grained"));
-    assert_eq!(request.encode(Api::Anthropic, &[]).body, body);
+    assert_eq!(request.encode(Api::Anthropic).body, body);
     assert_ne!(request.frame(), plain.frame());
-    let sent = request.with_frame(Frame::default()).encode(Api::Anthropic, &[]).body;
+    let sent = request.with_frame(Frame::default()).encode(Api::Anthropic).body;
     assert_eq!(sent, r#"{"messages":[],"max_tokens":8192}"#);
 }
 
@@ -614,15 +624,15 @@ proptest! {
         (api, body) in prop::sample::select(Api::ALL.to_vec()).prop_flat_map(|api| (Just(api), request_of(api)))
     ) {
         let Ok(request) = Request::decode(api, &body) else { return Ok(()) };
-        prop_assert_eq!(request.encode(api, &[]).body, body);
+        prop_assert_eq!(request.encode(api).body, body);
         for to in Api::ALL {
-            let marked = without_raw(&request).encode(to, &[0, 1, 2]);
+            let marked = without_raw(&request).with_ends(vec![End::After(0), End::After(1), End::After(2)]).encode(to);
             prop_assert!(Request::decode(to, &marked.body).is_ok(), "{}", marked.body);
-            let sent = without_raw(&request).encode(to, &[]);
+            let sent = without_raw(&request).encode(to);
             let again = Request::decode(to, &sent.body);
             prop_assert!(again.is_ok(), "{:?} {}: {}", to, again.unwrap_err(), sent.body);
             let again = again.unwrap();
-            let twice = Request::decode(to, &without_raw(&again).encode(to, &[]).body).unwrap();
+            let twice = Request::decode(to, &without_raw(&again).encode(to).body).unwrap();
             // Results may be grouped anew, and a text without words may go.
             let worth = |block: &Block| !matches!(block, Block::Text(text) if text.text.trim().is_empty());
             let blocks = |request: &Request| -> Vec<(Role, Block)> {
@@ -631,5 +641,40 @@ proptest! {
             };
             prop_assert_eq!(blocks(&twice), blocks(&again), "{:?}", to);
         }
+    }
+}
+
+/// Behind a fold all is new but what stands before it: the cache must know that by a mark.
+#[test]
+fn a_mark_stands_behind_the_system_prompt_or_the_tools() {
+    let tool = longhaul::Tool::from_definition(Json::new(r#"{"name":"Read","input_schema":{}}"#).unwrap());
+    let sent = |system: Vec<Block>| -> Value {
+        let model = longhaul::Models::builtin().find("claude-opus-4-5").clone();
+        let mut session = longhaul::Session::new(longhaul::Profile::longhaul(), model)
+            .with_window(longhaul::Tokens(4_000))
+            .with_meter(longhaul::Meter::neutral());
+        session.set_frame(Frame { system, tools: vec![tool.clone()], ..Frame::default() });
+        session.push(Message::user("go"));
+        for n in 0..30 {
+            let id = format!("call_{n}");
+            session.push(Message::new(
+                Role::Assistant,
+                vec![Block::call(id.as_str(), "Read", Json::empty_object())],
+            ));
+            session.push(Message::result(id.as_str(), format!("line {n}\n").repeat(60)));
+            session.prepare(None).unwrap();
+        }
+        assert!(session.ledger().edits().any(|(edit, _)| edit.kind.is_fold()));
+        serde_json::from_str(&Request::of(&session.outgoing()).encode(Api::Anthropic).body).unwrap()
+    };
+    let with_system = sent(vec![Block::text("You are careful."), Block::text("And brief.")]);
+    assert_eq!(with_system["system"][1]["cache_control"]["type"], "ephemeral", "{with_system:#}");
+    assert!(with_system["system"][0].get("cache_control").is_none());
+    assert!(with_system["tools"][0].get("cache_control").is_none());
+    let tools_alone = sent(vec![]);
+    assert_eq!(tools_alone["tools"][0]["cache_control"]["type"], "ephemeral", "{tools_alone:#}");
+    for value in [with_system, tools_alone] {
+        let marks = value.to_string().matches("cache_control").count();
+        assert!((3..=4).contains(&marks), "{marks}");
     }
 }
