@@ -19,7 +19,7 @@ use crate::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::policies::{POLICIES, Recording, Run, View};
 use crate::replay::MeterKind;
 use crate::show;
-use crate::source::Source;
+use crate::source::{Source, push_recorded};
 
 /// Compare profiles and reference policies over recorded sessions
 #[derive(clap::Args)]
@@ -294,7 +294,7 @@ fn lockstep(
         needs.push(message, &recording.texts[upto]);
         for runner in &mut runners {
             if let RunnerKind::Profile { session, .. } = &mut runner.kind {
-                session.push(message.clone());
+                push_recorded(session, message.clone());
             }
         }
     }

@@ -9,7 +9,7 @@ use longhaul_wire::transcript;
 use crate::config::Config;
 use crate::error::Failure;
 use crate::show;
-use crate::source::Source;
+use crate::source::{Source, push_recorded};
 
 /// Compact a transcript once: write what would be sent next, or only say its price
 #[derive(clap::Args)]
@@ -54,7 +54,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             // Sent once, so that the price knows what is warm.
             _ = session.prepare(None);
         }
-        session.push(message);
+        push_recorded(&mut session, message);
     }
     source.finish(empty)?;
     let before = session.meter().tokens(session.full()).tokens;

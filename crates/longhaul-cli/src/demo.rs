@@ -13,6 +13,7 @@ use longhaul_wire::transcript::Reader;
 use crate::error::Failure;
 use crate::figures::Figures;
 use crate::show;
+use crate::source::push_recorded;
 
 /// A long session in a small window, live: no key, no network
 #[derive(clap::Args)]
@@ -80,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             _ => {}
         }
         demo.now = demo.now.max(message.time());
-        session.push(message);
+        push_recorded(&mut session, message);
     }
     demo.outro(out, &session)?;
     Ok(())

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::Failure;
 use crate::needs::text_of;
 use crate::show;
-use crate::source::Source;
+use crate::source::{Source, push_recorded};
 
 /// Show what would be sent at one call of a recorded session, and why
 #[derive(clap::Args)]
@@ -166,7 +166,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             }
         }
         now = now.max(message.time());
-        session.push(message);
+        push_recorded(&mut session, message);
     }
     source.finish(empty)?;
     Err(Failure::file(&args.file, format!("has {calls} calls; --call {} is past the last", args.call)))

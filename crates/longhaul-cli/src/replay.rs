@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::figures::{Figures, Growth, Line};
 use crate::needs::{Holdings, Needs, text_of};
 use crate::show;
-use crate::source::Source;
+use crate::source::{Source, push_recorded};
 use crate::views::{Call, Views};
 
 /// Replay recorded sessions call by call: sizes, cost, time
@@ -181,7 +181,7 @@ impl<'a> Replay<'a> {
             self.needs.push(&message, &text_of(&message));
         }
         let model = message.model().map(str::to_owned);
-        self.session.push(message);
+        push_recorded(&mut self.session, message);
         self.switch(model);
         Ok(())
     }

@@ -2,15 +2,24 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use longhaul::Message;
-use longhaul_wire::agents;
+use longhaul::{Message, Session};
+use longhaul_wire::{agents, transcript};
 
 use crate::error::Failure;
 use crate::replay::clear_progress;
 
 /// Lines that are reported one by one; the rest is counted.
 const REPORTED: usize = 5;
+
+/// Appends a recorded message to a session, and takes over the frame that its line carries.
+pub fn push_recorded(session: &mut Session, message: impl Into<Arc<Message>>) {
+    let message = message.into();
+    let frame = transcript::frame_of(&message);
+    session.push(message);
+    frame.into_iter().for_each(|frame| session.set_frame(frame));
+}
 
 /// A file that is being read.
 pub struct Source {

@@ -54,8 +54,8 @@ pub mod view;
 
 pub use conversation::{
     At, Block, BlockPart, Bond, BondKind, Extra, Fact, FactKind, Frame, Image, Json, Log, Message, Note,
-    NoteReason, Noted, Opaque, PLACEHOLDER, Raw, Repair, Role, Seal, Shown, Span, Text, Thinking, Time, Tool,
-    ToolCall, ToolResult, Turn, Unit, UnitKind, bonds, with_mentions,
+    NoteReason, Noted, Opaque, PLACEHOLDER, Raw, RecordedCompaction, Repair, Role, Seal, Shown, Span, Text,
+    Thinking, Time, Tool, ToolCall, ToolResult, Turn, Unit, UnitKind, bonds, with_mentions,
 };
 pub use digest::{
     Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, of_call as digest_of,

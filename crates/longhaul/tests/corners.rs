@@ -191,13 +191,11 @@ fn steps_with_system_messages_are_digested() {
 
 #[test]
 fn what_stands_behind_a_waiting_call_can_be_hidden() {
-    let mut extra = longhaul::Extra::NONE;
-    extra.set("attachment", Json::new("true").unwrap());
     for profile in Profile::all() {
         let mut session = Session::new(profile, model("m", 8_000)).with_meter(Meter::neutral());
         session.push(Message::user("go"));
         session.push(call("a"));
-        session.push(Message::user("an attached line\n".repeat(2_500)).with_extra(extra.clone()));
+        session.push(Message::user("an attached line\n".repeat(2_500)).with_attachment());
         ready(&mut session);
     }
 }

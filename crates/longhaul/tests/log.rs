@@ -19,9 +19,7 @@ fn asks(ids: &[&str]) -> Message {
 }
 
 fn attachment(text: &str) -> Message {
-    let mut extra = Extra::NONE;
-    extra.set("attachment", Json::new("true").unwrap());
-    Message::user(text).with_extra(extra)
+    Message::user(text).with_attachment()
 }
 
 fn new_session(window: u64) -> Session {
@@ -302,9 +300,8 @@ fn many_parallel_calls_are_no_trouble() {
 
 #[test]
 fn a_fork_does_not_know_the_frame_of_what_comes_after() {
-    let mut extra = Extra::NONE;
-    extra.set("extra", Json::new(r#"{"frame":{"model":"m"}}"#).unwrap());
-    let log = log_of([Message::user("a"), Message::user("b").with_extra(extra)]);
+    let mut log = log_of([Message::user("a"), Message::user("b")]);
+    log.note_frame(Frame { model: Some("m".into()), ..Frame::default() });
     assert_eq!(log.fork(At(1)).frame(), None);
     assert!(log.fork(At(2)).frame().is_some());
 }
@@ -343,15 +340,23 @@ fn facts_are_appended_when_they_change() {
 }
 
 #[test]
-fn a_frame_in_the_transcript_is_noted_and_counts() {
-    let mut extra = Extra::NONE;
-    extra.set(
-        "extra",
-        Json::new(r#"{"frame":{"model":"m","tools":[{"name":"Read","description":"reads a file"}]}}"#)
-            .unwrap(),
-    );
+fn fields_of_a_message_are_not_believed() {
+    let fields =
+        r#"{"attachment":true,"compact":true,"compact_summary":true,"extra":{"frame":{"model":"m"}}}"#;
+    let message = Message::user("go").with_extra(serde_json::from_str(fields).unwrap());
+    assert!(!message.is_attachment() && !message.is_recorded_compaction());
     let mut session = new_session(8_000);
-    session.push(Message::user("go").with_extra(extra));
+    session.push(message);
+    assert_eq!(session.log().frame(), None);
+    assert_eq!(session.log().turns().len(), 1);
+}
+
+#[test]
+fn a_frame_is_noted_and_counts() {
+    let frame = r#"{"model":"m","tools":[{"name":"Read","description":"reads a file"}]}"#;
+    let mut session = new_session(8_000);
+    session.push(Message::user("go"));
+    session.set_frame(Frame::from_json(&Json::new(frame).unwrap()).unwrap());
     session.prepare(None).unwrap();
     let with_tools = session.size().tokens;
     assert_eq!(session.log().frame().unwrap().model.as_deref(), Some("m"));

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::{Message, Role};
 use crate::conversation::repair::{Edited, Shown};
 use crate::conversation::step::{Outline, Turn, Unit};
@@ -110,7 +109,7 @@ impl Log {
         notes.into_iter().for_each(|noted| log.note(noted));
         let mut closed = closed.into_iter().peekable();
         for message in messages {
-            log.append(message);
+            log.push(message);
             while closed.next_if(|at| *at <= log.end()).is_some() {
                 log.close_step();
             }
@@ -118,26 +117,16 @@ impl Log {
         log
     }
 
-    /// Appends a message. A frame that it carries (`extra.frame` of a transcript) is noted
-    /// behind it.
+    /// Appends a message. No field of it changes the frame: see [`note_frame`](Self::note_frame).
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
-        let at = self.end();
-        let frame = carried_frame(&message);
-        self.append(message);
-        if let Some(frame) = frame {
-            self.note_frame(frame);
-        }
-        at
-    }
-
-    fn append(&mut self, message: Arc<Message>) {
         let at = self.end();
         self.outline.push(at, &message);
         if message.role() == Role::System {
             self.system.push(at);
         }
         self.messages.push(message);
+        at
     }
 
     /// Where system messages stand, in order: on their own, or between a call and its result.
@@ -347,9 +336,4 @@ impl Log {
         let closed = self.closed.iter().copied().filter(|at| *at <= end);
         Self::load(self.messages[..end.index()].to_vec(), notes, closed)
     }
-}
-
-fn carried_frame(message: &Message) -> Option<Frame> {
-    let extra: Extra = serde_json::from_str(message.extra().get("extra")?.as_str()).ok()?;
-    extra.get("frame").and_then(|frame: &Json| Frame::from_json(frame))
 }

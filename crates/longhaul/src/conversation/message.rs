@@ -360,12 +360,24 @@ impl BlockPart {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     role: Role,
+    attachment: bool,
+    compaction: Option<RecordedCompaction>,
     blocks: Box<[Block]>,
     usage: Option<Box<Usage>>,
     model: Option<Box<str>>,
     time: Option<Time>,
     extra: Extra,
+    wire_fields: Extra,
     raw: Option<Box<Raw>>,
+}
+
+/// What a line of a recorded agent's own compaction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordedCompaction {
+    /// The mark where it compacted.
+    Boundary,
+    /// The summary that it went on with.
+    Summary,
 }
 
 impl Message {
@@ -373,11 +385,14 @@ impl Message {
     pub fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
+            attachment: false,
+            compaction: None,
             blocks: blocks.into(),
             usage: None,
             model: None,
             time: None,
             extra: Extra::NONE,
+            wire_fields: Extra::NONE,
             raw: None,
         }
     }
@@ -406,11 +421,14 @@ impl Message {
     pub(crate) fn clone_with(&self, role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
+            attachment: self.attachment,
+            compaction: self.compaction,
             blocks: blocks.into(),
             usage: self.usage.clone(),
             model: self.model.clone(),
             time: self.time,
             extra: self.extra.clone(),
+            wire_fields: self.wire_fields.clone(),
             raw: None,
         }
     }
@@ -443,6 +461,23 @@ impl Message {
     /// With unknown fields.
     pub fn with_extra(self, extra: Extra) -> Self {
         Self { extra, raw: None, ..self }
+    }
+
+    /// As text that the host put in the person's place. Said by hosts and by readers of
+    /// recorded sessions; no field of a client's message says it.
+    pub fn with_attachment(self) -> Self {
+        Self { attachment: true, raw: None, ..self }
+    }
+
+    /// As a line of a recorded agent's own compaction. For readers of recorded sessions.
+    pub fn with_recorded_compaction(self, compaction: RecordedCompaction) -> Self {
+        Self { compaction: Some(compaction), raw: None, ..self }
+    }
+
+    /// With what the reader of a format keeps for its writer (the API it came from, the `extra`
+    /// of a transcript line). No API is sent it. For decoders.
+    pub fn with_wire_fields(self, wire_fields: Extra) -> Self {
+        Self { wire_fields, raw: None, ..self }
     }
 
     /// With the text it was read from. For decoders, as the last step.
@@ -485,6 +520,11 @@ impl Message {
         &self.extra
     }
 
+    /// What the reader of its format keeps for the writer.
+    pub fn wire_fields(&self) -> &Extra {
+        &self.wire_fields
+    }
+
     /// The text it was read from, if that was `format`.
     pub fn raw(&self, format: &str) -> Option<Cow<'_, str>> {
         self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| raw.text(&self.blocks))
@@ -509,17 +549,23 @@ impl Message {
     /// Text that the host put in the person's place (reminders, attached files). It does
     /// not begin a turn.
     pub fn is_attachment(&self) -> bool {
-        self.extra.is_set("attachment")
+        self.attachment
+    }
+
+    /// What it is of a recorded agent's own compaction, if it belongs to one.
+    pub fn recorded_compaction(&self) -> Option<RecordedCompaction> {
+        self.compaction
     }
 
     /// A line of a recorded agent's own compaction, which a replay leaves out.
     pub fn is_recorded_compaction(&self) -> bool {
-        self.extra.is_set("compact") || self.extra.is_set("compact_summary")
+        self.compaction.is_some()
     }
 
     /// Bytes of its text, without the raw form.
     pub fn bytes(&self) -> usize {
-        self.extra.bytes() + self.blocks.iter().map(Block::bytes).sum::<usize>()
+        let blocks = self.blocks.iter().map(Block::bytes).sum::<usize>();
+        self.extra.bytes() + self.wire_fields.bytes() + blocks
     }
 }
 
