@@ -8,7 +8,7 @@ use longhaul::{
 };
 use serde_json::Value;
 
-use crate::transcript::parse_time;
+use crate::transcript::{parse_time, text_of};
 
 /// The text of a field, or nothing.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -73,16 +73,12 @@ pub(super) fn call(id: &str, name: &str, arguments: &Value) -> Block {
 
 /// A result of text, or of blocks where there is more.
 pub(super) fn result(id: &str, name: Option<&str>, content: Vec<Block>, is_error: bool) -> Message {
-    let texts = content.iter().filter_map(|block| match block {
-        Block::Text(text) => Some(&*text.text),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let text = text_of(&content);
     let more = content.iter().any(|block| !matches!(block, Block::Text(_)));
     let result = ToolResult {
         id: id.into(),
         name: name.filter(|name| !name.is_empty()).map(Into::into),
-        text: text.into(),
+        text,
         content: more.then(|| content.into()),
         is_error,
         extra: Extra::NONE,

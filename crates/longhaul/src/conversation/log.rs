@@ -55,6 +55,11 @@ impl Span {
         self.range().is_empty()
     }
 
+    /// True if a message is in both.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
     /// True if `at` is in it.
     pub fn contains(self, at: At) -> bool {
         self.range().contains(&at.index())
@@ -300,6 +305,22 @@ impl Log {
     pub fn newest_step(&self) -> Option<Unit> {
         let turn = self.running_turn()?;
         self.outline.newest_step().filter(|unit| unit.span.start >= turn.start)
+    }
+
+    /// What must stay whole: the current input and the newest step.
+    ///
+    /// ```
+    /// use longhaul::{Block, Json, Log, Message, Role, Span};
+    /// let mut log = Log::new();
+    /// log.push(Message::user("What is in a.txt?"));
+    /// for id in ["c1", "c2"] {
+    ///     log.push(Message::new(Role::Assistant, vec![Block::call(id, "Read", Json::empty_object())]));
+    ///     log.push(Message::result(id, "hello"));
+    /// }
+    /// assert!(log.protected().eq([Span::new(0, 1), Span::new(3, 5)]));
+    /// ```
+    pub fn protected(&self) -> impl Iterator<Item = Span> + Clone + use<> {
+        [self.current_input(), self.newest_step().map(|unit| unit.span)].into_iter().flatten()
     }
 
     /// Where the step starts whose calls still wait for results. It may take in what follows

@@ -530,6 +530,20 @@ impl Message {
         self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| raw.text(&self.blocks))
     }
 
+    /// Its words: the texts of its text blocks.
+    ///
+    /// ```
+    /// use longhaul::{Block, Message, Role};
+    /// let message = Message::new(Role::User, vec![Block::text("a"), Block::result("c", "x"), Block::text("b")]);
+    /// assert!(message.texts().eq(["a", "b"]));
+    /// ```
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(&*text.text),
+            _ => None,
+        })
+    }
+
     /// Its tool calls.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {

@@ -55,8 +55,7 @@ pub static CUT_NEWEST: Strategy = Strategy {
     name: "cut-newest",
     says: "texts of the newest step and the current input are cut, head and tail",
     propose: |context| {
-        let newest = [context.log.current_input(), context.log.newest_step().map(|unit| unit.span)];
-        let ats = newest.into_iter().flatten().flat_map(|span| span.range()).map(|at| At(at as u32));
+        let ats = context.log.protected().flat_map(|span| span.range()).map(|at| At(at as u32));
         let texts: Vec<Long> = ats.flat_map(|at| long_texts(context, at)).collect();
         let all: Tokens = texts.iter().map(|text| text.shown).sum();
         let most = level(&texts, all - (context.excess + Tokens(MARK)));
