@@ -17,7 +17,7 @@ use crate::view::Source;
 /// Older results of the running turn become digests.
 pub static DIGEST_RUNNING: Strategy = Strategy {
     name: "digest-running",
-    says: "all results but those of the newest step are cut to their first and last lines",
+    says: "results of all steps but the newest are cut to their best lines: failures, definitions, names in use",
     propose: |context| {
         let visible = context.visible();
         let steps =
