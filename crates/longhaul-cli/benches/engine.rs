@@ -1,6 +1,6 @@
 //! The figures of `docs/performance.md`: `cargo bench --bench engine [-- FOLDER [PART]]`. FOLDER
 //! holds transcripts; without it, text is made up here (the figures then say so). PART is one of
-//! `memory pushing counting worst compacting digesting loading forking`.
+//! `memory threads warming pushing counting worst compacting digesting loading forking`.
 
 #![allow(clippy::expect_used)]
 
@@ -28,8 +28,10 @@ fn main() {
     let bytes: usize = messages.iter().map(|message| text_bytes(message)).sum();
     println!("{} messages, {:.1} MB of text from {source}\n", messages.len(), bytes as f64 / 1e6);
     // Memory first, before freed memory of the others hides what it takes.
-    let parts: [(&str, &dyn Fn()); 8] = [
+    let parts: [(&str, &dyn Fn()); 10] = [
         ("memory", &|| memory(&messages)),
+        ("threads", &|| threads(&messages)),
+        ("warming", &warming),
         ("pushing", &|| pushing(&messages)),
         ("counting", &|| counting(&messages)),
         ("worst", &worst_cases),
@@ -89,6 +91,12 @@ fn counting(messages: &[Arc<Message>]) {
         let rate = bytes as f64 / started.elapsed().as_secs_f64() / 1e6;
         println!("  {pass:6} {rate:7.1} MB/s   ({tokens} tokens)");
     }
+    // Short texts, where the way to the memo weighs most.
+    let lines: Vec<&str> = messages.iter().flat_map(|m| texts(m)).flat_map(str::lines).collect();
+    let started = Instant::now();
+    lines.iter().for_each(|line| _ = black_box(Vocabulary::Cl100k.count(line)));
+    let each = started.elapsed().as_nanos() as f64 / lines.len() as f64;
+    println!("  lines  {each:7.1} ns each ({} of them)", lines.len());
 }
 
 fn worst_cases() {
@@ -221,6 +229,51 @@ fn memory(messages: &[Arc<Message>]) {
         );
     }
     black_box(&session);
+}
+
+/// What counting in many threads at once takes of memory, beside the vocabulary.
+fn threads(messages: &[Arc<Message>]) {
+    const THREADS: usize = 55;
+    Vocabulary::O200k.warm();
+    let before = resident();
+    let counted = std::sync::Barrier::new(THREADS + 1);
+    let after = std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                messages.iter().take(2_000).flat_map(|m| texts(m)).for_each(|text| {
+                    _ = black_box(Vocabulary::O200k.count(text));
+                });
+                counted.wait();
+                counted.wait();
+            });
+        }
+        counted.wait();
+        let after = resident();
+        counted.wait();
+        after
+    });
+    if let (Some(before), Some(after)) = (before, after) {
+        println!(
+            "memory of {THREADS} threads that count: {:.1} MB",
+            after.saturating_sub(before) as f64 / 1e6
+        );
+    }
+}
+
+/// What a first text waits for, and what it waits for when its vocabulary is warm.
+fn warming() {
+    let text = "名前はまだ無い。我们今天去学校学习中文。".repeat(50);
+    let time = |run: &dyn Fn()| {
+        let started = Instant::now();
+        run();
+        started.elapsed().as_secs_f64() * 1e3
+    };
+    println!("\nms to warm a vocabulary, then for a first Chinese and Japanese text in another thread");
+    for vocabulary in Vocabulary::ALL {
+        let warm = time(&|| std::thread::scope(|scope| _ = scope.spawn(|| vocabulary.warm()).join()));
+        let first = time(&|| _ = black_box(vocabulary.count(&text)));
+        println!("  {:12} {warm:6.1} {first:6.1}", format!("{vocabulary:?}"));
+    }
 }
 
 /// Resident bytes, where the system says so.

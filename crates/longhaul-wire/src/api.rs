@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use longhaul::{Block, End, Extra, Frame, Json, Message, Opaque, Outgoing, Role, ToolCall, ToolResult};
 
 use crate::fields::{FieldError, Fields};
+use crate::transcript;
 use envelope::Envelope;
 
 /// An API that takes a conversation.
@@ -127,10 +128,6 @@ pub struct Encoded {
 
 /// The setting that holds the header `anthropic-beta`, which is no field of the body.
 const BETAS: &str = "anthropic-beta";
-/// Fields of messages that are Longhaul's own and never sent.
-const OWN_FIELDS: [&str; 6] = ["attachment", "compact", "compact_summary", "developer", "extra", ORIGIN];
-/// The field of a message that names the API it was read from.
-const ORIGIN: &str = "api";
 
 impl Request {
     /// A request to be written from its parts.
@@ -229,11 +226,8 @@ impl Request {
     pub fn into_transcript(self) -> Vec<Message> {
         let frame = settings::frame_json(&self.frame);
         let mut messages: Vec<Message> = self.messages.into_iter().map(Arc::unwrap_or_clone).collect();
-        if let (Some(first), Ok(frame)) = (messages.first_mut(), Json::new(format!(r#"{{"frame":{frame}}}"#)))
-        {
-            let mut extra = first.extra().clone();
-            extra.set("extra", frame);
-            *first = first.clone().with_extra(extra);
+        if let (Some(first), Ok(frame)) = (messages.first_mut(), Json::new(frame)) {
+            *first = transcript::with_frame(first.clone(), &frame);
         }
         messages
     }
@@ -394,15 +388,27 @@ fn read_each<'a>(
     Ok(messages)
 }
 
-/// Marks a message as read from a request of an API.
-fn set_origin(extra: &mut Extra, api: Api) {
-    extra.push(ORIGIN, Json::string(api.name()));
+/// What is kept of where a message was read from: the API, and the name that it has for the
+/// role, where ours is not enough to write it again.
+fn origin(api: Api, role: Option<&str>) -> Extra {
+    let mut fields = Extra::NONE;
+    fields.push(transcript::ORIGIN, Json::string(api.name()));
+    role.into_iter().for_each(|role| fields.push(transcript::DEVELOPER, Json::string(role)));
+    fields
+}
+
+/// The name of the role that was kept beside the API.
+fn role_name(message: &Message) -> Option<String> {
+    serde_json::from_str(message.wire_fields().get(transcript::DEVELOPER)?.as_str()).ok()
 }
 
 /// True if the message was read from a request of this API: then its unknown fields and blocks
 /// are the API's own.
 fn is_own(message: &Message, api: Api) -> bool {
-    message.extra().get(ORIGIN).is_some_and(|name| name.as_str().trim_matches('"') == api.name())
+    message
+        .wire_fields()
+        .get(transcript::ORIGIN)
+        .is_some_and(|name| name.as_str().trim_matches('"') == api.name())
 }
 
 /// What is sent in place of a block that an API does not know: its text, if that is all it is.

@@ -60,6 +60,12 @@ impl<'a> Fields<'a> {
         self.take_text(name)?.ok_or_else(|| FieldError(format!("`{name}` is missing")))
     }
 
+    /// Takes out all fields of these names, in their order.
+    pub(crate) fn take_all(&mut self, names: &[&str]) -> Extra {
+        let taken = self.0.extract_if(.., |(name, _)| names.contains(&&**name));
+        taken.map(|(name, value)| (name.into_owned().into_boxed_str(), Json::from(value))).collect()
+    }
+
     /// Takes out a flag that must be true, and puts anything else back.
     pub(crate) fn take_flag(&mut self, name: &str) -> bool {
         let found = self.0.iter().position(|(n, value)| n == name && value.get() == "true");

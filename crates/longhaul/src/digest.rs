@@ -12,9 +12,12 @@ mod rank;
 mod select;
 mod tool;
 
+use std::ops::Range;
+
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::ToolCall;
 use crate::edits::archive::Handle;
+use crate::text::cut::{middle_by_bytes, middle_by_characters, middle_by_lines, with_mark};
 use crate::text::names::NameSet;
 
 pub(crate) use by_tool::by_tool;
@@ -59,24 +62,22 @@ pub(crate) fn by_position(text: &str, (head, tail): (usize, usize), handle: Hand
     if characters <= SHORT {
         return None;
     }
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let (mut start, mut end, mut gone) = (0, 0, 0);
-    let by_lines = lines.len() > head + tail + 1 && {
-        start = lines[..head].iter().map(|line| line.len()).sum();
-        end = text.len() - lines[lines.len() - tail..].iter().map(|line| line.len()).sum::<usize>();
-        gone = lines.len() - head - tail;
-        text[..start].chars().count() + text[end..].chars().count() <= SHORT
+    let lines = text.lines().count();
+    let by_lines = (lines > head + tail + 1).then(|| middle_by_lines(text, lines, head, tail));
+    let kept =
+        |middle: &Range<usize>| text[..middle.start].chars().count() + text[middle.end..].chars().count();
+    let (middle, what) = match by_lines.filter(|middle| kept(middle) <= SHORT) {
+        Some(middle) => {
+            let gone = lines - head - tail;
+            (middle, format!("{gone} line{} left out", if gone == 1 { "" } else { "s" }))
+        }
+        None => (
+            middle_by_characters(text, characters, CHARS.0, CHARS.1),
+            format!("{} characters left out", characters - CHARS.0 - CHARS.1),
+        ),
     };
-    let what = if by_lines {
-        format!("{gone} line{} left out", if gone == 1 { "" } else { "s" })
-    } else {
-        let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
-        (start, end) = (at(CHARS.0), at(characters - CHARS.1));
-        format!("{} characters left out", characters - CHARS.0 - CHARS.1)
-    };
-    let before = if text[..start].is_empty() || text[..start].ends_with('\n') { "" } else { "\n" };
-    let mark = format!("{before}⟦{what}, {characters} characters originally; recall {}⟧\n", handle.short());
-    (mark.len() < end - start).then(|| [&text[..start], &mark, &text[end..]].concat())
+    let mark = format!("⟦{what}, {characters} characters originally; recall {}⟧", handle.short());
+    with_mark(text, middle, &mark)
 }
 
 /// The best lines of a result by what it is: failures, definitions, places, names in use; a fifth
@@ -130,19 +131,13 @@ pub fn head_and_tail(text: &str, head: usize, tail: usize, handle: Handle) -> Op
     if head.saturating_add(tail) >= text.len() {
         return None;
     }
-    let mut start = text.floor_char_boundary(head);
-    let mut end = text.ceil_char_boundary(text.len() - tail);
+    let Range { mut start, mut end } = middle_by_bytes(text, head, tail);
     if let Some(line_end) = text[..start].rfind('\n').filter(|at| *at >= start - start / 4) {
         start = line_end + 1;
     }
     if let Some(line_end) = text[end..].find('\n').filter(|at| *at <= tail / 4) {
         end += line_end + 1;
     }
-    shorter(text, start, end, handle)
-}
-
-/// The text without `start..end`, if that with its mark is shorter.
-fn shorter(text: &str, start: usize, end: usize, handle: Handle) -> Option<String> {
     let gone = &text[start..end];
     let (lines, characters) = (gone.matches('\n').count(), gone.chars().count());
     let what = match lines {
@@ -150,9 +145,7 @@ fn shorter(text: &str, start: usize, end: usize, handle: Handle) -> Option<Strin
         1 => format!("1 line, {characters} characters"),
         _ => format!("{lines} lines, {characters} characters"),
     };
-    let before = if text[..start].is_empty() || text[..start].ends_with('\n') { "" } else { "\n" };
-    let mark = format!("{before}⟦{what} left out; recall {}⟧\n", handle.short());
-    (mark.len() < gone.len()).then(|| [&text[..start], &mark, &text[end..]].concat())
+    with_mark(text, start..end, &format!("⟦{what} left out; recall {}⟧", handle.short()))
 }
 
 /// Arguments whose long strings are cut, as valid JSON; `None` if that would not be shorter.

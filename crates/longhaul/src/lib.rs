@@ -3,10 +3,11 @@
 //! This crate is the engine: **sans-I/O** (no files, no network, no clock, no randomness),
 //! so that an agent, a gateway, a test or a binding can drive the same state machine.
 //!
-//! The conversation is a [`Log`] of [`Message`]s, append-only. Each compression is an
-//! [`Edit`] in a [`Ledger`] over that log. What the model is sent is a [`View`]: a function of
-//! both alone. So every compression can be explained, priced, undone and redone, and nothing
-//! is destroyed.
+//! Everything that happens to a session is an entry of its [`journal`](session::journal). The
+//! conversation is a [`Log`] of [`Message`]s; each compression is an [`Edit`] in a [`Ledger`] over
+//! that log; both are folds of the journal. What the model is sent is a [`View`](view::View): a
+//! function of both alone. So every compression can be explained, priced, undone and redone, and
+//! nothing is destroyed.
 //!
 //! ```
 //! use longhaul::{Block, Json, Message, Models, Prepared, Profile, Role, Session, Usage};
@@ -15,11 +16,11 @@
 //! let mut session = Session::new(Profile::longhaul(), model);
 //!
 //! session.push(Message::user("What does main.rs print?"));
-//! if let Prepared::Ready(view) = session.prepare(None)? {
-//!     // Send view.parts() to the model, then view.tail().
-//!     assert_eq!(view.parts().len(), 1);
+//! if let Prepared::Send(ticket) = session.prepare(None)? {
+//!     // Send session.outgoing() to the model; then say what it reported.
+//!     assert_eq!(session.outgoing().messages().count(), 1);
+//!     session.observe(ticket, &Usage { input: 2_048, ..Usage::default() });
 //! }
-//! session.observe(&Usage { input: 2_048, ..Usage::default() });   // what it reported
 //!
 //! let path = Json::new(r#"{"path":"main.rs"}"#).unwrap();
 //! session.push(Message::new(Role::Assistant, vec![Block::call("c1", "Read", path)]));
@@ -54,8 +55,8 @@ pub mod view;
 
 pub use conversation::{
     At, Block, BlockPart, Bond, BondKind, Extra, Fact, FactKind, Frame, Image, Json, Log, Message, Note,
-    NoteReason, Noted, Opaque, PLACEHOLDER, Raw, Repair, Role, Seal, Shown, Span, Text, Thinking, Time, Tool,
-    ToolCall, ToolResult, Turn, Unit, UnitKind, bonds, with_mentions,
+    NoteReason, Noted, Opaque, PLACEHOLDER, Raw, RecordedCompaction, Repair, Role, Seal, Shown, Span, Text,
+    Thinking, Time, Tool, ToolCall, ToolResult, Turn, Unit, UnitKind, bonds, with_mentions,
 };
 pub use digest::{
     Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, of_call as digest_of,

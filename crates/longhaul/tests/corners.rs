@@ -6,8 +6,8 @@ mod common;
 
 use common::*;
 use longhaul::{
-    Block, EditKind, Json, Message, Meter, PrepareError, Prepared, Profile, Role, Seals, Session, Summariser,
-    Tokens, TooLarge,
+    Block, EditKind, Json, Message, Meter, PrepareError, Prepared, Profile, RecallPart, Role, Seals, Session,
+    Summariser, Tokens, TooLarge,
 };
 
 #[test]
@@ -189,15 +189,49 @@ fn steps_with_system_messages_are_digested() {
     }
 }
 
+/// What a tool read back is not digested a second time: nobody could ever read it.
+#[test]
+fn what_is_recalled_is_shown_whole() {
+    let noise: String = (0..200).map(|n| format!("test parse::case_{n} ... ok\n")).collect();
+    let noisy = format!("running 200 tests\n{noise}\ntest result: ok. 200 passed; 0 failed\n");
+    let asks = |id: &str, tool: &str, json: String| {
+        Message::new(Role::Assistant, vec![Block::call(id, tool, Json::new(json).unwrap())])
+    };
+    let mut session = session(100_000);
+    session.push(Message::user("Do the tests pass?"));
+    session.push(asks("a", "Bash", r#"{"command":"cargo test"}"#.to_owned()));
+    session.push(Message::result("a", noisy.as_str()));
+    ready(&mut session);
+    assert!(!text(&session).contains("parse::case_77 "), "a digest of it entered");
+
+    let shown = text(&session);
+    let (_, mark) = shown.split_once("; recall ").unwrap();
+    let handle = mark.split('⟧').next().unwrap();
+    let recalled = session.recall(handle, &RecallPart::Whole).unwrap();
+    assert!(recalled.contains(&noisy));
+    for (id, tool) in [("b", "recall"), ("c", "longhaul_recall"), ("d", "mcp__longhaul__recall")] {
+        session.push(asks(id, tool, format!(r#"{{"handle":"{handle}"}}"#)));
+        session.push(Message::result(id, recalled.as_str()));
+        ready(&mut session);
+        let last = session.view().parts().last().unwrap().message.clone();
+        assert_eq!(*last.results().next().unwrap().text, *recalled, "{tool}");
+    }
+    // The limits of a profile hold all the same.
+    let mut mini = Session::new(Profile::mini(), model("m", 100_000)).with_meter(Meter::neutral());
+    mini.push(Message::user("What was it?"));
+    mini.push(asks("a", "recall", "{}".to_owned()));
+    mini.push(Message::result("a", recalled.repeat(4)));
+    ready(&mut mini);
+    assert!(text(&mini).contains(" left out; recall ") && text(&mini).len() < 9_000);
+}
+
 #[test]
 fn what_stands_behind_a_waiting_call_can_be_hidden() {
-    let mut extra = longhaul::Extra::NONE;
-    extra.set("attachment", Json::new("true").unwrap());
     for profile in Profile::all() {
         let mut session = Session::new(profile, model("m", 8_000)).with_meter(Meter::neutral());
         session.push(Message::user("go"));
         session.push(call("a"));
-        session.push(Message::user("an attached line\n".repeat(2_500)).with_extra(extra.clone()));
+        session.push(Message::user("an attached line\n".repeat(2_500)).with_attachment());
         ready(&mut session);
     }
 }

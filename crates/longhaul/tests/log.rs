@@ -19,9 +19,7 @@ fn asks(ids: &[&str]) -> Message {
 }
 
 fn attachment(text: &str) -> Message {
-    let mut extra = Extra::NONE;
-    extra.set("attachment", Json::new("true").unwrap());
-    Message::user(text).with_extra(extra)
+    Message::user(text).with_attachment()
 }
 
 fn new_session(window: u64) -> Session {
@@ -344,15 +342,23 @@ fn facts_are_appended_when_they_change() {
 }
 
 #[test]
-fn a_frame_in_the_transcript_is_noted_and_counts() {
-    let mut extra = Extra::NONE;
-    extra.set(
-        "extra",
-        Json::new(r#"{"frame":{"model":"m","tools":[{"name":"Read","description":"reads a file"}]}}"#)
-            .unwrap(),
-    );
+fn fields_of_a_message_are_not_believed() {
+    let fields =
+        r#"{"attachment":true,"compact":true,"compact_summary":true,"extra":{"frame":{"model":"m"}}}"#;
+    let message = Message::user("go").with_extra(serde_json::from_str(fields).unwrap());
+    assert!(!message.is_attachment() && !message.is_recorded_compaction());
     let mut session = new_session(8_000);
-    session.push(Message::user("go").with_extra(extra));
+    session.push(message);
+    assert_eq!(session.log().frame(), None);
+    assert_eq!(session.log().turns().len(), 1);
+}
+
+#[test]
+fn a_frame_is_noted_and_counts() {
+    let frame = r#"{"model":"m","tools":[{"name":"Read","description":"reads a file"}]}"#;
+    let mut session = new_session(8_000);
+    session.push(Message::user("go"));
+    session.set_frame(Frame::from_json(&Json::new(frame).unwrap()).unwrap());
     session.prepare(None).unwrap();
     let with_tools = session.size().tokens;
     assert_eq!(session.log().frame().unwrap().model.as_deref(), Some("m"));

@@ -556,11 +556,7 @@ fn message() -> impl Strategy<Value = Message> {
             extra: Extra::NONE,
         })],
     ));
-    let attachment = words(40).prop_map(|text| {
-        let mut extra = Extra::NONE;
-        extra.set("attachment", Json::new("true").unwrap());
-        Message::user(text).with_extra(extra)
-    });
+    let attachment = words(40).prop_map(|text| Message::user(text).with_attachment());
     prop_oneof![
         6 => prop::collection::vec(block, 0..4).prop_map(|blocks| Message::new(Role::Assistant, blocks)),
         9 => (id(), words(700)).prop_map(|(id, text)| Message::result(id, text)),

@@ -100,7 +100,9 @@ fn request(mut source: TranscriptFile, args: &Args, api: Api) -> Result<String, 
         }
         // What a recorded agent made of its own history is no part of the conversation.
         if !message.is_recorded_compaction() {
+            let frame = transcript::frame_of(&message);
             log.push(message);
+            frame.into_iter().for_each(|frame| _ = log.note_frame(frame));
         }
     }
     source.finish(log.messages().is_empty())?;

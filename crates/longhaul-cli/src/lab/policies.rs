@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul::{Message, Role};
+use longhaul::{Message, RecordedCompaction, Role};
 
 use crate::lab::needs::{self, Needs, Piece};
 
@@ -114,7 +114,9 @@ impl<'a> PolicyRun<'a> {
             PolicyKind::Full => free(self.recording.pieces[..upto].to_vec()),
             PolicyKind::Recorded => {
                 while self.seen < upto {
-                    if self.recording.messages[self.seen].extra().is_set("compact_summary") {
+                    if self.recording.messages[self.seen].recorded_compaction()
+                        == Some(RecordedCompaction::Summary)
+                    {
                         self.start = self.seen;
                     }
                     self.seen += 1;

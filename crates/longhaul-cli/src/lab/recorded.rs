@@ -9,6 +9,7 @@ use longhaul::{
     At, Audited, EditId, Measure, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Seals,
     Session, Summariser, Time, Tokens,
 };
+use longhaul_wire::transcript;
 
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
 pub fn without_model(profile: Profile) -> Profile {
@@ -93,7 +94,10 @@ impl RecordedSession {
         if let Clock::Recorded(newest) = &mut self.clock {
             *newest = (*newest).max(message.time());
         }
+        let frame = transcript::frame_of(&message);
         self.session.push(message);
+        // A line of a transcript may carry the frame of the requests to come.
+        frame.into_iter().for_each(|frame| self.session.set_frame(frame));
     }
 
     /// One compaction in this window, as if a person had asked for it.

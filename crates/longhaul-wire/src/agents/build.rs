@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use longhaul::{
-    Block, Extra, Image, Json, Message, Opaque, Role, Seal, Thinking, Time, ToolCall, ToolResult, Usage,
+    Block, Extra, Image, Json, Message, Opaque, RecordedCompaction, Role, Seal, Thinking, Time, ToolCall,
+    ToolResult, Usage,
 };
 use serde_json::Value;
 
-use crate::transcript::parse_time;
+use crate::transcript::{parse_time, text_of};
 
 /// The text of a field, or nothing.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -22,13 +23,6 @@ pub(super) fn number(value: &Value, field: &str) -> u64 {
     value.get(field).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// A flag on a message, as transcripts have it.
-pub(super) fn flag(message: Message, name: &str) -> Message {
-    let mut extra = message.extra().clone();
-    extra.set(name, Json::from(&Value::Bool(true)));
-    message.with_extra(extra)
-}
-
 pub(super) fn timed(message: Message, time: Option<Time>) -> Message {
     match time {
         Some(time) => message.with_time(time),
@@ -38,10 +32,11 @@ pub(super) fn timed(message: Message, time: Option<Time>) -> Message {
 
 /// What the recorded agent put in the place of what it compacted: a mark, and its summary.
 pub(super) fn compaction(summary: &str, time: Option<Time>) -> Vec<Message> {
-    let mark = flag(Message::system("[the recorded agent compacted here]"), "compact");
-    let mut messages = vec![timed(mark, time)];
+    let mark = Message::system("[the recorded agent compacted here]");
+    let mut messages = vec![timed(mark.with_recorded_compaction(RecordedCompaction::Boundary), time)];
     if !summary.is_empty() {
-        messages.push(timed(flag(Message::user(summary), "compact_summary"), time));
+        let summary = Message::user(summary).with_recorded_compaction(RecordedCompaction::Summary);
+        messages.push(timed(summary, time));
     }
     messages
 }
@@ -78,16 +73,12 @@ pub(super) fn call(id: &str, name: &str, arguments: &Value) -> Block {
 
 /// A result of text, or of blocks where there is more.
 pub(super) fn result(id: &str, name: Option<&str>, content: Vec<Block>, is_error: bool) -> Message {
-    let texts = content.iter().filter_map(|block| match block {
-        Block::Text(text) => Some(&*text.text),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let text = text_of(&content);
     let more = content.iter().any(|block| !matches!(block, Block::Text(_)));
     let result = ToolResult {
         id: id.into(),
         name: name.filter(|name| !name.is_empty()).map(Into::into),
-        text: text.into(),
+        text,
         content: more.then(|| content.into()),
         is_error,
         extra: Extra::NONE,

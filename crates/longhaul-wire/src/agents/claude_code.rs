@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use longhaul::{Block, Extra, Message, Role, Seal, ToolCall, ToolResult, Usage};
+use longhaul::{Block, Extra, Message, RecordedCompaction, Role, Seal, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use super::build::{
-    Step, call, compaction, content, flag, image, number, opaque, result, text, thinking, time, timed,
+    Step, call, compaction, content, image, number, opaque, result, text, thinking, time, timed,
 };
 use super::{Assemble, Number, Numbered};
 
@@ -45,7 +45,7 @@ impl Assemble for Assembler {
             "user" => numbered(self.user(number, &line)),
             "attachment" => {
                 let text = line.get("attachment").map(Value::to_string).unwrap_or_default();
-                let said = timed(flag(Message::user(text), "attachment"), time(&line, "timestamp"));
+                let said = timed(Message::user(text).with_attachment(), time(&line, "timestamp"));
                 numbered(self.steps.entry(number).or_default().aside(said))
             }
             "system" if text(&line, "subtype") == "compact_boundary" => {
@@ -126,9 +126,9 @@ impl Assembler {
         };
         let mut said = timed(Message::new(Role::User, said), at);
         if line.get("isCompactSummary") == Some(&Value::Bool(true)) {
-            said = flag(said, "compact_summary");
+            said = said.with_recorded_compaction(RecordedCompaction::Summary);
         } else if line.get("isMeta") == Some(&Value::Bool(true)) || !results.is_empty() {
-            return step.aside(flag(said, "attachment"));
+            return step.aside(said.with_attachment());
         }
         let mut messages = step.take();
         messages.push(said);

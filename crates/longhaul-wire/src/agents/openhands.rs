@@ -4,7 +4,7 @@
 use longhaul::{Block, Message, Role, Time, Usage};
 use serde_json::Value;
 
-use super::build::{Step, call, compaction, content, flag, number, opaque, result, text, time, timed};
+use super::build::{Step, call, compaction, content, number, opaque, result, text, time, timed};
 use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
@@ -54,7 +54,7 @@ fn read(event: &Value, step: &mut Step) -> Vec<Message> {
                 Vec::new()
             }
             None if text(event, "content").is_empty() => Vec::new(),
-            None => step.aside(timed(flag(Message::new(Role::User, content), "attachment"), at)),
+            None => step.aside(timed(Message::new(Role::User, content).with_attachment(), at)),
         };
     }
     match (text(event, "action"), text(event, "source")) {

@@ -7,9 +7,7 @@ use std::collections::HashMap;
 use longhaul::{Block, Message, Role, Seal, Usage};
 use serde_json::Value;
 
-use super::build::{
-    call, compaction, content, flag, image, number, opaque, result, text, thinking, time, timed,
-};
+use super::build::{call, compaction, content, image, number, opaque, result, text, thinking, time, timed};
 use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
@@ -49,7 +47,7 @@ impl Assembler {
 impl Assemble for Assembler {
     fn line(&mut self, line: Value) -> Vec<Numbered> {
         let at = time(&line, "timestamp");
-        let begins = self.number(&line).map(|note| timed(flag(Message::user(note), "attachment"), at));
+        let begins = self.number(&line).map(|note| timed(Message::user(note).with_attachment(), at));
         let messages: Vec<Message> = match text(&line, "type") {
             "compaction" => compaction(text(&line, "summary"), at),
             "message" => line.get("message").map(|message| timed(read(message), at)).into_iter().collect(),

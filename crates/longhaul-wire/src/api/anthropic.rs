@@ -34,12 +34,13 @@ pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
         }
     };
     let content = fields.take("content").ok_or_else(|| FieldError("`content` is missing".to_owned()))?;
-    let mut extra = fields.rest();
-    super::set_origin(&mut extra, Api::Anthropic);
+    let extra = fields.rest();
+    let origin = || super::origin(Api::Anthropic, None);
     if content.get().starts_with('"') {
         let text: Box<str> = serde_json::from_str(content.get())
             .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?;
-        let message = Message::new(role, vec![Block::text(text)]).with_extra(extra);
+        let message =
+            Message::new(role, vec![Block::text(text)]).with_extra(extra).with_wire_fields(origin());
         let parts = [(content.get(), 0, BlockPart::Text)];
         let raw = Raw::new(WHOLE, json, &parts, message.blocks());
         return Ok(vec![message.with_raw(raw)]);
@@ -53,11 +54,6 @@ pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
     // Runs of results and of everything else; an answer is never parted.
     let alike = |a: &Read, b: &Read| role != Role::User || is_result(&a.0) == is_result(&b.0);
     let sizes: Vec<usize> = read.chunk_by(alike).map(<[_]>::len).collect();
-    let origin = || {
-        let mut extra = Extra::NONE;
-        super::set_origin(&mut extra, Api::Anthropic);
-        extra
-    };
     let (mut messages, mut from, mut done) = (Vec::new(), 0, 0);
     let mut read = read.into_iter();
     for (run, size) in sizes.iter().enumerate() {
@@ -77,17 +73,21 @@ pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
             (false, false) => NEXT,
             (false, true) => LAST,
         };
-        let mut extra = if run == 0 { extra.clone() } else { origin() };
-        if role == Role::User && own.iter().all(is_reminder) {
-            extra.set("attachment", Json::from(&serde_json::Value::Bool(true)));
-        }
+        // The fields of the message go with its first part.
+        let extra = if run == 0 { extra.clone() } else { Extra::NONE };
         let raw = Raw::new(format, json.get(from..to).unwrap_or_default(), &parts, &own);
-        messages.push(Message::new(role, own).with_extra(extra).with_raw(raw));
+        let reminder = role == Role::User && own.iter().all(is_reminder);
+        let mut message = Message::new(role, own).with_extra(extra).with_wire_fields(origin());
+        if reminder {
+            message = message.with_attachment();
+        }
+        messages.push(message.with_raw(raw));
         (from, done) = (to, done + size);
     }
     if messages.is_empty() {
         let raw = Raw::new(WHOLE, json, &[], &[]);
-        messages.push(Message::new(role, Vec::new()).with_extra(extra).with_raw(raw));
+        let message = Message::new(role, Vec::new()).with_extra(extra).with_wire_fields(origin());
+        messages.push(message.with_raw(raw));
     }
     Ok(messages)
 }

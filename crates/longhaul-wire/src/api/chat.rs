@@ -62,13 +62,11 @@ pub(super) fn read_message(json: &str) -> Result<Message, FieldError> {
             read_rest(&mut fields, &mut blocks);
         }
     }
-    let mut extra = fields.rest();
-    super::set_origin(&mut extra, Api::Chat);
-    if matches!(&*name, "developer" | "function") {
-        extra.push("developer", Json::string(&name));
-    }
+    let role_name = Some(&*name).filter(|name| matches!(*name, "developer" | "function"));
+    let origin = super::origin(Api::Chat, role_name);
     let raw = Raw::new(FORMAT, json, &parts, &blocks);
-    Ok(Message::new(role, blocks).with_extra(extra).with_raw(raw))
+    let message = Message::new(role, blocks).with_extra(fields.rest()).with_wire_fields(origin);
+    Ok(message.with_raw(raw))
 }
 
 /// Open reasoning, if it is a text; anything else stays an unknown field.
@@ -254,7 +252,7 @@ pub(super) fn write(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Vec<St
 
 fn write_result(result: &ToolResult, message: &Message, left_out: &mut LeftOut) -> String {
     let is_own = super::is_own(message, Api::Chat);
-    let function = message.extra().get("developer").is_some_and(|kind| kind.as_str() == "\"function\"");
+    let function = super::role_name(message).is_some_and(|name| name == "function");
     let object = if function {
         Object::new().text("role", "function").text("name", &result.id)
     } else {
@@ -322,7 +320,7 @@ fn write_image(image: &Image, own: bool) -> Option<String> {
 
 fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
     let own = super::is_own(message, Api::Chat);
-    let developer = message.extra().get("developer").is_some_and(|kind| kind.as_str() == "\"developer\"");
+    let developer = super::role_name(message).is_some_and(|name| name == "developer");
     let role = match message.role() {
         Role::System if developer => "developer",
         Role::System | Role::Summary => "system",

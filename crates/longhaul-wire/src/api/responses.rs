@@ -78,12 +78,8 @@ impl<'a> Open<'a> {
 
     fn close(self, messages: &mut Vec<Message>, spans: &mut Vec<&'a str>) {
         let raw = Raw::new(FORMAT, self.span, &self.parts, &self.blocks);
-        let mut extra = Extra::NONE;
-        super::set_origin(&mut extra, Api::Responses);
-        if self.developer {
-            extra.push("developer", Json::string("developer"));
-        }
-        messages.push(Message::new(self.role, self.blocks).with_extra(extra).with_raw(raw));
+        let origin = super::origin(Api::Responses, self.developer.then_some("developer"));
+        messages.push(Message::new(self.role, self.blocks).with_wire_fields(origin).with_raw(raw));
         spans.push(self.span);
     }
 }
@@ -294,7 +290,7 @@ pub(super) fn write(messages: &[Arc<Message>], at_home: bool, left_out: &mut Lef
 
 fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Responses);
-    let developer = message.extra().get("developer").is_some();
+    let developer = super::role_name(message).is_some();
     let role = match message.role() {
         Role::System if own && !developer => "system",
         Role::System | Role::Summary => "developer",

@@ -2,8 +2,6 @@
 
 use longhaul::Extra;
 
-use super::OWN_FIELDS;
-
 /// An object under construction.
 pub(super) struct Object(String);
 
@@ -38,9 +36,9 @@ impl Object {
         self.json(name, &list(elements))
     }
 
-    /// The unknown fields, without those that are ours or named.
+    /// The unknown fields, without those that are named.
     pub fn extra(self, extra: &Extra, but: &[&str]) -> Self {
-        let sent = extra.iter().filter(|(name, _)| !but.contains(name) && !OWN_FIELDS.contains(name));
+        let sent = extra.iter().filter(|(name, _)| !but.contains(name));
         sent.fold(self, |object, (name, value)| object.json(name, value.as_str()))
     }
 

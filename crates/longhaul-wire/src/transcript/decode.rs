@@ -3,8 +3,8 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use longhaul::{
-    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Text, Thinking, Time, ToolCall,
-    ToolResult, Usage, image_size,
+    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, RecordedCompaction, Role, Seal, Text,
+    Thinking, Time, ToolCall, ToolResult, Usage, image_size,
 };
 use serde_json::value::RawValue;
 
@@ -54,7 +54,10 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     let model = fields.take_text("model")?;
     let time = take_time(&mut fields);
 
-    let mut message = Message::new(role, blocks).with_extra(rest(fields));
+    let own = fields.take_all(&super::OWN_NAMES);
+
+    let extra = unescaped(fields.rest(), super::is_escaped_in_line);
+    let mut message = with_own(Message::new(role, blocks).with_extra(extra), &own);
     if let Some(usage) = usage {
         message = message.with_usage(usage);
     }
@@ -68,10 +71,33 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     Ok(message.with_raw(raw))
 }
 
+/// With what only a transcript says. A flag that is more than `true` (some recorded agents name
+/// the kind of an attachment) keeps its value beside it.
+fn with_own(mut message: Message, own: &Extra) -> Message {
+    let mut said = Vec::new();
+    if own.is_set(super::ATTACHMENT) {
+        message = message.with_attachment();
+        said.push(super::ATTACHMENT);
+    }
+    let compactions = [
+        (super::COMPACT_SUMMARY, RecordedCompaction::Summary),
+        (super::COMPACT, RecordedCompaction::Boundary),
+    ];
+    if let Some((name, compaction)) = compactions.into_iter().find(|(name, _)| own.is_set(name)) {
+        message = message.with_recorded_compaction(compaction);
+        said.push(name);
+    }
+    let kept = own.iter().filter(|(name, value)| !(said.contains(name) && value.as_str() == "true"));
+    message.with_wire_fields(kept.map(|(name, value)| (name.into(), value.clone())).collect())
+}
+
 /// What nobody took, by its own names.
 fn rest(fields: Fields<'_>) -> Extra {
-    let extra = fields.rest();
-    let escaped = |name: &str| name.starts_with('+') && super::is_escaped(name);
+    unescaped(fields.rest(), super::is_escaped)
+}
+
+fn unescaped(extra: Extra, is_escaped: fn(&str) -> bool) -> Extra {
+    let escaped = |name: &str| name.starts_with('+') && is_escaped(name);
     if !extra.iter().any(|(name, _)| escaped(name)) {
         return extra;
     }

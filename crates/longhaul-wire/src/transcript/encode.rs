@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhaul::{Block, Extra, Message, Seal, Time};
+use longhaul::{Block, Extra, Message, RecordedCompaction, Seal, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
@@ -33,7 +33,17 @@ impl Serialize for Line<'_> {
         if let Some(text) = message.time().and_then(time_text) {
             map.serialize_entry("ts", &text)?;
         }
-        extra(&mut map, message.extra())?;
+        let own = message.wire_fields();
+        let compaction = message.recorded_compaction().map(|compaction| match compaction {
+            RecordedCompaction::Boundary => super::COMPACT,
+            RecordedCompaction::Summary => super::COMPACT_SUMMARY,
+        });
+        let attachment = message.is_attachment().then_some(super::ATTACHMENT);
+        for flag in attachment.into_iter().chain(compaction).filter(|flag| own.get(flag).is_none()) {
+            map.serialize_entry(flag, &true)?;
+        }
+        own.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        extra(&mut map, message.extra(), super::is_escaped_in_line)?;
         map.end()
     }
 }
@@ -52,7 +62,7 @@ impl Serialize for Usage<'_> {
         map.serialize_entry("output", &usage.output)?;
         map.serialize_entry("cache_read", &usage.cache_read)?;
         map.serialize_entry("cache_write", &usage.cache_write)?;
-        extra(&mut map, &usage.extra)?;
+        extra(&mut map, &usage.extra, super::is_escaped)?;
         map.end()
     }
 }
@@ -130,14 +140,14 @@ impl Serialize for OneBlock<'_> {
                 map.serialize_entry("value", &b.value)?;
             }
         }
-        extra(&mut map, self.0.extra())?;
+        extra(&mut map, self.0.extra(), super::is_escaped)?;
         map.end()
     }
 }
 
-fn extra<M: SerializeMap>(map: &mut M, extra: &Extra) -> Result<(), M::Error> {
+fn extra<M: SerializeMap>(map: &mut M, extra: &Extra, is_escaped: fn(&str) -> bool) -> Result<(), M::Error> {
     extra.iter().try_for_each(|(name, value)| {
-        if super::is_escaped(name) {
+        if is_escaped(name) {
             return map.serialize_entry(&format!("+{name}"), value);
         }
         map.serialize_entry(name, value)

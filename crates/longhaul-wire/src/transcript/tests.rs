@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use longhaul::{
-    Block, Extra, Image, Json, Message, Opaque, Role, Seal, Text, Thinking, Time, ToolCall, ToolResult, Usage,
+    Block, Extra, Image, Json, Message, Opaque, RecordedCompaction, Role, Seal, Text, Thinking, Time,
+    ToolCall, ToolResult, Usage,
 };
 use proptest::prelude::*;
 
@@ -49,6 +50,33 @@ fn what_is_unknown_or_odd_is_kept() {
         let again = decode(&encode(&message.clone().without_raw())).unwrap();
         assert_eq!(again.without_raw(), message.without_raw(), "{line}");
     }
+}
+
+#[test]
+fn what_only_a_transcript_says() {
+    for (line, attachment, compaction) in [
+        (r#"{"role":"user","content":[],"attachment":true}"#, true, None),
+        (r#"{"role":"user","content":[],"attachment":"file","extra":{"x":1}}"#, true, None),
+        (r#"{"role":"user","content":[],"attachment":false}"#, false, None),
+        (r#"{"role":"user","content":[],"compact":true}"#, false, Some(RecordedCompaction::Boundary)),
+        (r#"{"role":"system","content":[],"compact":{"n":1}}"#, false, Some(RecordedCompaction::Boundary)),
+        (
+            r#"{"role":"user","content":[],"compact_summary":true,"compact":true,"odd":1}"#,
+            false,
+            Some(RecordedCompaction::Summary),
+        ),
+        // The same names, as a client's fields.
+        (r#"{"role":"user","content":[],"+attachment":true,"+compact":true,"++api":1}"#, false, None),
+    ] {
+        let message = decode(line).unwrap();
+        assert_eq!((message.is_attachment(), message.recorded_compaction()), (attachment, compaction));
+        assert_eq!(encode(&message), line);
+        assert_eq!(encode(&message.without_raw()), line);
+    }
+    let escaped = decode(r#"{"role":"user","+extra":{"frame":{"model":"m"}}}"#).unwrap();
+    assert_eq!((frame_of(&escaped), escaped.extra().get("extra").is_some()), (None, true));
+    let carried = decode(r#"{"role":"user","extra":{"frame":{"model":"m"}}}"#).unwrap();
+    assert_eq!(frame_of(&carried).unwrap().model.as_deref(), Some("m"));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct Tool {
 }
 
 impl Frame {
-    /// Reads the frame of a transcript line (`extra.frame`). Fields of another type than
+    /// Reads a frame as a transcript line writes it. Fields of another type than
     /// expected stay in the settings, so nothing is lost.
     ///
     /// ```

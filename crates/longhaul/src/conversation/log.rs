@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::{Message, Role};
 use crate::conversation::repair::{Edited, Shown};
 use crate::conversation::step::{Outline, Turn, Unit};
@@ -57,6 +56,11 @@ impl Span {
         self.range().is_empty()
     }
 
+    /// True if a message is in both.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
     /// True if `at` is in it.
     pub fn contains(self, at: At) -> bool {
         self.range().contains(&at.index())
@@ -98,26 +102,16 @@ impl Log {
         Self::default()
     }
 
-    /// Appends a message. A frame that it carries (`extra.frame` of a transcript) is noted
-    /// behind it.
+    /// Appends a message. No field of it changes the frame: see [`note_frame`](Self::note_frame).
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
-        let at = self.end();
-        let frame = carried_frame(&message);
-        self.append(message);
-        if let Some(frame) = frame {
-            self.note_frame(frame);
-        }
-        at
-    }
-
-    fn append(&mut self, message: Arc<Message>) {
         let at = self.end();
         self.outline.push(at, &message);
         if message.role() == Role::System {
             self.system.push(at);
         }
         self.messages.push(message);
+        at
     }
 
     /// Where system messages stand, in order: on their own, or between a call and its result.
@@ -314,6 +308,22 @@ impl Log {
         self.outline.newest_step().filter(|unit| unit.span.start >= turn.start)
     }
 
+    /// What must stay whole: the current input and the newest step.
+    ///
+    /// ```
+    /// use longhaul::{Block, Json, Log, Message, Role, Span};
+    /// let mut log = Log::new();
+    /// log.push(Message::user("What is in a.txt?"));
+    /// for id in ["c1", "c2"] {
+    ///     log.push(Message::new(Role::Assistant, vec![Block::call(id, "Read", Json::empty_object())]));
+    ///     log.push(Message::result(id, "hello"));
+    /// }
+    /// assert!(log.protected().eq([Span::new(0, 1), Span::new(3, 5)]));
+    /// ```
+    pub fn protected(&self) -> impl Iterator<Item = Span> + Clone + use<> {
+        [self.current_input(), self.newest_step().map(|unit| unit.span)].into_iter().flatten()
+    }
+
     /// Where the step starts whose calls still wait for results. It may take in what follows
     /// it, so nothing from there on can be folded.
     pub fn waiting(&self) -> Option<At> {
@@ -335,9 +345,4 @@ impl Log {
     pub fn is_whole(&self, unit: &Unit) -> bool {
         self.outline.is_whole(unit)
     }
-}
-
-fn carried_frame(message: &Message) -> Option<Frame> {
-    let extra: Extra = serde_json::from_str(message.extra().get("extra")?.as_str()).ok()?;
-    extra.get("frame").and_then(|frame: &Json| Frame::from_json(frame))
 }

@@ -403,6 +403,10 @@ impl BlockPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     role: Role,
+    #[serde(default, skip_serializing_if = "is_false")]
+    attachment: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compaction: Option<RecordedCompaction>,
     blocks: Box<[Block]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Box<Usage>>,
@@ -412,8 +416,20 @@ pub struct Message {
     time: Option<Time>,
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     extra: Extra,
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    wire_fields: Extra,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     raw: Option<Box<Raw>>,
+}
+
+/// What a line of a recorded agent's own compaction is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Eq, Hash)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordedCompaction {
+    /// The mark where it compacted.
+    Boundary,
+    /// The summary that it went on with.
+    Summary,
 }
 
 impl Message {
@@ -421,11 +437,14 @@ impl Message {
     pub fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
+            attachment: false,
+            compaction: None,
             blocks: blocks.into(),
             usage: None,
             model: None,
             time: None,
             extra: Extra::NONE,
+            wire_fields: Extra::NONE,
             raw: None,
         }
     }
@@ -454,11 +473,14 @@ impl Message {
     pub(crate) fn clone_with(&self, role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
+            attachment: self.attachment,
+            compaction: self.compaction,
             blocks: blocks.into(),
             usage: self.usage.clone(),
             model: self.model.clone(),
             time: self.time,
             extra: self.extra.clone(),
+            wire_fields: self.wire_fields.clone(),
             raw: None,
         }
     }
@@ -491,6 +513,23 @@ impl Message {
     /// With unknown fields.
     pub fn with_extra(self, extra: Extra) -> Self {
         Self { extra, raw: None, ..self }
+    }
+
+    /// As text that the host put in the person's place. Said by hosts and by readers of
+    /// recorded sessions; no field of a client's message says it.
+    pub fn with_attachment(self) -> Self {
+        Self { attachment: true, raw: None, ..self }
+    }
+
+    /// As a line of a recorded agent's own compaction. For readers of recorded sessions.
+    pub fn with_recorded_compaction(self, compaction: RecordedCompaction) -> Self {
+        Self { compaction: Some(compaction), raw: None, ..self }
+    }
+
+    /// With what the reader of a format keeps for its writer (the API it came from, the `extra`
+    /// of a transcript line). No API is sent it. For decoders.
+    pub fn with_wire_fields(self, wire_fields: Extra) -> Self {
+        Self { wire_fields, raw: None, ..self }
     }
 
     /// With the text it was read from. For decoders, as the last step.
@@ -533,9 +572,28 @@ impl Message {
         &self.extra
     }
 
+    /// What the reader of its format keeps for the writer.
+    pub fn wire_fields(&self) -> &Extra {
+        &self.wire_fields
+    }
+
     /// The text it was read from, if that was `format`.
     pub fn raw(&self, format: &str) -> Option<Cow<'_, str>> {
         self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| raw.text(&self.blocks))
+    }
+
+    /// Its words: the texts of its text blocks.
+    ///
+    /// ```
+    /// use longhaul::{Block, Message, Role};
+    /// let message = Message::new(Role::User, vec![Block::text("a"), Block::result("c", "x"), Block::text("b")]);
+    /// assert!(message.texts().eq(["a", "b"]));
+    /// ```
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(&*text.text),
+            _ => None,
+        })
     }
 
     /// Its tool calls.
@@ -557,17 +615,23 @@ impl Message {
     /// Text that the host put in the person's place (reminders, attached files). It does
     /// not begin a turn.
     pub fn is_attachment(&self) -> bool {
-        self.extra.is_set("attachment")
+        self.attachment
+    }
+
+    /// What it is of a recorded agent's own compaction, if it belongs to one.
+    pub fn recorded_compaction(&self) -> Option<RecordedCompaction> {
+        self.compaction
     }
 
     /// A line of a recorded agent's own compaction, which a replay leaves out.
     pub fn is_recorded_compaction(&self) -> bool {
-        self.extra.is_set("compact") || self.extra.is_set("compact_summary")
+        self.compaction.is_some()
     }
 
     /// Bytes of its text, without the raw form.
     pub fn bytes(&self) -> usize {
-        self.extra.bytes() + self.blocks.iter().map(Block::bytes).sum::<usize>()
+        let blocks = self.blocks.iter().map(Block::bytes).sum::<usize>();
+        self.extra.bytes() + self.wire_fields.bytes() + blocks
     }
 }
 

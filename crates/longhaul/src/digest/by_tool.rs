@@ -36,6 +36,8 @@ pub(crate) fn by_tool(text: &str, tool: ToolKind, subject: &str, handle: Handle)
     if is_digest(text) {
         return None;
     }
+    // Of what was recalled, history keeps as much as of anything else.
+    let tool = if tool == ToolKind::Recall { ToolKind::Other } else { tool };
     let object = (text.len() <= LARGEST_JSON && text.trim_start().starts_with('{'))
         .then(|| serde_json::from_str::<Map<String, Value>>(text).ok())
         .flatten()
@@ -237,7 +239,7 @@ fn plain(text: &str, tool: ToolKind, handle: Handle) -> Option<String> {
         ToolKind::Edit => changes(text, handle).or_else(|| head(SNIPPET, ContentKind::Source)),
         ToolKind::Write => head(SNIPPET, ContentKind::Source),
         ToolKind::Bash => output(text, handle),
-        ToolKind::Todo | ToolKind::Other => {
+        ToolKind::Todo | ToolKind::Recall | ToolKind::Other => {
             let characters = text.chars().count();
             (characters > OTHER).then(|| head_and_tail(text, OTHER * 2 / 3, OTHER / 3, handle)).flatten()
         }
@@ -555,7 +557,7 @@ mod tests {
         #[test]
         fn whatever_comes_it_is_shorter_and_final(
             text in "(\\PC{0,60}\n|error: [a-z]{1,9}\r\n|\u{1b}\\[3[0-9]m[a-z]{1,20}\n|中{0,50}){0,80}",
-            json: bool, tool in prop::sample::select(vec![ToolKind::Ls, ToolKind::Glob, ToolKind::Grep, ToolKind::Read, ToolKind::Edit, ToolKind::Write, ToolKind::Bash, ToolKind::Todo, ToolKind::Other]),
+            json: bool, tool in prop::sample::select(vec![ToolKind::Ls, ToolKind::Glob, ToolKind::Grep, ToolKind::Read, ToolKind::Edit, ToolKind::Write, ToolKind::Bash, ToolKind::Todo, ToolKind::Recall, ToolKind::Other]),
         ) {
             let text = if json { json!({"status": "success", "data": {"stdout": text, "content": text, "list": text.lines().collect::<Vec<_>>()}, "text": text}).to_string() } else { text };
             if let Some(short) = digest(tool, &text) {

@@ -1,7 +1,10 @@
 //! The first line of defence: a result that is too large enters cut, with a hint that names its
 //! tool, its size, what was kept and where the rest is.
 
+use std::ops::Range;
+
 use crate::edits::archive::Handle;
+use crate::text::cut::{middle_by_bytes, middle_by_characters, middle_by_lines, with_mark};
 
 /// What a result may have when it enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,32 +53,28 @@ impl Cut {
         };
         // Where each limit that is passed lets the head end and the tail begin.
         let (mut start, mut end) = (text.len(), 0);
-        let mut keep = |head: usize, tail: usize| (start, end) = (start.min(head), end.max(tail));
+        let mut leave_out =
+            |middle: Range<usize>| (start, end) = (start.min(middle.start), end.max(middle.end));
         if text.len() > self.bytes {
             let (head, tail) = share(self.bytes);
-            keep(text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
+            leave_out(middle_by_bytes(text, head, tail));
         }
         if characters > self.characters {
-            let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
             let (head, tail) = share(self.characters);
-            keep(at(head), at(characters - tail));
+            leave_out(middle_by_characters(text, characters, head, tail));
         }
         if lines > self.lines {
-            let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
-            let at = |n: usize| n.checked_sub(1).map_or(0, |n| ends.get(n).copied().unwrap_or(text.len()));
             let (head, tail) = share(self.lines);
-            keep(at(head), at(lines - tail));
+            leave_out(middle_by_lines(text, lines, head, tail));
         }
-        let (head, tail) = (&text[..start], &text[end.max(start)..]);
-        let kept = head.chars().count() + tail.chars().count();
-        let before = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let middle = start..end.max(start);
+        let gone = text[middle.clone()].chars().count();
         let mark = format!(
-            "{before}⟦{tool}: {characters} characters in {lines} lines, {kept} kept, {} left out; recall {}⟧\n",
-            characters - kept,
+            "⟦{tool}: {characters} characters in {lines} lines, {} kept, {gone} left out; recall {}⟧",
+            characters - gone,
             handle().short()
         );
-        let short = [head, &mark, tail].concat();
-        (short.len() < text.len()).then_some(short)
+        with_mark(text, middle, &mark)
     }
 }
 

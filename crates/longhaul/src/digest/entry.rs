@@ -41,7 +41,8 @@ pub(crate) fn entry(
     // Asked for only now: most results enter whole.
     let handle = handle();
     let cut = || head_and_tail(text, most / 3 * 2, most / 3, handle);
-    if text.len() > HUGE || is_digest(text) {
+    // What was asked for again is no noise, whatever it looks like: of a giant, a page.
+    if text.len() > HUGE || is_digest(text) || tool == ToolKind::Recall {
         return cut();
     }
     let kind = ContentKind::of(text, tool, &subject());
@@ -158,6 +159,22 @@ mod tests {
         assert_eq!(enters("test a ... ok\n", ToolKind::Bash, "cargo test"), None);
         let output: String = (0..400).map(|n| format!("value {n}\n")).collect();
         assert_eq!(enters(&output, ToolKind::Bash, "./run"), None);
+    }
+
+    #[test]
+    fn what_was_recalled_enters_whole_or_as_a_page() {
+        let line = |n: usize| format!("test parse::case_{n} ... ok\n");
+        let text: String = (0..600).map(line).collect();
+        assert!(enters(&text, ToolKind::Bash, "cargo test").is_some());
+        assert_eq!(enters(&text, ToolKind::Recall, ""), None);
+        let giant: String = (0..6_000).map(line).collect();
+        let page = enters(&giant, ToolKind::Recall, "").unwrap();
+        let (head, tail) = page.split_once('⟦').unwrap();
+        let (mark, tail) = tail.split_once("⟧\n").unwrap();
+        assert!(page.len() <= 50_100 && mark.contains(" left out; recall "), "{mark}");
+        assert!(
+            giant.starts_with(head) && giant.ends_with(tail) && head.len() > 30_000 && tail.len() > 15_000
+        );
     }
 
     #[test]

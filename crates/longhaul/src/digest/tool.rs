@@ -24,13 +24,15 @@ pub enum ToolKind {
     Bash,
     /// Keeps a list of tasks.
     Todo,
+    /// Reads back what an edit took out.
+    Recall,
     /// Anything else.
     Other,
 }
 
 /// Names of tools, in lower case: Claude Code, Codex, pi, opencode, Gemini CLI, mini-swe-agent,
 /// SWE-agent, OpenHands, aider.
-const ALIASES: [(ToolKind, &[&str]); 8] = [
+const ALIASES: [(ToolKind, &[&str]); 9] = [
     (ToolKind::Ls, &["ls", "list", "list_dir", "list_directory", "list_files", "tree"]),
     (ToolKind::Glob, &["glob", "find", "find_file", "find_files", "file_search", "glob_search"]),
     (
@@ -123,6 +125,7 @@ const ALIASES: [(ToolKind, &[&str]); 8] = [
             "todo_read",
         ],
     ),
+    (ToolKind::Recall, &["recall", "longhaul_recall"]),
 ];
 
 /// Names of tools beside the built-in ones, as a host or a user gives them.
@@ -152,7 +155,7 @@ impl Aliases {
 
 impl ToolKind {
     /// All kinds, by the names that a user gives them.
-    pub const NAMES: [(&str, Self); 9] = [
+    pub const NAMES: [(&str, Self); 10] = [
         ("ls", Self::Ls),
         ("glob", Self::Glob),
         ("grep", Self::Grep),
@@ -161,6 +164,7 @@ impl ToolKind {
         ("write", Self::Write),
         ("bash", Self::Bash),
         ("todo", Self::Todo),
+        ("recall", Self::Recall),
         ("other", Self::Other),
     ];
 
@@ -224,6 +228,9 @@ mod tests {
             ("execute_bash", ToolKind::Bash),
             ("container.exec", ToolKind::Bash),
             ("update_plan", ToolKind::Todo),
+            ("recall", ToolKind::Recall),
+            ("longhaul_recall", ToolKind::Recall),
+            ("mcp__longhaul__recall", ToolKind::Recall),
             ("arguments", ToolKind::Other),
             ("WebFetch", ToolKind::Other),
         ] {

@@ -151,10 +151,8 @@ impl Check<'_> {
     /// True if an edit that was made before may hold now: all it covers is there, and nothing
     /// of it must stay whole.
     pub(crate) fn may_hold(&self, kind: &EditKind) -> bool {
-        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
-        let hits = |span: &Span| {
-            protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
-        };
+        let protected = self.log.protected();
+        let hits = |span: &Span| protected.clone().any(|kept| span.overlaps(kept));
         let forced = matches!(self.why, Why::Entry | Why::Host | Why::Switched | Why::Forced(Limit::Hard))
             && !kind.is_fold();
         let spans = kind.spans();
@@ -194,7 +192,7 @@ impl Check<'_> {
         if spans.windows(2).any(|pair| pair[0].end > pair[1].start) {
             return breaks(Rule::InOrder, "runs are not in order");
         }
-        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
+        let protected = self.log.protected();
         for span in spans {
             let first =
                 self.log.unit_index(span.start).filter(|at| self.log.units()[*at].span.start == span.start);
@@ -211,8 +209,7 @@ impl Check<'_> {
             if self.log.waiting().is_some_and(|open| span.end > open) {
                 return breaks(Rule::BondsWhole, "a result may still come for the step before");
             }
-            let hits = |kept: &Span| span.start < kept.end && kept.start < span.end;
-            if protected.iter().flatten().any(hits) {
+            if protected.clone().any(|kept| span.overlaps(kept)) {
                 return breaks(Rule::CurrentInput, "the current input and the newest step stay");
             }
             for (_, id) in self.ledger.overlapping(*span) {
@@ -250,8 +247,7 @@ impl Check<'_> {
         if self.ledger.covering(at).is_some() {
             return Err(Refusal::Nothing("the message is inside an edit already"));
         }
-        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
-        let whole = protected.iter().flatten().any(|span| span.contains(at));
+        let whole = self.log.protected().any(|span| span.contains(at));
         if whole && !matches!(self.why, Why::Entry | Why::Host | Why::Forced(Limit::Hard)) {
             return breaks(Rule::CurrentInput, "the current input and the newest step stay whole");
         }

@@ -184,7 +184,7 @@ impl Ledger {
 
     /// True if an edit that is held takes in any of these messages.
     pub(crate) fn holds(&self, run: Span) -> bool {
-        self.held_spans().any(|span| span.start < run.end && run.start < span.end)
+        self.held_spans().any(|span| span.overlaps(run))
     }
 
     fn held_spans(&self) -> impl Iterator<Item = Span> {
@@ -304,7 +304,7 @@ pub(crate) fn reaches_beyond(edit: &EditKind, other: &EditKind) -> bool {
 /// True if two edits are disjoint, or one is wholly inside a run of the other.
 pub(crate) fn nests(a: &EditKind, b: &EditKind) -> bool {
     let (a, b) = (a.spans(), b.spans());
-    let overlap = |x: &Span, y: &Span| x.start < y.end && y.start < x.end;
+    let overlap = |x: &Span, y: &Span| x.overlaps(*y);
     let holds = |outer: &Span, inner: &Span| outer.start <= inner.start && inner.end <= outer.end;
     let disjoint = !a.iter().any(|x| b.iter().any(|y| overlap(x, y)));
     let inside = |inner: &[Span], outer: &[Span]| inner.iter().all(|x| outer.iter().any(|y| holds(y, x)));

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::conversation::log::{At, Log, Span};
-use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
+use crate::conversation::message::{Message, Role, ToolCall, ToolResult};
 use crate::conversation::step::UnitKind;
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{EditKind, Placement, Why};
@@ -164,8 +164,7 @@ pub(crate) struct RulesSeen {
 impl RulesSeen {
     pub(crate) fn all_of(log: &Log) -> Self {
         let end = log.end();
-        let newest = log.newest_step().map_or(end, |step| step.span.start);
-        let step = log.current_input().map_or(end, |input| input.start).min(newest);
+        let step = log.protected().map(|span| span.start).min().unwrap_or(end);
         let running = log.running_turn().map_or(end, |turn| turn.start);
         Self { end, step, running, turn: running.min(step) }
     }
@@ -260,10 +259,8 @@ impl Context<'_> {
     /// True if nothing of this may be edited: the current input, the newest step, what a user took
     /// back.
     pub(crate) fn stays_whole(&self, item: &Visible) -> bool {
-        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
-        let hits = |span: &Span| {
-            protected.iter().flatten().any(|kept| span.start < kept.end && kept.start < span.end)
-        };
+        let protected = self.log.protected();
+        let hits = |span: &Span| protected.clone().any(|kept| span.overlaps(kept));
         let open = self.log.waiting();
         let waits = |span: &Span| open.is_some_and(|open| span.end > open);
         let held = |span: &Span| !self.takes_held && self.ledger.holds(*span);
@@ -320,10 +317,7 @@ impl Context<'_> {
             })
         };
         let own = || shown().filter(|message| message.role() == Role::Assistant);
-        let texts = own().flat_map(|message| message.blocks()).filter_map(|block| match block {
-            Block::Text(text) => Some(&*text.text),
-            _ => None,
-        });
+        let texts = own().flat_map(|message| message.texts());
         let calls = own().flat_map(|message| message.calls());
         texts.flat_map(names).chain(calls.flat_map(|call| names_in_json(call.arguments.as_str()))).collect()
     }

@@ -42,7 +42,7 @@ impl Task {
                     (Block::ToolCall(call), _) => match aliases.kind_of(call) {
                         ToolKind::Edit | ToolKind::Write | ToolKind::Bash => code += 1,
                         ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => analysis += 1,
-                        ToolKind::Todo | ToolKind::Other => other += 1,
+                        ToolKind::Todo | ToolKind::Recall | ToolKind::Other => other += 1,
                     },
                     (Block::Text(text), Role::User) => inputs.push(text.text.chars().count()),
                     _ => {}

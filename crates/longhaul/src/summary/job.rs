@@ -15,6 +15,7 @@ use crate::edits::edit::{Placement, Why};
 use crate::policy::strategy::Strategy;
 use crate::size::tokens::Tokens;
 use crate::summary::{self, Language, Template};
+use crate::text::cut::middle_by_bytes;
 
 /// A summary to be written: what is asked, and what it is to be written from.
 #[derive(Debug, Clone)]
@@ -233,11 +234,10 @@ fn cut_to(mut texts: Vec<String>, earlier: usize, room: usize) -> Vec<String> {
         }
         let first = if end == newest { earlier.min(end) } else { 0 };
         for text in texts[first..end].iter_mut().filter(|text| text.len() > level + 100) {
-            let head = text.floor_char_boundary(level * 2 / 3);
-            let tail = text.ceil_char_boundary(text.len() - level / 3);
+            let middle = middle_by_bytes(text, level * 2 / 3, level / 3);
             // No handle: what stands in a prompt is nobody's to recall.
-            let mark = format!("\n[… {} characters left out …]\n", text[head..tail].chars().count());
-            *text = [&text[..head], &mark, &text[tail..]].concat();
+            let mark = format!("\n[… {} characters left out …]\n", text[middle.clone()].chars().count());
+            text.replace_range(middle, &mark);
         }
     }
     texts

@@ -306,11 +306,7 @@ fn first_goal(log: &Log) -> Option<(At, String)> {
 
 /// The words of a message.
 pub(crate) fn text_of(message: &Message) -> String {
-    let texts = message.blocks().iter().filter_map(|block| match block {
-        Block::Text(text) => Some(&*text.text),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    message.texts().collect::<Vec<_>>().join("\n")
 }
 
 /// Items in the form that the model reads.

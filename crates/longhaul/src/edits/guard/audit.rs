@@ -251,8 +251,7 @@ impl Audit<'_> {
 
     fn current_input(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let protected = [self.log.current_input(), self.log.newest_step().map(|unit| unit.span)];
-        for span in protected.into_iter().flatten() {
+        for span in self.log.protected() {
             for at in span.range().map(|at| At(at as u32)) {
                 if let Some((_, id)) = self.ledger.covering(at) {
                     faults.push(format!("message {} is inside edit {}", at.0, id.0));

@@ -17,7 +17,7 @@ use crate::view::Source;
 /// Older results of the running turn become digests.
 pub static DIGEST_RUNNING: Strategy = Strategy {
     name: "digest-running",
-    says: "all results but those of the newest step are cut to their first and last lines",
+    says: "results of all steps but the newest are cut to their best lines: failures, definitions, names in use",
     propose: |context| {
         let visible = context.visible();
         let steps =
@@ -57,8 +57,7 @@ pub static CUT_NEWEST: Strategy = Strategy {
     name: "cut-newest",
     says: "texts of the newest step and the current input are cut, head and tail",
     propose: |context| {
-        let newest = [context.log.current_input(), context.log.newest_step().map(|unit| unit.span)];
-        let ats = newest.into_iter().flatten().flat_map(|span| span.range()).map(|at| At(at as u32));
+        let ats = context.log.protected().flat_map(|span| span.range()).map(|at| At(at as u32));
         let texts: Vec<Long> = ats.flat_map(|at| long_texts(context, at)).collect();
         let all: Tokens = texts.iter().map(|text| text.shown).sum();
         let most = level(&texts, all - (context.excess + Tokens(MARK)));

@@ -3,7 +3,7 @@
 use super::old_results::digests;
 use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::Span;
-use crate::conversation::message::{Block, Role};
+use crate::conversation::message::Role;
 use crate::conversation::step::UnitKind;
 use crate::size::tokens::Tokens;
 
@@ -104,11 +104,9 @@ pub(super) fn said(context: &Context<'_>, item: &Visible) -> String {
         if !matches!(message.role(), Role::User | Role::Assistant) {
             continue;
         }
-        for block in message.blocks() {
-            if let Block::Text(text) = block {
-                said.push_str(&text.text);
-                said.push('\n');
-            }
+        for text in message.texts() {
+            said.push_str(text);
+            said.push('\n');
         }
     }
     said

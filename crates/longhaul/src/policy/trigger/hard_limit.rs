@@ -10,7 +10,7 @@ pub static HARD_LIMIT: Trigger = Trigger {
     says: "the request would pass the hard limit, or the provider refused one as too long",
     fires: |now| {
         let full = super::calls::is_due(now);
-        (now.size > now.budget.hard || now.refused).then(|| Start {
+        (now.size > now.budget.hard || now.refused).then_some(Start {
             why: Why::Forced(Limit::Hard),
             target: if full || now.profile.triggers.end_of_turn { Tokens::ZERO } else { now.budget.target },
             full,

@@ -23,7 +23,7 @@ impl Seams {
         Self { joined: vec![0; 1 << (BITS - 6)].into() }
     }
 
-    /// Takes 10 to 70 ms.
+    /// Takes 10 to 70 ms, several times that where the machine is slow or busy: see `Vocabulary::warm`.
     pub fn new(bpe: &CoreBpe) -> Self {
         let mut seams = Self::empty();
         // Ids are consecutive, but some vocabularies begin at a number above their specials.

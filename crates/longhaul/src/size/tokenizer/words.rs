@@ -7,8 +7,8 @@ use std::ops::Range;
 const HALF: usize = 16;
 /// A longer word is not remembered.
 pub(super) const LONGEST: usize = 2 * HALF - 1;
-/// So many short and long words are remembered, as powers of two: 1.25 MB for each vocabulary
-/// that a thread counts with.
+/// So many short and long words are remembered, as powers of two: 1.25 MB in each
+/// memo of a vocabulary.
 const SHORT: u32 = 16;
 const LONG: u32 = 13;
 /// Where the count stands in the number of a word: above fifteen bytes, below its length.
