@@ -1,0 +1,381 @@
+//! What a host gets: tickets, summaries beside the work, a window that is learnt, recall, notices.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use longhaul::edits::MemoryArchive;
+use longhaul::{
+    At, Block, EditKind, Extra, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Prepared, Profile,
+    RecallBy, RecallPart, Resolved, Role, Seal, Seals, Session, Summariser, Thinking, Ticket, Time, Tokens,
+    Usage, Why,
+};
+
+fn ticket(session: &mut Session) -> Ticket {
+    match session.prepare(None).unwrap() {
+        Prepared::Send(ticket) => ticket,
+        Prepared::Summarise(job) => panic!("unexpected {job:?}"),
+    }
+}
+
+fn folds(session: &Session) -> usize {
+    session.ledger().edits().filter(|(edit, active)| *active && edit.kind.is_fold()).count()
+}
+
+/// A session that is over its trigger and under its hard limit, with a model as summariser.
+fn over_trigger(background: bool) -> Session {
+    let profile = Profile { summariser: Summariser::Host, background, ..Profile::longhaul() };
+    let mut session = Session::new(profile, model("m", 20_000)).with_meter(Meter::neutral());
+    session.push(Message::user("Find the bug."));
+    let mut n = 0;
+    while session.size().tokens <= session.budget().trigger {
+        step(&mut session, n, 2_000);
+        _ = session.prepare(None);
+        n += 1;
+        assert!(n < 100);
+    }
+    session
+}
+
+#[test]
+fn a_summary_is_written_beside_the_work_and_only_the_hard_limit_waits() {
+    let mut session = over_trigger(true);
+    let job = session.job().expect("a summary is asked for");
+    let mut sent = 0;
+    // The work goes on, and the question stays the same.
+    let waited = loop {
+        step(&mut session, 200 + sent, 1_000);
+        match session.prepare(None).unwrap() {
+            Prepared::Send(_) => sent += 1,
+            Prepared::Summarise(waited) => break waited,
+        }
+        assert_eq!((folds(&session), session.job().unwrap().id), (0, job.id));
+    };
+    assert!(sent > 0 && waited.id == job.id);
+    assert!(session.size().tokens > session.budget().hard);
+    let resolved = session.resolve(job.id, Outcome::Summary("### Done\n* Steps were read.".into()));
+    assert!(matches!(resolved, Resolved::Folded), "{resolved:?}");
+    ready(&mut session);
+    assert!(session.job().is_none() && text(&session).contains("Steps were read."));
+}
+
+// covers: A-BLOCK
+#[test]
+fn a_profile_that_blocks_waits_at_the_trigger() {
+    let mut session = over_trigger(false);
+    let Prepared::Summarise(job) = session.prepare(None).unwrap() else { panic!("it does not wait") };
+    assert!(session.size().tokens <= session.budget().hard);
+    assert!(!Profile::archive().background && Profile::longhaul().background);
+    session.resolve(job.id, Outcome::Summary("### Done\n* Steps were read.".into()));
+    ready(&mut session);
+    assert_eq!(folds(&session), 1);
+}
+
+#[test]
+fn an_open_job_outlives_a_store() {
+    let session = over_trigger(true);
+    let mut loaded = reload(&session);
+    let (job, again) = (session.job().unwrap(), loaded.job().unwrap());
+    assert_eq!((&job.question, job.messages.len()), (&again.question, again.messages.len()));
+    let resolved = loaded.resolve(job.id, Outcome::Summary("### Done\n* Steps were read.".into()));
+    assert!(matches!(resolved, Resolved::Folded), "{resolved:?}");
+}
+
+#[test]
+fn a_smaller_window_waits_for_the_summary_that_is_being_written() {
+    let mut session = over_trigger(true);
+    let job = session.job().unwrap();
+    session.set_window(Tokens(12_000));
+    let Prepared::Summarise(asked) = session.prepare(None).unwrap() else { panic!("it does not wait") };
+    assert_eq!(asked.id, job.id);
+    // An answer to another question changes nothing.
+    assert!(matches!(session.resolve(job.id + 7, Outcome::TimedOut), Resolved::Dropped(_)));
+    assert_eq!(session.job().unwrap().id, job.id);
+}
+
+#[test]
+fn reports_belong_to_their_requests() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+    session.push(Message::user("Find the bug."));
+    let first = ticket(&mut session);
+    step(&mut session, 0, 40_000);
+    let second = ticket(&mut session);
+    assert_eq!((first, second), (Ticket(1), Ticket(2)));
+    let size = session.size().tokens;
+    // The answers come in the other order: the newer one is the base.
+    session.observe(second, &Usage { input: size.0 + 1_000, ..Usage::default() });
+    session.observe(first, &Usage { input: 300, ..Usage::default() });
+    assert_eq!(session.size().tokens, size + Tokens(1_000));
+    session.observe(Ticket(99), &Usage { input: 5, ..Usage::default() });
+    assert_eq!(session.size().tokens, size + Tokens(1_000));
+}
+
+#[test]
+fn the_same_request_again_is_a_retry() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    let first = ticket(&mut session);
+    assert_eq!(ticket(&mut session), first);
+    observe(&mut session, &Usage { input: 10, ..Usage::default() });
+    assert_eq!(ticket(&mut session), first);
+    assert!(!session.sent().unwrap().broke);
+    session.set_todos(Some("[ ] one"));
+    assert_eq!(ticket(&mut session), Ticket(2));
+    assert_eq!(reload(&session).prepare(None).map(|p| matches!(p, Prepared::Send(Ticket(2)))), Ok(true));
+}
+
+#[test]
+fn a_window_that_the_provider_names_is_the_window() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+    session.push(Message::user("Find the bug."));
+    (0..40).for_each(|n| step(&mut session, n, 4_000));
+    let refused = ticket(&mut session);
+    // "prompt is too long: 31920 tokens > 30000 maximum"
+    session.overflowed(refused, Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)) });
+    assert_eq!(session.budget().window, Tokens(30_000));
+    assert_eq!(session.size().tokens, Tokens(31_920));
+    ready(&mut session);
+    assert!(session.size().tokens <= session.budget().hard && session.budget().hard < Tokens(30_000));
+    // It stays, through a store too; another model has its own.
+    assert_eq!(reload(&session).budget(), session.budget());
+    (50..60).for_each(|n| step(&mut session, n, 4_000));
+    ready(&mut session);
+    assert!(session.size().tokens < Tokens(30_000));
+    session.switch(model("other", 200_000), Seals::Engine);
+    assert_eq!(session.budget().window, Tokens(200_000));
+}
+
+#[test]
+fn what_the_request_asks_for_is_kept_free() {
+    let mut session = session(100_000);
+    assert_eq!(session.budget().hard, Tokens(85_000));
+    let mut frame = Frame::default();
+    frame.settings.push("max_tokens", Json::new("30000").unwrap());
+    session.set_frame(frame);
+    assert_eq!(session.budget().hard, Tokens(70_000));
+    session.set_max_output(Tokens(2_000));
+    assert_eq!(session.budget().hard, Tokens(98_000));
+    session.set_window(Tokens(50_000));
+    assert_eq!(session.budget().hard, Tokens(48_000));
+}
+
+#[test]
+fn another_frame_is_a_cold_moment() {
+    let mut session = session(20_000);
+    session.set_frame(Frame { system: vec![Block::text("Be brief.")], ..Frame::default() });
+    session.push(Message::user("Find the bug."));
+    let mut n = 0;
+    while session.size().tokens <= session.budget().target + Tokens(600) {
+        step(&mut session, n, 1_000);
+        ready(&mut session);
+        n += 1;
+    }
+    assert_eq!(folds(&session), 0);
+    session.set_frame(Frame { system: vec![Block::text("Be long.")], ..Frame::default() });
+    ready(&mut session);
+    let (edit, _) = session.ledger().edits().last().expect("it compacts, since all is billed anew");
+    assert_eq!((edit.why, edit.price.rewrites), (Why::Cold, Tokens(0)));
+}
+
+#[test]
+fn the_cache_lives_as_long_as_the_request_asks() {
+    let minutes = |n: i64| Some(Time(n * 60_000_000));
+    let warm = |lifetime: Option<u64>| {
+        let mut session = session(20_000);
+        lifetime.into_iter().for_each(|seconds| session.set_cache_lifetime(seconds));
+        session.push(Message::user("Find the bug."));
+        (0..12).for_each(|n| step(&mut session, n, 4_000));
+        session.prepare(minutes(0)).unwrap();
+        session.push(Message::assistant("Done."));
+        session.push(Message::user("And now?"));
+        session.prepare(minutes(40)).unwrap();
+        !session.sent().unwrap().cold
+    };
+    assert!(!warm(None) && warm(Some(3_600)));
+}
+
+fn thought(id: &str) -> Message {
+    let seal = Seal::Signed("s".into());
+    let thinking = Thinking { text: "I think.".into(), seal, extra: Extra::NONE };
+    let call = Block::call(id, "Read", Json::empty_object());
+    Message::new(Role::Assistant, vec![Block::Thinking(thinking), call])
+}
+
+fn thoughts(session: &Session) -> usize {
+    let blocks = session.view().parts().iter().flat_map(|part| part.message.blocks());
+    blocks.filter(|block| matches!(block, Block::Thinking(_))).count()
+}
+
+#[test]
+fn sealed_reasoning_comes_back_with_its_model() {
+    let thinking = || {
+        let mut session = session(100_000);
+        session.push(Message::user("go"));
+        for id in ["a", "b", "c"] {
+            session.push(thought(id));
+            session.push(Message::result(id, "ok"));
+        }
+        ready(&mut session);
+        session
+    };
+    let mut session = thinking();
+    session.switch(model("other", 100_000), Seals::Engine);
+    session.push(thought("d"));
+    session.push(Message::result("d", "ok"));
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 1);
+    let mut session = reload(&session);
+    session.switch(model("m", 100_000), Seals::Engine);
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 3);
+    // A client that sees to it itself.
+    let mut session = thinking();
+    session.switch(model("other", 100_000), Seals::Client);
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 3);
+}
+
+/// A session with a fold that took in a fold, and the handle of the newest.
+fn folded_twice() -> (Session, String) {
+    let mut session = session(8_000);
+    session.push(Message::user("Find the bug."));
+    let mut n = 0;
+    while session.ledger().edits().filter(|(edit, _)| !edit.depends.is_empty()).count() < 1 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+        n += 1;
+        assert!(n < 200);
+    }
+    let (edit, _) = session.ledger().edits().last().unwrap();
+    let handle = edit.originals[0].short();
+    (session, handle)
+}
+
+#[test]
+fn recall_looks_inside_folds_of_folds() {
+    let (session, handle) = folded_twice();
+    let whole = session.recall(&handle, &RecallPart::Whole).unwrap();
+    assert!(whole.contains("line of step_0 ") && whole.contains("line of step_1 "), "{whole}");
+    let found = session.recall(&handle, &RecallPart::Pattern("step_0 ".into())).unwrap();
+    assert!(found.lines().count() > 5 && found.contains("line of step_0 "), "{found}");
+    // The number of a line is the same whichever way it is asked for.
+    let (number, line) = found.lines().next().unwrap().split_once(':').unwrap();
+    let number = number.parse().unwrap();
+    assert_eq!(session.recall(&handle, &RecallPart::Lines(number, number)).unwrap(), line);
+}
+
+#[test]
+fn a_search_finds_what_was_taken_out() {
+    let (session, _) = folded_twice();
+    let found = session.search("value_0 in", 3).unwrap();
+    assert_eq!((found.len(), found[0].at), (3, At(2)));
+    assert!(found[2].number > found[0].number && found[0].line.contains("step_0"));
+    assert!(session.search("(", 3).is_err());
+    assert!(session.search("nobody said this", 3).unwrap().is_empty());
+}
+
+#[test]
+fn marks_say_how_to_recall_where_the_host_wants_it() {
+    let mut session = session(8_000);
+    session.set_recall(RecallBy::Command("longhaul recall s1".into()));
+    session.push(Message::user("Find the bug."));
+    for n in 0..40 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+    }
+    let shown = text(&session);
+    let (_, behind) = shown.split_once("; recall ").expect("a mark");
+    let (handle, says) = behind.split_once(' ').unwrap();
+    assert!(says.starts_with(&format!("by running `longhaul recall s1 {handle}`⟧")), "{says}");
+    assert!(session.recall(handle, &RecallPart::Whole).is_ok());
+}
+
+#[test]
+fn the_host_answers_a_call_that_the_client_could_not_run() {
+    let (mut session, handle) = folded_twice();
+    let arguments = Json::new(format!(r#"{{"handle":"{handle}"}}"#)).unwrap();
+    session.push(Message::new(Role::Assistant, vec![Block::call("r", "longhaul_recall", arguments)]));
+    let at = session.push(Message::result("r", "No such tool available"));
+    let recalled = session.recall(&handle, &RecallPart::Lines(1, 20)).unwrap();
+    session.answer(at, 0, recalled.as_str()).unwrap();
+    ready(&mut session);
+    assert!(text(&session).contains(&recalled) && !text(&session).contains("No such tool"));
+    let (edit, _) = session.ledger().edits().last().unwrap();
+    assert!(matches!(edit.kind, EditKind::Answer { .. }) && edit.after > edit.before);
+    let mut loaded = reload(&session);
+    loaded.push(Message::assistant("So it is."));
+    ready(&mut loaded);
+    assert!(text(&loaded).contains(&recalled));
+    // The client's own bytes are there still.
+    let own = edit.originals[0].to_string();
+    assert_eq!(session.recall(&own, &RecallPart::Whole).unwrap(), "No such tool available");
+    assert!(session.answer(At(0), 0, "x").is_err());
+}
+
+#[test]
+fn a_store_is_asked_for_what_the_session_does_not_have() {
+    let mut store = MemoryArchive::default();
+    let handle = store.put("text of another session");
+    let session = session(8_000).with_store(std::sync::Arc::new(store));
+    assert_eq!(session.recall(&handle.short(), &RecallPart::Whole).unwrap(), "text of another session");
+    assert!(session.recall("123456", &RecallPart::Whole).is_err());
+}
+
+#[test]
+fn a_warning_is_given_once_each_time_it_is_passed() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    let (mut warnings, mut n) = (Vec::new(), 0);
+    while folds(&session) < 2 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+        let large = |notice: &Notice| matches!(notice, Notice::Large { .. });
+        warnings.extend(session.take_notices().into_iter().filter(large).map(|_| folds(&session)));
+        n += 1;
+        assert!(n < 500);
+    }
+    assert_eq!(warnings, [0, 1]);
+    assert!(session.take_notices().is_empty());
+}
+
+#[test]
+fn an_audit_between_push_and_prepare_finds_nothing_wrong() {
+    let mut session = session(8_000);
+    session.push(Message::user("Find the bug."));
+    assert_eq!(session.audit(), []);
+    for n in 0..60 {
+        step(&mut session, n, 900);
+        assert_eq!(session.audit(), [], "{n}");
+        session.push(call("w"));
+        assert_eq!(session.audit(), [], "{n}");
+        ready(&mut session);
+    }
+}
+
+#[test]
+fn a_fork_knows_what_was_before_it_and_nothing_else() {
+    let mut session = session(8_000);
+    session.push(Message::user("Find the bug."));
+    for n in 0..10 {
+        step(&mut session, n, 300);
+        ready(&mut session);
+    }
+    let (billed, end) = (session.sent(), session.log().end());
+    for n in 10..60 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+    }
+    session.set_rules("AGENTS.md", Some("Never do this."));
+    ready(&mut session);
+    let handle =
+        session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.originals[0].short();
+    let mut fork = session.fork(end);
+    assert_eq!((fork.sent(), fork.ledger().edits().count()), (billed, 0));
+    assert!(fork.recall(&handle, &RecallPart::Whole).is_err());
+    // The provider has its prefix: only what is new is billed.
+    fork.push(Message::user("Another way."));
+    ready(&mut fork);
+    assert!(!text(&fork).contains("Never do this."));
+    assert!(!fork.sent().unwrap().broke && fork.sent().unwrap().billed.written < Tokens(20));
+}
