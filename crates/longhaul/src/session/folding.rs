@@ -1,12 +1,9 @@
 //! Folds and hides: runs of messages that become a summary or a marker. Who writes the summary,
 //! what is asked for, what becomes of an answer, and what must be restated.
 
-use std::sync::Arc;
-
 use super::Session;
 use crate::conversation::log::{At, Span};
-use crate::conversation::message::{Block, Message};
-use crate::edits::archive::{Handle, Original};
+use crate::conversation::message::Block;
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
 use crate::edits::guard::Refusal;
 use crate::edits::ledger::reaches_beyond;
@@ -14,8 +11,9 @@ use crate::policy::profile::OnFailure;
 use crate::policy::strategy::{FOLD_KEPT_ROUNDS, FULL_SUMMARY, FoldPlan, INCREMENTS};
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
+use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Resolved};
-use crate::summary::{self, Form, Language, Told};
+use crate::summary::{self, Form, Language, Material, Written};
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
 use crate::view::keep::{self, KeepItem, KeepKey, Kept};
@@ -36,12 +34,13 @@ impl Session {
             return Resolved::Dropped("no such job is open".to_owned());
         };
         self.follow();
-        if self.covers(&job.spans) != Some(job.covers) {
+        let covered = self.covered(&job.spans);
+        if covered.original().handle() != job.covers {
             return Resolved::Dropped("what it covers has changed since".to_owned());
         }
         let timed_out = outcome == Outcome::TimedOut;
-        match self.usable(&job, outcome) {
-            Ok(text) => self.folded(job, Some(text), None),
+        match self.usable(&job, outcome, &covered) {
+            Ok(written) => self.folded(job, Some(written), None),
             Err(problem) if job.attempt == 1 && !timed_out => {
                 self.next_job += 1;
                 let again =
@@ -53,9 +52,9 @@ impl Session {
         }
     }
 
-    /// The text of an answer, or what is wrong with it. It is put into its form, and what code
+    /// The summary that an answer makes, or what is wrong with it. It is put into its form, and what code
     /// knows better is added: a model may forget a file, the log does not.
-    fn usable(&self, job: &Job, outcome: Outcome) -> Result<String, String> {
+    fn usable(&self, job: &Job, outcome: Outcome, covered: &Covered) -> Result<Written, String> {
         let parts = match outcome {
             Outcome::Summary(text) => vec![text],
             Outcome::Parts(parts) => parts,
@@ -69,13 +68,12 @@ impl Session {
         if size > job.limit {
             return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
         }
-        let earlier = job.earlier.iter().cloned().map(Told::Summary);
-        let told: Vec<Told> = earlier.chain(job.messages.iter().cloned().map(Told::Message)).collect();
-        Ok(summary::completed(job.template, job.language, &parts, &told, &self.profile.aliases))
+        let (material, aliases) = (covered.material(), &self.profile.aliases);
+        Ok(summary::completed(job.template, job.language, &parts, &material, aliases))
     }
 
     /// Makes the fold of a job.
-    fn folded(&mut self, job: Job, text: Option<String>, problem: Option<String>) -> Resolved {
+    fn folded(&mut self, job: Job, written: Option<Written>, problem: Option<String>) -> Resolved {
         let plan = FoldPlan {
             spans: job.spans,
             placement: job.placement,
@@ -83,7 +81,7 @@ impl Session {
             limit: None,
             by_code: false,
         };
-        let folded = self.fold(plan, text, job.strategy, job.why);
+        let folded = self.fold(plan, written, job.strategy, job.why);
         self.breaker.summary(self.calls, problem.is_none() && folded.is_ok());
         self.follow();
         match (folded, problem) {
@@ -126,8 +124,9 @@ impl Session {
     pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static str, why: Why) -> Option<Job> {
         let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
-        let before = self.tokens(covered.measure);
-        let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into() };
+        let before = self.tokens(self.shown_size(&spans));
+        let trial =
+            EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into(), summary: None };
         let (keep, _) = self.kept_in(&spans);
         let kept = self.tokens(self.meter.text(&keep::render(&keep)));
         self.check(why).edit(&trial, before + kept, kept).ok()?;
@@ -140,8 +139,8 @@ impl Session {
             id: self.next_job,
             revision: self.ledger.revision(),
             covers: covered.original().handle(),
-            earlier: covered.earlier.map(Into::into),
-            messages: covered.messages,
+            earlier: covered.earlier_text().map(Into::into),
+            messages: covered.messages(),
             limit,
             template,
             language: self.language(),
@@ -164,28 +163,24 @@ impl Session {
         Language::of(self.log.messages().iter().take(LOOKED_AT).map(|message| &**message))
     }
 
-    fn covers(&self, spans: &[Span]) -> Option<Handle> {
-        Some(self.covered(spans).original().handle())
-    }
-
     /// How long a summary may be: its share of the window, and less than a third of what it
     /// stands for.
     fn summary_room(&self, before: Tokens) -> Tokens {
         self.budget.window.percent(self.profile.summary).min(Tokens(before.0 / 3))
     }
 
-    /// Folds runs into a summary: the text given, or one that code writes.
+    /// Folds runs into a summary: the one given, or one that code writes.
     pub(super) fn fold(
         &mut self,
         plan: FoldPlan,
-        text: Option<String>,
+        written: Option<Written>,
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
         let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
-        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)));
         let (keep, kept) = self.kept_in(&spans);
         // What is restated whole anyway is not what the summary stands for.
         let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
@@ -195,15 +190,15 @@ impl Session {
         let moved: Vec<KeepItem> =
             keep.iter().filter(|item| item.source.is_none() && !self.is_shown(item)).cloned().collect();
         let before = before + self.tokens(self.meter.text(&keep::render(&moved)));
-        let body = text.unwrap_or_else(|| {
+        let written = written.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
-            let goal = keep.iter().find(|item| item.key == KeepKey::Goal);
-            let goal = goal.and_then(|item| self.log.get(item.source?));
-            let told = covered.told.iter().filter(|told| match told {
-                Told::Summary(_) | Told::Gap => true,
-                Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
+            let goal = keep.iter().find(|item| item.key == KeepKey::Goal).and_then(|item| item.source);
+            let material = covered.material();
+            let told = material.iter().filter(|material| match material {
+                Material::Summary(_) | Material::Gap => true,
+                Material::Message(at, _) => goal != Some(*at),
             });
-            let told: Vec<&Told> = told.collect();
+            let told: Vec<&Material> = told.collect();
             let form = Form {
                 template,
                 language: self.language(),
@@ -219,10 +214,11 @@ impl Session {
             };
             summary::write(&told, form, self.names_after(&spans))
         });
-        let text = fold_text(&body, &keep, handle, covered.count);
-        let mut depends = covered.folds;
+        let (text, summary) = written.into_fold(&keep::render(&keep), handle, covered.count());
+        let mut depends = covered.folds();
         depends.extend(self.hiders_of(&kept, &spans));
-        let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into() };
+        let text_shown = text.as_str().into();
+        let kind = EditKind::Fold { spans, placement, kept, text: text_shown, summary: Some(summary) };
         let id = self.replace_runs(kind, &text, before, handle, original, strategy, why, depends)?;
         if strategy == FULL_SUMMARY.name {
             self.full_at = self.calls;
@@ -259,10 +255,10 @@ impl Session {
         let (items, _) = self.kept_in(&spans);
         let moved: Vec<KeepItem> = items.into_iter().filter(|item| self.is_shown(item)).collect();
         let moved = self.tokens(self.meter.text(&keep::render(&moved)));
-        let (handle, before) = (original.handle(), self.tokens(covered.measure) - moved);
+        let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)) - moved);
         let space = if says.is_empty() { "" } else { " " };
         let text =
-            format!("⟦{says}{space}{} earlier messages hidden; recall {}⟧", covered.count, handle.short());
+            format!("⟦{says}{space}{} earlier messages hidden; recall {}⟧", covered.count(), handle.short());
         let kind = EditKind::Hide { spans, text: text.as_str().into() };
         self.replace_runs(kind, &text, before, handle, original, strategy, why, Vec::new())
     }
@@ -332,109 +328,28 @@ impl Session {
         })
     }
 
-    /// What the view shows of these runs.
+    /// What these runs hold.
     fn covered(&self, spans: &[Span]) -> Covered {
+        Covered::of(&self.log, &self.ledger, spans)
+    }
+
+    /// The size of what the view shows of these runs.
+    fn shown_size(&self, spans: &[Span]) -> Measure {
         let inside = |at: At| spans.iter().any(|span| span.contains(at));
-        let mut covered = Covered::default();
+        let mut size = Measure::default();
         for part in self.view.parts() {
-            match part.source {
-                Source::Message(at) if inside(at) => covered.measure += part.measure,
+            let shows = match part.source {
+                Source::Message(at) => inside(at),
                 Source::Edit(id) => {
-                    let Some(edit) = self.ledger.get(id) else { continue };
-                    let runs = edit.kind.spans();
-                    if !runs.first().is_some_and(|span| inside(span.start)) {
-                        continue;
-                    }
-                    covered.measure += part.measure;
-                    covered.count += runs.iter().map(|span| span.len()).sum::<usize>();
-                    covered.before.extend(&edit.originals);
-                    if let EditKind::Fold { text, kept, .. } = &edit.kind {
-                        covered.folds.push(id);
-                        covered.earlier.get_or_insert_default().push_str(fold_body(text, !kept.is_empty()));
-                    }
+                    let first = self.ledger.get(id).and_then(|edit| edit.kind.spans().first().copied());
+                    first.is_some_and(|span| inside(span.start))
                 }
-                _ => {}
+                _ => false,
+            };
+            if shows {
+                size += part.measure;
             }
         }
-        for (number, span) in spans.iter().enumerate() {
-            if number > 0 {
-                covered.told.push(Told::Gap);
-            }
-            let mut at = span.start;
-            while at < span.end {
-                match self.ledger.covering(at) {
-                    Some((outer, id)) => {
-                        let fold = self.ledger.get(id).and_then(|edit| match &edit.kind {
-                            EditKind::Fold { spans, text, kept, .. } if spans.first() == Some(&outer) => {
-                                Some(fold_body(text, !kept.is_empty()))
-                            }
-                            _ => None,
-                        });
-                        covered.told.extend(fold.map(|body| Told::Summary(body.into())));
-                        at = outer.end;
-                    }
-                    None => {
-                        if let Some(message) = self.log.get(at) {
-                            covered.messages.push(message.clone());
-                            covered.told.push(Told::Message(message.clone()));
-                        }
-                        covered.count += 1;
-                        at = At(at.0 + 1);
-                    }
-                }
-            }
-        }
-        covered
+        size
     }
-}
-
-/// What runs hold, as the view shows it.
-#[derive(Debug, Default)]
-struct Covered {
-    measure: Measure,
-    /// Messages of the log, those inside earlier edits included.
-    count: usize,
-    /// Messages that no edit has taken yet.
-    messages: Vec<Arc<Message>>,
-    /// Originals of the edits inside.
-    before: Vec<Handle>,
-    /// Folds inside, and their summaries.
-    folds: Vec<EditId>,
-    earlier: Option<String>,
-    /// Summaries and messages, in the order of the log.
-    told: Vec<Told>,
-}
-
-impl Covered {
-    fn original(&self) -> Original {
-        Original::Run(self.before.clone(), self.messages.clone())
-    }
-}
-
-/// Opens the summary of a fold. The bytes are in prompts that providers have cached.
-const FOLD_HEAD: &str = "⟦Summary of ";
-const KEEP_HEAD: &str = "⟦To keep, as of this summary:⟧\n";
-
-fn fold_text(body: &str, keep: &[KeepItem], handle: Handle, count: usize) -> String {
-    let mut text = format!("{FOLD_HEAD}{count} earlier messages; recall {}⟧\n{}", handle.short(), body);
-    if !keep.is_empty() {
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(KEEP_HEAD);
-        text.push_str(&keep::render(keep));
-    }
-    text
-}
-
-/// The summary alone, without its head and what it restates, if it does.
-fn fold_body(text: &str, restates: bool) -> &str {
-    let body = match text.strip_prefix(FOLD_HEAD).and_then(|rest| rest.split_once('\n')) {
-        Some((_, body)) => body,
-        None => text,
-    };
-    if !restates {
-        return body;
-    }
-    body.rsplit_once(KEEP_HEAD).map_or(body, |(body, _)| body)
 }

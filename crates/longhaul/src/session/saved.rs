@@ -20,6 +20,7 @@ use crate::size::calibration::Calibration;
 use crate::size::meter::{Measure, Meter};
 use crate::size::models::Model;
 use crate::size::tokens::Tokens;
+use crate::summary::covered::Covered;
 use crate::view::cache::PromptCache;
 use crate::view::keep;
 
@@ -214,29 +215,7 @@ impl Session {
             }
             EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => {
                 // As it was when the edit was made: the edits before it are in the ledger.
-                let (mut before, mut messages) = (Vec::new(), Vec::new());
-                for span in spans {
-                    let mut at = span.start;
-                    while at < span.end {
-                        match self.ledger.covering(at) {
-                            Some((outer, id)) => {
-                                let edit = self.ledger.get(id);
-                                let first =
-                                    edit.and_then(|edit| edit.kind.spans().first().map(|span| span.start));
-                                if first == Some(outer.start) {
-                                    before
-                                        .extend(edit.iter().flat_map(|edit| edit.originals.iter().copied()));
-                                }
-                                at = outer.end;
-                            }
-                            None => {
-                                messages.extend(self.log.get(at).cloned());
-                                at = At(at.0 + 1);
-                            }
-                        }
-                    }
-                }
-                Some(Original::Run(before, messages))
+                Some(Covered::of(&self.log, &self.ledger, spans).original())
             }
         };
         // What a fork left behind had its place in another log: something else stands there now.

@@ -1,0 +1,120 @@
+//! What runs of the log hold when a fold or a hide takes them: messages that no edit has taken
+//! yet, and the edits that took the others. One walk in the order of the log, for the edit that
+//! is made and for its original when a ledger is loaded.
+
+use std::sync::Arc;
+
+use super::Material;
+use super::value::Earlier;
+use crate::conversation::log::{At, Log, Span};
+use crate::conversation::message::Message;
+use crate::edits::archive::Original;
+use crate::edits::edit::{Edit, EditId, EditKind};
+use crate::edits::ledger::Ledger;
+
+/// What runs hold, in the order of the log.
+#[derive(Debug, Default)]
+pub(crate) struct Covered {
+    all: Vec<Held>,
+}
+
+#[derive(Debug)]
+enum Held {
+    Message(At, Arc<Message>),
+    /// A fold or a hide, where its first run begins.
+    Edit(Arc<Edit>),
+    /// Between two runs stands something that is not covered.
+    Gap,
+}
+
+impl Covered {
+    /// What these runs hold, by the edits that are in the ledger now.
+    pub(crate) fn of(log: &Log, ledger: &Ledger, spans: &[Span]) -> Self {
+        let mut all = Vec::new();
+        for (number, span) in spans.iter().enumerate() {
+            if number > 0 {
+                all.push(Held::Gap);
+            }
+            let mut at = span.start;
+            while at < span.end {
+                let Some((outer, id)) = ledger.covering(at) else {
+                    all.extend(log.get(at).map(|message| Held::Message(at, message.clone())));
+                    at = At(at.0 + 1);
+                    continue;
+                };
+                let begins = |edit: &&Arc<Edit>| {
+                    edit.kind.spans().first().is_some_and(|first| first.start == outer.start)
+                };
+                all.extend(ledger.get(id).filter(begins).cloned().map(Held::Edit));
+                at = outer.end;
+            }
+        }
+        Self { all }
+    }
+
+    fn edits(&self) -> impl Iterator<Item = &Arc<Edit>> {
+        self.all.iter().filter_map(|held| match held {
+            Held::Edit(edit) => Some(edit),
+            Held::Message(..) | Held::Gap => None,
+        })
+    }
+
+    /// Messages that no edit has taken yet.
+    pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
+        let messages = self.all.iter().filter_map(|held| match held {
+            Held::Message(_, message) => Some(message.clone()),
+            Held::Edit(_) | Held::Gap => None,
+        });
+        messages.collect()
+    }
+
+    /// How many messages of the log it is, those inside earlier edits included.
+    pub(crate) fn count(&self) -> usize {
+        let count = |held: &Held| match held {
+            Held::Message(..) => 1,
+            Held::Edit(edit) => edit.kind.spans().iter().map(|span| span.len()).sum(),
+            Held::Gap => 0,
+        };
+        self.all.iter().map(count).sum()
+    }
+
+    /// The folds inside.
+    pub(crate) fn folds(&self) -> Vec<EditId> {
+        self.edits().filter(|edit| matches!(edit.kind, EditKind::Fold { .. })).map(|edit| edit.id).collect()
+    }
+
+    /// The texts of the summaries inside.
+    pub(crate) fn earlier_text(&self) -> Option<String> {
+        let mut text: Option<String> = None;
+        for earlier in self.edits().filter_map(|edit| earlier(edit)) {
+            text.get_or_insert_default().push_str(earlier.text());
+        }
+        text
+    }
+
+    /// What an edit of these runs takes out.
+    pub(crate) fn original(&self) -> Original {
+        let before = self.edits().flat_map(|edit| edit.originals.iter().copied()).collect();
+        Original::Run(before, self.messages())
+    }
+
+    /// What a summary of it is made of.
+    pub(crate) fn material(&self) -> Vec<Material> {
+        let material = self.all.iter().filter_map(|held| match held {
+            Held::Message(at, message) => Some(Material::Message(*at, message.clone())),
+            Held::Gap => Some(Material::Gap),
+            Held::Edit(edit) => earlier(edit).map(Material::Summary),
+        });
+        material.collect()
+    }
+}
+
+/// The summary of a fold.
+fn earlier(edit: &Edit) -> Option<Earlier> {
+    match &edit.kind {
+        EditKind::Fold { text, kept, summary, .. } => {
+            Some(Earlier::of_fold(text, summary.as_ref(), !kept.is_empty()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! Summaries of summaries: what a fold holds goes on into the next one as what it is.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use longhaul::{Edit, EditKind, Event, Message, Profile, Session};
+
+/// The folds so far, oldest first.
+fn folds(session: &Session) -> Vec<&Edit> {
+    let edits = session.ledger().edits().map(|(edit, _)| &**edit);
+    edits.filter(|edit| matches!(edit.kind, EditKind::Fold { .. })).collect()
+}
+
+fn fold_text(edit: &Edit) -> &str {
+    match &edit.kind {
+        EditKind::Fold { text, .. } => text,
+        kind => panic!("{kind:?}"),
+    }
+}
+
+/// Steps until there are so many folds.
+fn until_folds(session: &mut Session, count: usize) {
+    for n in 0..400 {
+        if folds(session).len() >= count {
+            return;
+        }
+        step(session, n + session.log().messages().len(), 2_000);
+        // A turn ends now and then, so that what was said can be folded.
+        if n % 6 == 5 {
+            session.push(Message::assistant("All right."));
+            session.push(Message::user("Go on."));
+        }
+        ready(session);
+    }
+    panic!("{} folds", folds(session).len());
+}
+
+#[test]
+fn a_fold_holds_its_values_and_what_is_loaded_goes_on_alike() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    session.push(Message::assistant("I decided to read src/lib.rs first."));
+    session.push(Message::user("Never touch the lock file.\n\nThe port is 8473."));
+    until_folds(&mut session, 3);
+    let fold = folds(&session)[2];
+    let summary = serde_json::to_value(fold).unwrap()["summary"].clone();
+    let body = summary["body"][0].as_u64().unwrap() as usize;
+    let words = |passage: &serde_json::Value| {
+        let at = |n: usize| body + passage[n].as_u64().unwrap() as usize;
+        &fold_text(fold)[at(0)..at(1)]
+    };
+    // Inherited twice, and still known to be of these messages.
+    let items = summary["items"].as_array().unwrap();
+    let decided = items.iter().find(|item| item["slot"] == "decisions").unwrap();
+    assert_eq!(decided["at"], 1);
+    assert_eq!(words(&decided["words"]), "I decided to read src/lib.rs first.");
+    let entries = summary["entries"].as_array().unwrap();
+    let said = entries.iter().find(|entry| entry["speaker"] == "person").unwrap();
+    assert_eq!(said["at"], 2);
+    assert_eq!(words(&said["heading"]), "Never touch the lock file.\n  \n  The port is 8473.");
+
+    let mut saved = session.save();
+    let written = serde_json::to_string(&saved.events).unwrap();
+    saved.events = serde_json::from_str::<Vec<Event>>(&written).unwrap();
+    assert!(saved.events == session.ledger().events());
+    let mut loaded = Session::load(Profile::longhaul(), model("m", 20_000), saved).unwrap();
+    until_folds(&mut session, 4);
+    until_folds(&mut loaded, 4);
+    assert_eq!(text(&session), text(&loaded));
+}
