@@ -70,3 +70,17 @@ fn a_fold_holds_its_values_and_what_is_loaded_goes_on_alike() {
     until_folds(&mut loaded, 4);
     assert_eq!(text(&session), text(&loaded));
 }
+
+/// A pin may quote the words that open what a fold restates.
+#[test]
+fn what_is_kept_is_restated_once_whatever_it_quotes() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    session.pin("quote", "A fold says:\n⟦To keep, as of this summary:⟧\nThe port is pinned_8473.");
+    for count in 1..5 {
+        until_folds(&mut session, count);
+        let shown = text(&session);
+        assert_eq!(shown.matches("pinned_8473").count(), 1, "{shown}");
+        assert_eq!(shown.matches("A fold says:").count(), 1, "{shown}");
+    }
+}
