@@ -63,7 +63,8 @@ impl Speaker {
             Self::Call => "Call ",
             Self::Note => "Note: ",
             Self::Picture => "(picture)",
-            Self::Result | Self::Summariser => "",
+            Self::Result => "Result:",
+            Self::Summariser => "",
         }
     }
 
@@ -236,7 +237,8 @@ impl<'a> Utterances<'a> {
             };
             for block in message.blocks() {
                 let utterance = match (block, message.role()) {
-                    (Block::Text(text), Role::User | Role::Tool) => Utterance::Person(&text.text),
+                    (Block::Text(text), Role::User) => Utterance::Person(&text.text),
+                    (Block::Text(text), Role::Tool) => Utterance::Result { id: "", text: &text.text },
                     (Block::Text(text), Role::Assistant) => Utterance::Answer(&text.text),
                     (Block::Text(text), Role::System | Role::Summary) => Utterance::Note(&text.text),
                     (Block::ToolCall(call), _) => {
@@ -285,7 +287,7 @@ impl<'a> Utterances<'a> {
                     Entry::new(Speaker::Person, at, &indented(&said), f32::INFINITY, false)
                 }
                 Utterance::Note(text) => {
-                    Entry::new(Speaker::Note, at, &shorten(text.trim(), CALL), 0.5, false)
+                    Entry::new(Speaker::Note, at, &indented(&shorten(text.trim(), CALL)), 0.5, false)
                 }
                 Utterance::Answer(text) => {
                     let mut said = lines(text);
@@ -300,7 +302,7 @@ impl<'a> Utterances<'a> {
                     let is_short = |value: &&String| value.len() <= 120 && !value.contains('\n');
                     let short: Vec<&str> = arguments.iter().filter(is_short).map(String::as_str).collect();
                     let called = format!("{name}: {}", shorten(&short.join(" · "), CALL));
-                    let mut entry = Entry::new(Speaker::Call, at, &called, 2.0, true);
+                    let mut entry = Entry::new(Speaker::Call, at, &indented(&called), 2.0, true);
                     for value in arguments.iter().filter(|value| !is_short(value)) {
                         entry.add(at, value, lines(value).map(|text| line(text, 0.0, true)));
                     }
@@ -317,8 +319,12 @@ impl<'a> Utterances<'a> {
                         call.add(at, text, found);
                         continue;
                     }
+                    // Its call is not told: it was folded before, or there was none.
                     let mut entry = Entry::new(Speaker::Result, at, "", 0.0, false);
                     entry.add(at, text, found);
+                    if !id.is_empty() {
+                        calls.insert(id, entries.len());
+                    }
                     entry
                 }
                 Utterance::Picture => Entry::new(Speaker::Picture, at, "", 0.5, false),
