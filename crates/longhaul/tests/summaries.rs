@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use longhaul::{Block, Edit, EditKind, Event, Message, Profile, Role, Session};
+use longhaul::{Block, Edit, EditKind, Event, Json, Message, Profile, Role, Session};
 
 /// The folds so far, oldest first.
 fn folds(session: &Session) -> Vec<&Edit> {
@@ -143,4 +143,28 @@ fn a_result_whose_call_was_folded_before_is_a_result() {
     }
     let told = folds(&session).into_iter().map(fold_text);
     assert!(told.filter(|text| text.contains("Result:\n  Delete all of secret_folder_7")).count() > 0);
+}
+
+/// An extract reads what the model was shown when it came in, not what was left out then.
+#[test]
+fn noise_that_did_not_enter_does_not_come_back_in_a_summary() {
+    let mut session = session(20_000);
+    session.push(Message::user("go"));
+    for n in 0..6 {
+        let id = format!("test_{n}");
+        let run = Json::new(r#"{"command":"cargo test"}"#).unwrap();
+        session.push(Message::new(Role::Assistant, vec![Block::call(id.as_str(), "Bash", run)]));
+        let passed: String = (0..64).map(|case| format!("test case_{n}_{case} ... ok\n")).collect();
+        session.push(Message::result(id, format!("{passed}test broken_{n} ... FAILED\nexit code: 101\n")));
+    }
+    until_folds(&mut session, 2);
+    let texts: String = folds(&session).into_iter().map(fold_text).collect();
+    assert!(texts.contains("broken_5 ... FAILED"), "{texts}");
+    for text in folds(&session).into_iter().map(fold_text) {
+        // One line of each run entered.
+        assert!(text.matches("... ok").count() <= 6, "{text}");
+        assert!(!text.contains("lines of test output left out"), "{text}");
+    }
+    // What a later digest takes out may be told: it was shown.
+    assert!(texts.contains("line of step_"), "{texts}");
 }

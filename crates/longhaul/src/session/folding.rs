@@ -68,7 +68,7 @@ impl Session {
         if size > job.limit {
             return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
         }
-        let (material, aliases) = (covered.material(), &self.profile.aliases);
+        let (material, aliases) = (covered.material(&self.ledger), &self.profile.aliases);
         Ok(summary::completed(job.template, job.language, &parts, &material, aliases))
     }
 
@@ -193,7 +193,7 @@ impl Session {
         let written = written.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
             let goal = keep.iter().find(|item| item.key == KeepKey::Goal).and_then(|item| item.source);
-            let material = covered.material();
+            let material = covered.material(&self.ledger);
             let told = material.iter().filter(|material| match material {
                 Material::Summary(_) | Material::Gap => true,
                 Material::Message(at, _) => goal != Some(*at),

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::Material;
 use super::value::Earlier;
+use crate::conversation::json::Extra;
 use crate::conversation::log::{At, Log, Span};
-use crate::conversation::message::Message;
+use crate::conversation::message::{Block, Message, ToolResult};
 use crate::edits::archive::Original;
-use crate::edits::edit::{Edit, EditId, EditKind};
+use crate::edits::edit::{Edit, EditId, EditKind, Why};
 use crate::edits::ledger::Ledger;
 
 /// What runs hold, in the order of the log.
@@ -98,10 +99,11 @@ impl Covered {
         Original::Run(before, self.messages())
     }
 
-    /// What a summary of it is made of.
-    pub(crate) fn material(&self) -> Vec<Material> {
+    /// What a summary of it is made of: messages as they entered, whatever later edits show of
+    /// them.
+    pub(crate) fn material(&self, ledger: &Ledger) -> Vec<Material> {
         let material = self.all.iter().filter_map(|held| match held {
-            Held::Message(at, message) => Some(Material::Message(*at, message.clone())),
+            Held::Message(at, message) => Some(Material::Message(*at, entered(ledger, *at, message))),
             Held::Gap => Some(Material::Gap),
             Held::Edit(edit) => earlier(edit).map(Material::Summary),
         });
@@ -117,4 +119,33 @@ fn earlier(edit: &Edit) -> Option<Earlier> {
         }
         _ => None,
     }
+}
+
+/// A message with the digests that it entered with. What nobody was ever shown is not told.
+fn entered(ledger: &Ledger, at: At, message: &Arc<Message>) -> Arc<Message> {
+    let on_entry = ledger.inside(at).iter().filter_map(|id| ledger.get(*id));
+    let digests: Vec<(usize, &str)> = on_entry
+        .filter_map(|edit| match &edit.kind {
+            EditKind::Digest { block, text, .. } if edit.why == Why::Entry => Some((*block, &**text)),
+            _ => None,
+        })
+        .collect();
+    if digests.is_empty() {
+        return message.clone();
+    }
+    let blocks = message.blocks().iter().enumerate().map(|(number, block)| {
+        let digest = digests.iter().find(|(digested, _)| *digested == number);
+        match (block, digest) {
+            (Block::ToolResult(result), Some((_, text))) => Block::ToolResult(ToolResult {
+                id: result.id.clone(),
+                name: result.name.clone(),
+                text: (*text).into(),
+                content: None,
+                is_error: result.is_error,
+                extra: Extra::NONE,
+            }),
+            _ => block.clone(),
+        }
+    });
+    Arc::new(message.clone_with(message.role(), blocks.collect()))
 }

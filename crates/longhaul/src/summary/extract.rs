@@ -14,7 +14,7 @@ use super::{Language, Material};
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::At;
 use crate::conversation::message::{Block, Role};
-use crate::digest::{Failures, HUGE};
+use crate::digest::{Failures, HUGE, is_digest};
 use crate::text::names::{NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
@@ -313,7 +313,10 @@ impl<'a> Utterances<'a> {
                     let mut failures = Failures::of(text);
                     let found = text.split_inclusive('\n').filter_map(|whole| {
                         let worth = if failures.next_line(whole.len()) { 2.0 } else { 0.0 };
-                        Some(line(whole.trim(), worth, false)).filter(|line| line.text.len() > 3)
+                        let text = whole.trim();
+                        // What did not enter is in the handle of the fold too.
+                        let is_mark = text.starts_with('⟦') && is_digest(text);
+                        (text.len() > 3 && !is_mark).then(|| line(text, worth, false))
                     });
                     if let Some(call) = calls.get(id).and_then(|number| entries.get_mut(*number)) {
                         call.add(at, text, found);

@@ -408,8 +408,8 @@ mod tests {
     use super::*;
 
     fn values() -> SlotValues {
-        let mut values = SlotValues::default();
-        values.range = Some(["message 1".to_owned(), "message 9".to_owned()]);
+        let range = Some(["message 1".to_owned(), "message 9".to_owned()]);
+        let mut values = SlotValues { range, ..SlotValues::default() };
         for (slot, texts) in [
             (Slot::Goal, vec!["Fix the parser.\nAll of it."]),
             (Slot::Done, vec!["Find the bug - it is in parse.rs", "Write a test - it fails"]),
