@@ -25,6 +25,7 @@ pub use content::ContentKind;
 pub use cut::{Cut, Ends};
 pub(crate) use entry::{HUGE, entry};
 pub(crate) use rank::Failures;
+pub(crate) use select::is_digest;
 use select::{Room, select};
 pub use tool::{Aliases, ToolKind};
 

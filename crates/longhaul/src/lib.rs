@@ -75,7 +75,7 @@ pub use size::{
     Billed, Budget, CacheKind, CacheRule, Calibration, Count, CountKind, ImageRule, Measure, Meter, Model,
     Models, ModelsError, Price, Shares, TextCount, Tokens, Usage, Vocabulary, image_size,
 };
-pub use summary::{Job, Language, Outcome, Resolved, TEMPLATES, Template};
+pub use summary::{Job, Language, Outcome, Resolved, Summary, TEMPLATES, Template};
 pub use view::{
     End, Fixed, KeepItem, KeepKey, Kept, Outgoing, Part, PromptCache, RULE_FILES, Sent, Source, View,
     is_rule_file, pays_back,

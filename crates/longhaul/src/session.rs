@@ -299,7 +299,7 @@ impl Session {
 
     /// What a message itself asks for: text to be pinned, a compaction.
     fn look_for_marks(&mut self, at: At, message: &Message) {
-        let mut texts = message.texts();
+        let texts = message.texts();
         match message.role() {
             Role::User if self.profile.pin_mark && !message.is_attachment() => {
                 let pinned: Vec<String> = texts

@@ -1,32 +1,43 @@
 //! Summaries without a model: a template, filled from the log alone. What happened is found by
-//! `facts`, the lines worth keeping by `extract`; the form is a `template`. Every statement
-//! stands in a message. Written in the language of the conversation.
+//! `facts`, the lines worth keeping by `extract`; the form is a `template`, whose slots are a
+//! table (`slot`). Every statement stands in a message. A summary is a `value` beside its text, and
+//! the next one is made from the value. Written in the language of the conversation.
 
+pub(crate) mod covered;
 mod extract;
 mod facts;
 pub(crate) mod job;
+mod slot;
+mod statement;
 mod template;
+mod value;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::log::At;
 use crate::conversation::message::{Block, Message, Role};
 use crate::digest::Aliases;
 
+use extract::{Extract, Inherited};
 pub(crate) use facts::exit_status;
-use facts::{Facts, File};
-use template::Values;
+use facts::{Facts, Found};
+use slot::{Inherit, Slot};
+use statement::{File, Statement};
+use template::{Item, SlotValues};
 
 pub use job::{Job, Outcome, Question, Resolved};
 pub use template::{ARCHIVE, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
+pub use value::Summary;
+pub(crate) use value::{Earlier, Written};
 
-/// Something to be told: a message, or the summary of messages that were folded before.
+/// What a summary is made of: a message, or the summary of messages that were folded before.
 #[derive(Debug, Clone)]
-pub(crate) enum Told {
-    Summary(Box<str>),
-    Message(Arc<Message>),
+pub(crate) enum Material {
+    Summary(Earlier),
+    Message(At, Arc<Message>),
     /// Something that is not told stood here.
     Gap,
 }
@@ -60,6 +71,8 @@ struct Words {
 }
 
 impl Language {
+    const ALL: [Self; 2] = [Self::English, Self::Chinese];
+
     /// The language of what people say here.
     pub(crate) fn of<'a>(messages: impl Iterator<Item = &'a Message>) -> Self {
         /// So many letters tell.
@@ -135,124 +148,142 @@ pub(crate) struct Form<'a> {
     pub(crate) range: (u32, u32),
 }
 
-/// Fills a template from what is told. `later` are names that what follows mentions anyway.
-pub(crate) fn write<'a>(told: &[&Told], form: Form<'_>, later: impl Iterator<Item = &'a str>) -> String {
+/// Fills a template from the material. `later` are names that what follows mentions anyway.
+pub(crate) fn write<'a>(
+    material: &[&Material],
+    form: Form<'_>,
+    later: impl Iterator<Item = &'a str>,
+) -> Written {
     let Form { template, language, limit, .. } = form;
+    let none = Extract::default();
     if template.name == LINES.name {
-        return extract::extract(told, limit, form.focus, later);
+        let lines = extract::extract(material, Inherited::Everything(language), limit, form.focus, later);
+        return template.render(language, &SlotValues::default(), &lines);
     }
-    let mut values = facts_of(told, form);
-    let earlier = values.take("lines").join("\n");
+    let mut values = facts_of(material, form);
     values.keep_slots_of(template);
-    let frame = template.render(language, &Values::default()).len() + 200;
+    let frame = template.render(language, &SlotValues::default(), &none).text.len() + 200;
     let room = limit.saturating_sub(frame);
-    let gone = values.fit(if template.has("lines") { room / 5 } else { room });
+    let has_lines = template.has(Slot::Lines);
+    let gone = values.fit(if has_lines { room / 5 } else { room }, language);
     if gone > 0 {
-        values.add("left_out", [(language.words().left_out)(gone)]);
+        values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }
-    if template.has("lines") {
-        let used = template.render(language, &values).len();
-        let room = limit.saturating_sub(used + 40);
-        let earlier = Told::Summary(earlier.into());
-        let messages = told.iter().copied().filter(|told| matches!(told, Told::Message(_)));
-        let told: Vec<&Told> = std::iter::once(&earlier).chain(messages).collect();
-        let lines = extract::extract(&told, room, form.focus, later);
-        values.add("lines", (!lines.trim().is_empty()).then_some(lines));
+    if !has_lines {
+        return template.render(language, &values, &none);
     }
-    template.render(language, &values)
+    let used = template.render(language, &values, &none).text.len();
+    let room = limit.saturating_sub(used + 40);
+    // What earlier summaries say stands first.
+    let mut material = material.to_vec();
+    material.sort_by_key(|material| !matches!(material, Material::Summary(_)));
+    let lines = extract::extract(&material, Inherited::Extracts, room, form.focus, later);
+    template.render(language, &values, &lines)
 }
 
-/// The values of all slots: those of earlier summaries, and what is new.
-fn facts_of(told: &[&Told], form: Form<'_>) -> Values {
-    let Form { template, language, .. } = form;
-    let mut values = Values::default();
-    // By path, with where it came last.
-    let mut files: HashMap<String, (usize, File)> = HashMap::new();
-    let mut add_file = |file: File| {
-        let count = files.len();
-        let (at, known) = files
-            .entry(file.path.clone())
-            .or_insert_with(|| (count, File { path: file.path.clone(), reads: 0, changes: 0 }));
-        *at = count.max(*at + 1);
-        (known.reads, known.changes) = (known.reads + file.reads, known.changes + file.changes);
-    };
-    let mut lines = Vec::new();
-    let facts = Facts::of(told.iter().copied(), form.aliases);
-    // What the summaries before said of where the work stood.
-    const STOOD: [&str; 3] = ["state", "open", "todos"];
-    let mut stood: [Vec<String>; 3] = Default::default();
-    for told in told {
-        let Told::Summary(text) = told else { continue };
-        let (written, spoken) = Template::of(text).unwrap_or((template, language));
-        let mut earlier = written.parse(spoken, text);
-        for slot in ["files", "read"] {
-            earlier.take(slot).iter().filter_map(|said| File::heard(said, spoken)).for_each(&mut add_file);
+/// Files, each with its counts added up, in the order in which they came last.
+#[derive(Debug, Default)]
+struct FileCounts {
+    by_path: HashMap<String, FileCount>,
+}
+
+#[derive(Debug)]
+struct FileCount {
+    /// Grows with each mention.
+    order: usize,
+    at: Option<At>,
+    file: File,
+}
+
+impl FileCounts {
+    fn add(&mut self, at: Option<At>, file: File) {
+        let count = self.by_path.len();
+        let none =
+            || FileCount { order: count, at, file: File { path: file.path.clone(), reads: 0, changes: 0 } };
+        let known = self.by_path.entry(file.path.clone()).or_insert_with(none);
+        known.order = count.max(known.order + 1);
+        known.at = at.or(known.at);
+        known.file.reads += file.reads;
+        known.file.changes += file.changes;
+    }
+
+    fn into_items(self) -> impl Iterator<Item = (Option<At>, File)> {
+        let mut files: Vec<FileCount> = self.by_path.into_values().collect();
+        files.sort_by(|a, b| (a.order, &a.file.path).cmp(&(b.order, &b.file.path)));
+        files.into_iter().map(|count| (count.at, count.file))
+    }
+}
+
+/// The values of all slots but the extract: those of earlier summaries, and what is new.
+fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
+    let language = form.language;
+    let mut values = SlotValues::default();
+    let mut files = FileCounts::default();
+    let facts = Facts::of(material.iter().copied(), form.aliases);
+    // What the summaries before said of where the work stood holds until something newer is said.
+    let mut stood: BTreeMap<Slot, Vec<Item>> = BTreeMap::new();
+    for material in material {
+        let Material::Summary(earlier) = material else { continue };
+        let mut earlier = earlier.slots();
+        for item in Slot::that(Inherit::Count).flat_map(|slot| earlier.take(slot)) {
+            item.statement.into_file().into_iter().for_each(|file| files.add(item.at, file));
         }
-        lines.extend(earlier.take("lines"));
-        // Where the work stood then holds until something newer is said.
-        for (last, slot) in stood.iter_mut().zip(STOOD) {
+        for slot in Slot::that(Inherit::Newest) {
             let said = earlier.take(slot);
             if !said.is_empty() {
-                *last = said;
+                stood.insert(slot, said);
             }
         }
-        // An error that was open then may have been solved since.
-        let (was, is) =
-            (format!(" → {}", spoken.words().unsolved), format!(" → {}", language.words().solved));
-        let call = |error: &str| error.rsplit_once("(`")?.1.split_once("`)").map(|(call, _)| call.to_owned());
-        let now = |error: String| match call(&error) {
-            Some(call) if facts.went_well.contains(&call) => error.replace(&was, &is),
-            _ => error,
-        };
-        values.add("errors", earlier.take("errors").into_iter().map(now));
-        for slot in
-            ["goal", "technical", "done", "commands", "decisions", "learnings", "preferences", "notes"]
-        {
-            values.add(slot, earlier.take(slot));
+        for slot in Slot::that(Inherit::Append) {
+            let mut said = earlier.take(slot);
+            // An error that was open then may have been solved since.
+            for item in &mut said {
+                if let Statement::Problem(problem) = &mut item.statement {
+                    problem.solved |= facts.went_well.contains(&problem.call);
+                }
+            }
+            values.add(slot, said);
         }
     }
-    facts.files.iter().cloned().for_each(&mut add_file);
-    let mut files: Vec<(usize, File)> = files.into_values().collect();
-    files.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
-    let files = files.iter().map(|(_, file)| file);
-    let (changed, read): (Vec<&File>, Vec<&File>) = files.partition(|file| file.changes > 0);
-    values.add("files", changed.iter().map(|file| file.say(language)));
-    values.add("read", read.iter().map(|file| file.say(language)));
+    facts.files.into_iter().for_each(|(at, file)| files.add(Some(at), file));
+    let (changed, read): (Vec<_>, Vec<_>) = files.into_items().partition(|(_, file)| file.changes > 0);
+    let item = |(at, file)| Item { at, statement: Statement::File(file) };
+    values.add(Slot::Files, changed.into_iter().map(item));
+    values.add(Slot::Read, read.into_iter().map(item));
     // What only looks around says nothing of what was done.
-    let telling = facts.commands.iter().filter(|command| command.failed || !is_look(&command.line));
-    values.add("commands", telling.map(|command| command.say(language)));
-    values.add("errors", facts.errors.iter().map(|problem| problem.say(language)));
-    values.add("decisions", facts.decisions);
-    values.add("learnings", facts.learnings);
-    values.add("preferences", facts.preferences);
-    let done_or_open = facts.requests.len();
+    let telling = facts.commands.into_iter().filter(|(_, command)| command.failed || !is_look(&command.line));
+    values.add(Slot::Commands, telling.map(found(Statement::Command)));
+    let unsolved = facts.errors.iter().rfind(|(_, problem)| !problem.solved).cloned();
+    values.add(Slot::Errors, facts.errors.into_iter().map(found(Statement::Problem)));
+    values.add(Slot::Decisions, facts.decisions.into_iter().map(found(Statement::Words)));
+    values.add(Slot::Learnings, facts.learnings.into_iter().map(found(Statement::Words)));
+    values.add(Slot::Preferences, facts.preferences.into_iter().map(found(Statement::Words)));
+    let nothing_asked = facts.requests.is_empty();
     let (done, open): (Vec<_>, Vec<_>) =
-        facts.requests.into_iter().partition(|request| request.answer.is_some());
-    let said =
-        done.into_iter().map(|request| format!("{} - {}", request.asked, request.answer.unwrap_or_default()));
-    values.add("done", said);
-    values.add("open", open.into_iter().map(|request| request.asked));
-    values.add(
-        "open",
-        facts
-            .errors
-            .iter()
-            .filter(|problem| !problem.solved)
-            .map(|problem| problem.say(language))
-            .next_back(),
-    );
-    let [state, was_open, todos] = stood;
-    if done_or_open == 0 {
-        values.add("open", was_open);
+        facts.requests.into_iter().partition(|(_, request)| request.answer.is_some());
+    values.add(Slot::Done, done.into_iter().map(found(Statement::Request)));
+    values.add(Slot::Open, open.into_iter().map(found(Statement::Request)));
+    values.add(Slot::Open, unsolved.map(found(Statement::Problem)));
+    let mut stood = |slot| stood.remove(&slot).unwrap_or_default();
+    if nothing_asked {
+        values.add(Slot::Open, stood(Slot::Open));
     }
-    values.add("state", facts.last_words.map_or(state, |words| vec![words]));
-    // Once is enough.
-    values.take("goal");
-    values.add("goal", form.goal_below.then(|| language.words().goal_below.to_owned()));
-    values.add("todos", facts.todos.map_or(todos, |tasks| vec![tasks]));
-    values.add("lines", lines);
-    values.add("range", range(told, form));
+    let state = facts.last_words.map(found(Statement::Words));
+    values.add(Slot::State, state.map_or_else(|| stood(Slot::State), |state| vec![state]));
+    let todos = facts.todos.map(found(Statement::Todos));
+    values.add(Slot::Todos, todos.map_or_else(|| stood(Slot::Todos), |todos| vec![todos]));
+    // The goal is restated behind the summary: once is enough.
+    let goal = form.goal_below.then(|| Item::words(None, language.words().goal_below));
+    values.add(Slot::Goal, goal);
+    let [from, to] = range(material, form);
+    // A moment is no range.
+    values.range = (from != to).then_some([from, to]);
     values
+}
+
+/// Makes items of what was found.
+fn found<T>(statement: impl Fn(T) -> Statement) -> impl Fn(Found<T>) -> Item {
+    move |(at, value)| Item { at: Some(at), statement: statement(value) }
 }
 
 /// The answers of a model, in the form, with what code knows: the files that were changed and
@@ -261,46 +292,48 @@ pub(crate) fn completed(
     template: &'static Template,
     language: Language,
     parts: &[String],
-    told: &[Told],
+    material: &[Material],
     aliases: &Aliases,
-) -> String {
+) -> Written {
     /// No more files are added.
     const FILES: usize = 20;
     let template = if template.name == LINES.name { &HAND_OFF } else { template };
-    let mut values = Values::default();
+    let mut values = SlotValues::default();
+    let mut lines = Vec::new();
     for part in parts {
         let (written, spoken) = Template::of(part).unwrap_or((template, language));
-        let mut more = written.parse(spoken, part);
+        let mut more = written.read(spoken, part);
         // Where the work stands, the last part that speaks of it says.
-        for slot in ["state", "open", "todos"] {
-            if !more.get(slot).is_empty() {
+        for slot in Slot::that(Inherit::Newest) {
+            if !more.slots.get(slot).is_empty() {
                 values.take(slot);
             }
         }
         for slot in template.slots() {
-            values.add(slot, more.take(slot));
+            values.add(slot, more.slots.take(slot));
         }
-        values.add("notes", more.take("notes"));
+        values.add(Slot::Notes, more.slots.take(Slot::Notes));
+        lines.extend(more.lines);
     }
-    let facts = Facts::of(told.iter(), aliases);
+    let facts = Facts::of(material.iter(), aliases);
     // Files of earlier summaries too: what is merged is all there will be of them.
-    let mut files: Vec<File> = Vec::new();
-    for told in told {
-        let Told::Summary(text) = told else { continue };
-        let (written, spoken) = Template::of(text).unwrap_or((template, language));
-        let mut earlier = written.parse(spoken, text);
-        files.extend(earlier.take("files").iter().filter_map(|said| File::heard(said, spoken)));
+    let mut files: Vec<(Option<At>, File)> = Vec::new();
+    for material in material {
+        let Material::Summary(earlier) = material else { continue };
+        let said = earlier.slots().take(Slot::Files).into_iter();
+        files.extend(said.filter_map(|item| Some((item.at, item.statement.into_file()?))));
     }
-    files.retain(|file| facts.files.iter().all(|newer| newer.path != file.path));
-    files.extend(facts.files.iter().cloned());
+    files.retain(|(_, file)| facts.files.iter().all(|(_, newer)| newer.path != file.path));
+    files.extend(facts.files.into_iter().map(|(at, file)| (Some(at), file)));
     let named = |file: &File| parts.iter().any(|part| names_file(part, &file.path));
-    let missing = files.iter().filter(|file| file.changes > 0 && !named(file)).map(|file| file.say(language));
-    let missing: Vec<String> = missing.collect();
-    values.add("files", missing.into_iter().rev().take(FILES).rev());
-    if values.get("todos").is_empty() {
-        values.add("todos", facts.todos);
+    files.retain(|(_, file)| file.changes > 0 && !named(file));
+    files.drain(..files.len().saturating_sub(FILES));
+    values
+        .add(Slot::Files, files.into_iter().map(|(at, file)| Item { at, statement: Statement::File(file) }));
+    if values.get(Slot::Todos).is_empty() {
+        values.add(Slot::Todos, facts.todos.map(found(Statement::Todos)));
     }
-    template.render(language, &values)
+    template.render(language, &values, &extract::of_model(lines))
 }
 
 /// Whether a text names a file: its path, or its name where no other path ends in it.
@@ -325,11 +358,11 @@ fn is_look(command: &str) -> bool {
 }
 
 /// From when to when: by time where it is known, else by number.
-fn range(told: &[&Told], form: Form<'_>) -> [String; 2] {
+fn range(material: &[&Material], form: Form<'_>) -> [String; 2] {
     let times = || {
-        told.iter().filter_map(|told| match told {
-            Told::Message(message) => message.time(),
-            Told::Summary(_) | Told::Gap => None,
+        material.iter().filter_map(|material| match material {
+            Material::Message(_, message) => message.time(),
+            Material::Summary(_) | Material::Gap => None,
         })
     };
     let word = form.language.words().message;
@@ -344,16 +377,22 @@ mod tests {
     use super::*;
     use crate::conversation::json::Json;
 
-    fn told(message: Message) -> Told {
-        Told::Message(Arc::new(message))
+    fn told(message: Message) -> Material {
+        Material::Message(At(0), Arc::new(message))
     }
 
-    fn call(id: &str, name: &str, json: &str) -> Told {
+    /// The summary of a fold that was written so.
+    fn folded(written: Written) -> Material {
+        let (text, value) = written.into_fold("", "recall x", 1);
+        Material::Summary(Earlier::of_fold(&text, Some(&value), false))
+    }
+
+    fn call(id: &str, name: &str, json: &str) -> Material {
         told(Message::new(Role::Assistant, vec![Block::call(id, name, Json::new(json).unwrap())]))
     }
 
     /// A small session with a turn that ended and one that goes on.
-    fn session(chinese: bool) -> Vec<Told> {
+    fn session(chinese: bool) -> Vec<Material> {
         let say = |english: &str, chinese_text: &str| {
             if chinese { chinese_text.to_owned() } else { english.to_owned() }
         };
@@ -401,12 +440,12 @@ mod tests {
         ]
     }
 
-    fn written(template: &'static Template, chinese: bool, limit: usize) -> String {
+    fn written(template: &'static Template, chinese: bool, limit: usize) -> Written {
         let all = session(chinese);
-        let told: Vec<&Told> = all.iter().collect();
+        let material: Vec<&Material> = all.iter().collect();
         let language = Language::of(all.iter().filter_map(|told| match told {
-            Told::Message(message) => Some(&**message),
-            Told::Summary(_) | Told::Gap => None,
+            Material::Message(_, message) => Some(&**message),
+            Material::Summary(_) | Material::Gap => None,
         }));
         let form = Form {
             template,
@@ -417,7 +456,7 @@ mod tests {
             aliases: &Aliases::default(),
             range: (1, 15),
         };
-        write(&told, form, std::iter::empty())
+        write(&material, form, std::iter::empty())
     }
 
     // covers: A-SUM M-SUM P-FULL S-6 S-7
@@ -427,7 +466,7 @@ mod tests {
             for (chinese, language) in [(false, "en"), (true, "zh")] {
                 insta::assert_snapshot!(
                     format!("{}.{language}", template.name),
-                    written(template, chinese, 4_000)
+                    written(template, chinese, 4_000).text
                 );
             }
         }
@@ -438,13 +477,13 @@ mod tests {
         for template in [&ARCHIVE, &HAND_OFF, &REBUILD, &FULL] {
             let first = written(template, false, 12_000);
             let all = [
-                Told::Summary(first.as_str().into()),
+                folded(first.clone()),
                 told(Message::user("And the docs.")),
                 call("x", "Edit", r#"{"path":"src/date.rs"}"#),
                 told(Message::result("x", "ok")),
                 told(Message::assistant("The docs are written.")),
             ];
-            let told: Vec<&Told> = all.iter().collect();
+            let material: Vec<&Material> = all.iter().collect();
             let form = Form {
                 template,
                 language: Language::English,
@@ -454,13 +493,13 @@ mod tests {
                 aliases: &Aliases::default(),
                 range: (1, 20),
             };
-            let text = write(&told, form, std::iter::empty());
+            let text = write(&material, form, std::iter::empty()).text;
             assert!(text.contains("And the docs. - The docs are written."), "{text}");
             assert!(text.contains("Fixed: 1900 is no leap year any more."), "{text}");
             assert!(text.contains("`src/date.rs`: changed 2×, read 1×"), "{text}");
             assert_eq!(
                 text.matches("never change the public API").count(),
-                first.matches("never change the public API").count(),
+                first.text.matches("never change the public API").count(),
                 "{text}"
             );
         }
@@ -472,10 +511,10 @@ mod tests {
             told(Message::user("First question?")),
             told(Message::user("`cargo test` fails, fix it")),
             told(Message::assistant("Fixed.")),
-            Told::Gap,
+            Material::Gap,
             told(Message::assistant("An answer to something else.")),
         ];
-        let told: Vec<&Told> = all.iter().collect();
+        let material: Vec<&Material> = all.iter().collect();
         let form = Form {
             template: &HAND_OFF,
             language: Language::English,
@@ -485,16 +524,16 @@ mod tests {
             aliases: &Aliases::default(),
             range: (1, 5),
         };
-        let text = write(&told, form, std::iter::empty());
+        let text = write(&material, form, std::iter::empty()).text;
         assert!(text.contains("### Done\n* `cargo test` fails, fix it - Fixed.\n"), "{text}");
         assert!(text.contains("### Remaining\n* First question?\n"), "{text}");
         // It is read back as what it is.
-        let again = [Told::Summary(text.as_str().into())];
-        let text = write(&again.iter().collect::<Vec<_>>(), form, std::iter::empty());
+        let again = [Material::Summary(Earlier::without_values(&text))];
+        let text = write(&again.iter().collect::<Vec<_>>(), form, std::iter::empty()).text;
         assert!(text.contains("* `cargo test` fails, fix it - Fixed."), "{text}");
     }
 
-    fn hand_off(all: &[Told]) -> String {
+    fn hand_off(all: &[Material]) -> Written {
         let form = Form {
             template: &HAND_OFF,
             language: Language::English,
@@ -521,21 +560,24 @@ mod tests {
             )),
         ]);
         assert!(
-            first.contains("* Error: assertion failed: rows == 3 (`Bash cargo test storage`) → open"),
-            "{first}"
+            first.text.contains("* Error: assertion failed: rows == 3 (`Bash cargo test storage`) → open"),
+            "{}",
+            first.text
         );
         let second = hand_off(&[
-            Told::Summary(first.as_str().into()),
+            folded(first),
             call("r", "Read", r#"{"path":"src/storage.rs"}"#),
             told(Message::result("r", "fn rows() {}\n// exit code 2 is for bad input\n")),
         ]);
         assert!(
-            second.contains("Tasks: [>] ALPHA") && second.contains("### Remaining\n* Mend the storage."),
-            "{second}"
+            second.text.contains("Tasks: [>] ALPHA")
+                && second.text.contains("### Remaining\n* Mend the storage."),
+            "{}",
+            second.text
         );
-        assert!(second.contains("→ open"), "{second}");
+        assert!(second.text.contains("→ open"), "{}", second.text);
         let third = hand_off(&[
-            Told::Summary(second.as_str().into()),
+            folded(second),
             run("b"),
             told(Message::result(
                 "b",
@@ -543,12 +585,14 @@ mod tests {
             )),
         ]);
         assert!(
-            third.contains("assertion failed: rows == 3 (`Bash cargo test storage`) → solved later"),
-            "{third}"
+            third.text.contains("assertion failed: rows == 3 (`Bash cargo test storage`) → solved later"),
+            "{}",
+            third.text
         );
         assert!(
-            third.contains("Tasks: [>] ALPHA") && third.contains("`cargo test storage` → exit 0"),
-            "{third}"
+            third.text.contains("Tasks: [>] ALPHA") && third.text.contains("`cargo test storage` → exit 0"),
+            "{}",
+            third.text
         );
     }
 
@@ -558,7 +602,7 @@ mod tests {
             Role::User,
             vec![Block::text("Background: the zebra feature."), Block::text("Fix the parser.")],
         );
-        let text = hand_off(&[told(asked), told(Message::assistant("Fixed."))]);
+        let text = hand_off(&[told(asked), told(Message::assistant("Fixed."))]).text;
         assert!(text.contains("* Fix the parser. - Fixed.\n") && !text.contains("### Remaining"), "{text}");
     }
 
@@ -578,10 +622,10 @@ mod tests {
                 told(Message::assistant(format!("I decided against thing_{n} because of reasons."))),
             ]
         });
-        let all: Vec<Told> = long.collect();
+        let all: Vec<Material> = long.collect();
         for template in TEMPLATES {
             for limit in [1_000, 4_000, 20_000] {
-                let told: Vec<&Told> = all.iter().collect();
+                let material: Vec<&Material> = all.iter().collect();
                 let form = Form {
                     template,
                     language: Language::English,
@@ -591,7 +635,7 @@ mod tests {
                     aliases: &Aliases::default(),
                     range: (1, 800),
                 };
-                let text = write(&told, form, std::iter::empty());
+                let text = write(&material, form, std::iter::empty()).text;
                 assert!(text.len() <= limit + 400, "{} {limit}: {}", template.name, text.len());
             }
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::log::{At, Log, Span};
 use crate::conversation::message::{Block, Message};
 use crate::edits::edit::EditKind;
-use crate::edits::ledger::Ledger;
+use crate::edits::ledger::{Ledger, Stretch};
 use crate::session::journal::Entry;
 use crate::view::keep;
 
@@ -255,10 +255,17 @@ impl Originals {
             | EditKind::Answer { at, block, .. } => Place::Block(*at, *block),
             EditKind::DropThinking { at } => Place::Thinking(*at),
             EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. } => {
-                let run = ledger.run(spans);
-                let before = run.edits.iter().filter_map(|id| ledger.get(*id));
-                let before = before.flat_map(|edit| edit.originals.iter().copied()).collect();
-                Place::Run(before, run.uncovered.into())
+                let (mut before, mut uncovered) = (Vec::new(), Vec::new());
+                for stretch in spans.iter().flat_map(|run| ledger.stretches(*run)) {
+                    match stretch {
+                        Stretch::Edit(id) => {
+                            let edit = ledger.get(id).into_iter();
+                            before.extend(edit.flat_map(|edit| edit.originals.iter().copied()));
+                        }
+                        Stretch::Messages(span) => uncovered.push(span),
+                    }
+                }
+                Place::Run(before.into(), uncovered.into())
             }
         };
         self.places.entry(*handle).or_insert(place);

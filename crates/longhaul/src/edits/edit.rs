@@ -1,12 +1,15 @@
 //! An edit: one compression, as an entry of the ledger. It stores its rendered replacement,
 //! never a recipe, so that the same bytes are sent after a restart and by a later version.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::json::Json;
 use crate::conversation::log::{At, Span};
 use crate::edits::archive::Handle;
 use crate::size::tokens::Tokens;
+use crate::summary::Summary;
 use crate::view::keep::Kept;
 
 /// The number of an edit in its ledger.
@@ -86,8 +89,11 @@ pub enum EditKind {
         /// The items of the keep set that are restated with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<Kept>,
-        /// The summary.
+        /// The summary, as it is sent.
         text: Box<str>,
+        /// The summary, as values over its text. A ledger of an older version has none.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "shared")]
+        summary: Option<Arc<Summary>>,
     },
     /// Runs of whole units become a marker.
     Hide {
@@ -142,6 +148,26 @@ mod as_text {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
         Json::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A shared value is written like any other.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, T: Serialize>(
+        value: &Option<Arc<T>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_deref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Arc<T>>, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map(Arc::new))
     }
 }
 

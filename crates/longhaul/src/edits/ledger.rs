@@ -16,13 +16,13 @@ struct Standing {
     held: bool,
 }
 
-/// What runs of the log hold.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    /// Edits that stand in the place of what they cover.
-    pub(crate) edits: Vec<EditId>,
-    /// Messages that no edit has taken.
-    pub(crate) uncovered: Vec<Span>,
+/// A part of a run of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stretch {
+    /// A fold or a hide that stands in the place of what it covers.
+    Edit(EditId),
+    /// Messages that no fold and no hide has taken.
+    Messages(Span),
 }
 
 /// Why an edit cannot be undone or redone.
@@ -148,33 +148,28 @@ impl Ledger {
         self.outer.iter().map(|(start, (end, id))| (Span { start: *start, end: *end }, *id))
     }
 
-    /// What runs of the log hold as they are shown now, in order.
-    pub(crate) fn run(&self, spans: &[Span]) -> Run {
-        let mut run = Run::default();
-        for span in spans {
-            let mut at = span.start;
-            while at < span.end {
-                let covering = self.covering(at);
-                let end = match covering {
-                    Some((outer, id)) => {
-                        let first = self.get(id).and_then(|edit| edit.kind.spans().first().copied());
-                        // An edit of several runs stands at its first.
-                        if first.is_some_and(|first| first.start == outer.start) {
-                            run.edits.push(id);
-                        }
-                        outer.end
+    /// What a run of the log holds as it is shown now, in order.
+    pub(crate) fn stretches(&self, run: Span) -> Vec<Stretch> {
+        let mut stretches = Vec::new();
+        let mut at = run.start;
+        while at < run.end {
+            at = match self.covering(at) {
+                Some((outer, id)) => {
+                    let first = self.get(id).and_then(|edit| edit.kind.spans().first().copied());
+                    // An edit of several runs stands at its first.
+                    if first.is_some_and(|first| first.start == outer.start) {
+                        stretches.push(Stretch::Edit(id));
                     }
-                    None => {
-                        let next =
-                            self.outer.range(at..span.end).next().map_or(span.end, |(start, _)| *start);
-                        run.uncovered.push(Span { start: at, end: next });
-                        next
-                    }
-                };
-                at = end;
-            }
+                    outer.end
+                }
+                None => {
+                    let next = self.outer.range(at..run.end).next().map_or(run.end, |(start, _)| *start);
+                    stretches.push(Stretch::Messages(Span { start: at, end: next }));
+                    next
+                }
+            };
         }
-        run
+        stretches
     }
 
     /// True if a person took back an edit of this message and wants it so.

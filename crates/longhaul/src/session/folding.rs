@@ -7,16 +7,16 @@ use super::Session;
 use super::editing::Replacement;
 use super::journal::{Entry, JobEnd};
 use crate::conversation::log::{At, Span};
-use crate::conversation::message::{Block, Message};
-use crate::edits::archive::{Handle, Original};
-use crate::edits::edit::{Edit, EditId, EditKind, Why};
+use crate::conversation::message::Block;
+use crate::edits::edit::{EditId, EditKind, Why};
 use crate::edits::guard::Refusal;
 use crate::policy::profile::OnFailure;
 use crate::policy::strategy::{FoldPlan, Strategy};
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
+use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Question, Resolved};
-use crate::summary::{self, Form, Language, Told};
+use crate::summary::{self, Form, Language, Material, Written};
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
 use crate::view::keep::{self, KeepItem, KeepKey, Kept};
@@ -38,7 +38,7 @@ impl Session {
     /// A question with what it is to be answered from.
     pub(super) fn job_of(&self, question: Arc<Question>) -> Job {
         let covered = self.covered(&question.spans);
-        Job { question, earlier: covered.earlier.map(Into::into), messages: covered.messages }
+        Job { question, earlier: covered.earlier_text().map(Into::into), messages: covered.messages() }
     }
 
     /// Answers a job. The fold is made if the question still stands. An answer that is empty,
@@ -48,13 +48,14 @@ impl Session {
             return Resolved::Dropped("no such job is open".to_owned());
         };
         self.follow();
-        if self.covered(&question.spans).original().handle() != question.covers {
+        let covered = self.covered(&question.spans);
+        if covered.original().handle() != question.covers {
             self.record(Entry::JobEnded { job, how: JobEnd::Dropped });
             return Resolved::Dropped("what it covers has changed since".to_owned());
         }
         let timed_out = outcome == Outcome::TimedOut;
-        match self.usable(&self.job_of(question.clone()), outcome) {
-            Ok(text) => self.folded(&question, Some(text), None),
+        match self.usable(&question, outcome, &covered) {
+            Ok(written) => self.folded(&question, Some(written), None),
             Err(problem) if question.attempt == 1 && !timed_out => {
                 self.record(Entry::JobEnded { job, how: JobEnd::Again });
                 let (id, problem_said) = (self.state.progress.last_job + 1, Some(problem.as_str().into()));
@@ -67,9 +68,9 @@ impl Session {
         }
     }
 
-    /// The text of an answer, or what is wrong with it. It is put into its form, and what code
-    /// knows better is added: a model may forget a file, the log does not.
-    fn usable(&self, job: &Job, outcome: Outcome) -> Result<String, String> {
+    /// The summary that an answer makes, or what is wrong with it. It is put into its form, and what
+    /// code knows better is added: a model may forget a file, the log does not.
+    fn usable(&self, question: &Question, outcome: Outcome, covered: &Covered) -> Result<Written, String> {
         let parts = match outcome {
             Outcome::Summary(text) => vec![text],
             Outcome::Parts(parts) => parts,
@@ -80,16 +81,15 @@ impl Session {
             return Err("the summary is empty".to_owned());
         }
         let size = self.tokens(parts.iter().map(|part| self.meter().text(part)).sum());
-        if size > job.limit {
-            return Err(format!("the summary has {size} tokens, {} are allowed", job.limit));
+        if size > question.limit {
+            return Err(format!("the summary has {size} tokens, {} are allowed", question.limit));
         }
-        let earlier = job.earlier.iter().cloned().map(Told::Summary);
-        let told: Vec<Told> = earlier.chain(job.messages.iter().cloned().map(Told::Message)).collect();
-        Ok(summary::completed(job.template, job.language, &parts, &told, &self.profile.aliases))
+        let (material, aliases) = (covered.material(self.ledger()), &self.profile.aliases);
+        Ok(summary::completed(question.template, question.language, &parts, &material, aliases))
     }
 
     /// Makes the fold of a job.
-    fn folded(&mut self, question: &Question, text: Option<String>, problem: Option<String>) -> Resolved {
+    fn folded(&mut self, question: &Question, written: Option<Written>, problem: Option<String>) -> Resolved {
         let plan = FoldPlan {
             spans: question.spans.clone(),
             placement: question.placement,
@@ -97,7 +97,7 @@ impl Session {
             limit: None,
             by_code: false,
         };
-        let folded = self.fold(plan, text, question.strategy.name, question.why);
+        let folded = self.fold(plan, written, question.strategy.name, question.why);
         let (how, resolved) = match (folded, problem) {
             (Err(refusal), _) => (JobEnd::Refused, Resolved::Dropped(refusal.to_string())),
             (Ok(_), None) => (JobEnd::Folded, Resolved::Folded),
@@ -136,8 +136,9 @@ impl Session {
     pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static Strategy, why: Why) -> bool {
         let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
-        let before = self.tokens(covered.measure);
-        let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into() };
+        let before = self.tokens(self.shown_size(&spans));
+        let trial =
+            EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into(), summary: None };
         let keep = self.keep.restated_by(&spans, self.ledger());
         let kept = self.tokens(self.meter().text(&keep::render(&keep)));
         if self.check(why).edit(&trial, before + kept, kept).is_err() {
@@ -179,18 +180,18 @@ impl Session {
         self.budget().window.percent(self.profile.summary).min(Tokens(before.0 / 3))
     }
 
-    /// Folds runs into a summary: the text given, or one that code writes.
+    /// Folds runs into a summary: the one given, or one that code writes.
     pub(super) fn fold(
         &mut self,
         plan: FoldPlan,
-        text: Option<String>,
+        written: Option<Written>,
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
         let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
-        let (handle, before) = (original.handle(), self.tokens(covered.measure));
+        let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)));
         let keep = self.keep.restated_by(&spans, self.ledger());
         let kept: Vec<Kept> = keep.iter().map(Kept::of).collect();
         // What is restated whole anyway is not what the summary stands for.
@@ -204,15 +205,15 @@ impl Session {
             .cloned()
             .collect();
         let before = before + self.tokens(self.meter().text(&keep::render(&moved)));
-        let body = text.unwrap_or_else(|| {
+        let written = written.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
-            let goal = keep.iter().find(|item| item.key == KeepKey::Goal);
-            let goal = goal.and_then(|item| self.log().get(item.source?));
-            let told = covered.told.iter().filter(|told| match told {
-                Told::Summary(_) | Told::Gap => true,
-                Told::Message(message) => !goal.is_some_and(|goal| Arc::ptr_eq(goal, message)),
+            let goal = keep.iter().find(|item| item.key == KeepKey::Goal).and_then(|item| item.source);
+            let material = covered.material(self.ledger());
+            let told = material.iter().filter(|material| match material {
+                Material::Summary(_) | Material::Gap => true,
+                Material::Message(at, _) => goal != Some(*at),
             });
-            let told: Vec<&Told> = told.collect();
+            let told: Vec<&Material> = told.collect();
             let form = Form {
                 template,
                 language: self.language(),
@@ -228,10 +229,12 @@ impl Session {
             };
             summary::write(&told, form, self.names_after(&spans))
         });
-        let text = fold_text(&body, &keep, &self.state.recall_by.says(&handle.short()), covered.count);
-        let mut depends = covered.folds;
+        let recall = self.state.recall_by.says(&handle.short());
+        let (text, summary) = written.into_fold(&keep::render(&keep), &recall, covered.count());
+        let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
-        let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into() };
+        let summary = Some(summary);
+        let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into(), summary };
         self.replace_runs(Replacement { kind, text: &text, before, original: handle, depends }, strategy, why)
     }
 
@@ -266,108 +269,27 @@ impl Session {
         let moved: Vec<KeepItem> =
             items.filter(|item| keep::is_shown(item, self.log(), self.ledger())).collect();
         let moved = self.tokens(self.meter().text(&keep::render(&moved)));
-        let (handle, before) = (original.handle(), self.tokens(covered.measure) - moved);
+        let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)) - moved);
         let space = if says.is_empty() { "" } else { " " };
         let recall = self.state.recall_by.says(&handle.short());
-        let text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count);
+        let text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count());
         let kind = EditKind::Hide { spans, text: text.as_str().into() };
         let depends = Vec::new();
         self.replace_runs(Replacement { kind, text: &text, before, original: handle, depends }, strategy, why)
     }
 
-    /// What the view shows of these runs.
+    /// What these runs hold.
     fn covered(&self, spans: &[Span]) -> Covered {
+        Covered::of(self.log(), self.ledger(), spans)
+    }
+
+    /// The size of what the view shows of these runs.
+    fn shown_size(&self, spans: &[Span]) -> Measure {
         let inside = |at: At| spans.iter().any(|span| span.contains(at));
-        let mut covered = Covered::default();
-        for part in self.state.view.parts() {
-            let start = match part.source {
-                Source::Message(at) => at,
-                Source::Edit(_) => part.source.start(self.ledger()),
-                Source::Rules | Source::Tail => continue,
-            };
-            if inside(start) {
-                covered.measure += part.measure;
-            }
-        }
-        for (number, span) in spans.iter().enumerate() {
-            if number > 0 {
-                covered.told.push(Told::Gap);
-            }
-            let run = self.ledger().run(&[*span]);
-            let mut edits = run.edits.iter().filter_map(|id| self.ledger().get(*id)).peekable();
-            let take = |covered: &mut Covered, edit: &Edit| {
-                covered.count += edit.kind.spans().iter().map(|span| span.len()).sum::<usize>();
-                covered.before.extend(&edit.originals);
-                if let EditKind::Fold { text, kept, .. } = &edit.kind {
-                    let body = fold_body(text, !kept.is_empty());
-                    covered.folds.push(edit.id);
-                    covered.earlier.get_or_insert_default().push_str(body);
-                    covered.told.push(Told::Summary(body.into()));
-                }
-            };
-            for uncovered in run.uncovered {
-                let before = |edit: &&Arc<Edit>| edit.kind.spans()[0].start < uncovered.start;
-                while let Some(edit) = edits.next_if(before) {
-                    take(&mut covered, edit);
-                }
-                let messages = &self.log().messages()[uncovered.range()];
-                covered.messages.extend(messages.iter().cloned());
-                covered.told.extend(messages.iter().cloned().map(Told::Message));
-                covered.count += messages.len();
-            }
-            edits.for_each(|edit| take(&mut covered, edit));
-        }
-        covered
+        let shown = self.state.view.parts().iter().filter(|part| match part.source {
+            Source::Message(_) | Source::Edit(_) => inside(part.source.start(self.ledger())),
+            Source::Rules | Source::Tail => false,
+        });
+        shown.map(|part| part.measure).sum()
     }
-}
-
-/// What runs hold, as the view shows it.
-#[derive(Debug, Default)]
-struct Covered {
-    measure: Measure,
-    /// Messages of the log, those inside earlier edits included.
-    count: usize,
-    /// Messages that no edit has taken yet.
-    messages: Vec<Arc<Message>>,
-    /// Originals of the edits inside.
-    before: Vec<Handle>,
-    /// Folds inside, and their summaries.
-    folds: Vec<EditId>,
-    earlier: Option<String>,
-    /// Summaries and messages, in the order of the log.
-    told: Vec<Told>,
-}
-
-impl Covered {
-    fn original(&self) -> Original {
-        Original::Run(self.before.clone(), self.messages.clone())
-    }
-}
-
-/// Opens the summary of a fold. The bytes are in prompts that providers have cached.
-const FOLD_HEAD: &str = "⟦Summary of ";
-const KEEP_HEAD: &str = "⟦To keep, as of this summary:⟧\n";
-
-fn fold_text(body: &str, keep: &[KeepItem], recall: &str, count: usize) -> String {
-    let mut text = format!("{FOLD_HEAD}{count} earlier messages; {recall}⟧\n{body}");
-    if !keep.is_empty() {
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(KEEP_HEAD);
-        text.push_str(&keep::render(keep));
-    }
-    text
-}
-
-/// The summary alone, without its head and what it restates, if it does.
-fn fold_body(text: &str, restates: bool) -> &str {
-    let body = match text.strip_prefix(FOLD_HEAD).and_then(|rest| rest.split_once('\n')) {
-        Some((_, body)) => body,
-        None => text,
-    };
-    if !restates {
-        return body;
-    }
-    body.rsplit_once(KEEP_HEAD).map_or(body, |(body, _)| body)
 }

@@ -7,10 +7,14 @@
 
 use std::ops::Range;
 
-use super::Told;
+use serde::{Deserialize, Serialize};
+
+use super::value::{Earlier, Passage, SavedEntry, SavedLine};
+use super::{Language, Material};
 use crate::conversation::json::{Extra, Json};
+use crate::conversation::log::At;
 use crate::conversation::message::{Block, Role};
-use crate::digest::{Failures, HUGE};
+use crate::digest::{Failures, HUGE, is_digest};
 use crate::text::names::{NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
@@ -20,31 +24,86 @@ const CALL: usize = 300;
 /// A longer line is not kept: it is data, or it is prose that the next ones tell shorter.
 const LINE: usize = 400;
 
-/// A part of an extract: a heading, and lines under it.
-struct Entry<'a> {
+/// Who speaks in an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Speaker {
+    /// A person: it is kept as long as anything is.
+    Person,
+    /// The model.
+    Assistant,
+    /// The model, to a tool. Its lines are long arguments and what the tool answered.
+    Call,
+    /// The host.
+    Note,
+    /// A tool whose call is not among what is told.
+    Result,
+    /// A picture stood here.
+    Picture,
+    /// Who wrote an earlier summary: a model, in its own words.
+    Summariser,
+}
+
+impl Speaker {
+    const ALL: [Self; 7] = [
+        Self::Person,
+        Self::Assistant,
+        Self::Call,
+        Self::Note,
+        Self::Result,
+        Self::Picture,
+        Self::Summariser,
+    ];
+
+    /// How its headings begin.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Person => "User: ",
+            Self::Assistant => "Assistant: ",
+            Self::Call => "Call ",
+            Self::Note => "Note: ",
+            Self::Picture => "(picture)",
+            Self::Result => "Result:",
+            Self::Summariser => "",
+        }
+    }
+
+    /// What the heading of an inherited entry is worth, before its names are counted.
+    fn inherited_worth(self) -> f32 {
+        match self {
+            Self::Person => f32::INFINITY,
+            Self::Result => 0.0,
+            Self::Assistant | Self::Call | Self::Note | Self::Picture | Self::Summariser => 1.0,
+        }
+    }
+}
+
+/// A part of an extract that is being made: a heading, and lines under it.
+pub(crate) struct Entry<'a> {
+    speaker: Speaker,
+    /// The message that the heading came from.
+    at: Option<At>,
+    /// As it is written: with the speaker's label, what goes on indented.
     heading: String,
     /// Worth of the heading alone, whether the model wrote it, and whether it is in.
     worth: f32,
     own: bool,
     kept: bool,
-    lines: Vec<Line<'a>>,
-    /// The texts that the lines are of, and how many lines there are up to the end of each.
-    texts: Vec<(&'a str, usize)>,
+    lines: Vec<Candidate<'a>>,
+    texts: Vec<LinesOf<'a>>,
 }
 
-impl<'a> Entry<'a> {
-    fn new(heading: String, worth: f32, own: bool) -> Self {
-        Self { heading, worth, own, kept: false, lines: Vec::new(), texts: Vec::new() }
-    }
-
-    /// Adds lines of a text, in their order.
-    fn add(&mut self, text: &'a str, lines: impl Iterator<Item = Line<'a>>) {
-        self.lines.extend(lines);
-        self.texts.push((text, self.lines.len()));
-    }
+/// A text that lines of an entry are of.
+struct LinesOf<'a> {
+    text: &'a str,
+    /// The message that it came from.
+    at: Option<At>,
+    /// How many lines the entry has up to the end of this text.
+    end: usize,
 }
 
-struct Line<'a> {
+/// A line that may be kept.
+struct Candidate<'a> {
     text: &'a str,
     /// Worth before its names are counted.
     worth: f32,
@@ -53,16 +112,63 @@ struct Line<'a> {
     kept: bool,
 }
 
-/// What was said and done, in its order, in at most about `limit` bytes. `later` are names that
-/// what follows mentions anyway.
+impl<'a> Entry<'a> {
+    fn new(speaker: Speaker, at: Option<At>, said: &str, worth: f32, own: bool) -> Self {
+        let heading = format!("{}{said}", speaker.label());
+        Self { speaker, at, heading, worth, own, kept: false, lines: Vec::new(), texts: Vec::new() }
+    }
+
+    /// An entry of an earlier summary, of which this is the text. `None` if it is of another.
+    pub(super) fn inherited(saved: &SavedEntry, text: &'a str) -> Option<Self> {
+        let said = saved.heading.of(text)?;
+        let worth = saved.speaker.inherited_worth();
+        let mut entry = Self::new(saved.speaker, saved.at, said, worth, false);
+        for SavedLine(at, passage) in &saved.lines {
+            entry.add_inherited(*at, passage.of(text)?);
+        }
+        Some(entry)
+    }
+
+    /// Adds lines of a text, in their order.
+    fn add(&mut self, at: Option<At>, text: &'a str, lines: impl Iterator<Item = Candidate<'a>>) {
+        self.lines.extend(lines);
+        self.texts.push(LinesOf { text, at, end: self.lines.len() });
+    }
+
+    fn add_inherited(&mut self, at: Option<At>, line: &'a str) {
+        let candidate = Candidate { text: line, worth: 0.0, own: false, kept: false };
+        self.add(at, line, std::iter::once(candidate));
+    }
+}
+
+/// What was said and done, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Extract {
+    pub(crate) text: String,
+    /// What stands in the text.
+    pub(crate) entries: Vec<SavedEntry>,
+}
+
+/// What of earlier summaries goes into an extract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inherited {
+    /// Their extracts: the new summary has slots for the rest.
+    Extracts,
+    /// All that they say, in this language: the new summary has no slots.
+    Everything(Language),
+}
+
+/// Makes an extract of at most about `limit` bytes. `later` are names that what follows
+/// mentions anyway.
 pub(super) fn extract<'a>(
-    told: &[&Told],
+    material: &[&Material],
+    inherited: Inherited,
     limit: usize,
     focus: Option<&str>,
     later: impl Iterator<Item = &'a str>,
-) -> String {
-    let texts = Texts::of(told);
-    let mut entries = texts.entries();
+) -> Extract {
+    let utterances = Utterances::of(material, inherited);
+    let mut entries = utterances.entries();
     if let Some(focus) = focus {
         prefer(&mut entries, focus);
     }
@@ -76,114 +182,155 @@ pub(super) fn extract<'a>(
     render(&entries)
 }
 
-/// The texts of messages that are not as they stand in them: arguments, unquoted.
-struct Texts<'a> {
-    parts: Vec<Part<'a>>,
+/// What a model wrote where an extract stands in its form, all of it.
+pub(super) fn of_model(lines: Vec<&str>) -> Extract {
+    let mut entries = read(lines, Labels::Words);
+    for entry in &mut entries {
+        entry.kept = true;
+        entry.lines.iter_mut().for_each(|line| line.kept = true);
+    }
+    render(&entries)
 }
 
-enum Part<'a> {
-    Summary(&'a str),
-    User(&'a str),
+/// What messages and earlier summaries say, one after the other. Holds the texts that do not
+/// stand in a message as they are: arguments, unquoted.
+struct Utterances<'a> {
+    all: Vec<(Option<At>, Utterance<'a>)>,
+}
+
+enum Utterance<'a> {
+    Earlier(&'a Earlier),
+    /// A value of a slot of an earlier summary.
+    Statement(String),
+    Person(&'a str),
     Note(&'a str),
     Answer(&'a str),
-    Call { id: &'a str, name: &'a str, arguments: Vec<String> },
-    Result { id: &'a str, text: &'a str },
+    Call {
+        id: &'a str,
+        name: &'a str,
+        arguments: Vec<String>,
+    },
+    Result {
+        id: &'a str,
+        text: &'a str,
+    },
     Picture,
 }
 
-impl<'a> Texts<'a> {
-    fn of(told: &[&'a Told]) -> Self {
-        let mut parts = Vec::new();
-        for told in told {
-            let message = match told {
-                Told::Summary(text) => {
-                    parts.push(Part::Summary(text));
+impl<'a> Utterances<'a> {
+    fn of(material: &[&'a Material], inherited: Inherited) -> Self {
+        let mut all = Vec::new();
+        for material in material {
+            let (at, message) = match material {
+                Material::Summary(earlier) => {
+                    if let Inherited::Everything(language) = inherited {
+                        let said = earlier.slots().into_items();
+                        all.extend(said.map(|item| {
+                            (item.at, Utterance::Statement(item.statement.say(language).into_owned()))
+                        }));
+                    }
+                    all.push((None, Utterance::Earlier(earlier)));
                     continue;
                 }
-                Told::Message(message) => message,
-                Told::Gap => continue,
+                Material::Message(at, message) => (*at, message),
+                Material::Gap => continue,
             };
             for block in message.blocks() {
-                let part = match (block, message.role()) {
-                    (Block::Text(text), Role::User | Role::Tool) => Part::User(&text.text),
-                    (Block::Text(text), Role::Assistant) => Part::Answer(&text.text),
-                    (Block::Text(text), Role::System | Role::Summary) => Part::Note(&text.text),
+                let utterance = match (block, message.role()) {
+                    (Block::Text(text), Role::User) => Utterance::Person(&text.text),
+                    (Block::Text(text), Role::Tool) => Utterance::Result { id: "", text: &text.text },
+                    (Block::Text(text), Role::Assistant) => Utterance::Answer(&text.text),
+                    (Block::Text(text), Role::System | Role::Summary) => Utterance::Note(&text.text),
                     (Block::ToolCall(call), _) => {
-                        Part::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
+                        Utterance::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
                     }
                     // Of a huge one the start and the end are looked at.
                     (Block::ToolResult(result), _) if result.text.len() > HUGE => {
                         let start = &result.text[..result.text.floor_char_boundary(HUGE / 2)];
                         let end = result.text.ceil_char_boundary(result.text.len() - HUGE / 2);
-                        parts.push(Part::Result { id: &result.id, text: start });
-                        Part::Result { id: &result.id, text: &result.text[end..] }
+                        all.push((Some(at), Utterance::Result { id: &result.id, text: start }));
+                        Utterance::Result { id: &result.id, text: &result.text[end..] }
                     }
-                    (Block::ToolResult(result), _) => Part::Result { id: &result.id, text: &result.text },
-                    (Block::Image(_), _) => Part::Picture,
+                    (Block::ToolResult(result), _) => {
+                        Utterance::Result { id: &result.id, text: &result.text }
+                    }
+                    (Block::Image(_), _) => Utterance::Picture,
                     (Block::Thinking(_) | Block::Opaque(_), _) => continue,
                 };
-                parts.push(part);
+                all.push((Some(at), utterance));
             }
         }
-        Self { parts }
+        Self { all }
     }
 
     fn entries(&'a self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
         let mut calls: NameMap<'_, usize> = NameMap::default();
         let lines = |text: &'a str| text.lines().map(str::trim).filter(|line| line.len() > 3);
-        let line = |text: &'a str, worth: f32, own: bool| Line { text, worth, own, kept: false };
-        for part in &self.parts {
-            let entry = match part {
-                Part::Summary(text) => {
-                    earlier(text, &mut entries);
+        let line = |text: &'a str, worth: f32, own: bool| Candidate { text, worth, own, kept: false };
+        for (at, utterance) in &self.all {
+            let at = *at;
+            let entry = match utterance {
+                Utterance::Earlier(earlier) => {
+                    entries.extend(earlier.entries());
                     continue;
                 }
-                Part::User(text) => {
+                Utterance::Statement(said) => {
+                    let speaker = Speaker::Summariser;
+                    Entry::new(speaker, at, &indented(said), speaker.inherited_worth(), false)
+                }
+                Utterance::Person(text) => {
                     let said = shorten(text.trim(), USER);
                     if said.is_empty() {
                         continue;
                     }
-                    // Lines under a heading are indented, so that they are found again.
-                    let heading = format!("{USER_SAID}{}", said.replace('\n', "\n  "));
-                    Entry::new(heading, f32::INFINITY, false)
+                    Entry::new(Speaker::Person, at, &indented(&said), f32::INFINITY, false)
                 }
-                Part::Note(text) => Entry::new(format!("Note: {}", shorten(text.trim(), CALL)), 0.5, false),
-                Part::Answer(text) => {
+                Utterance::Note(text) => {
+                    Entry::new(Speaker::Note, at, &indented(&shorten(text.trim(), CALL)), 0.5, false)
+                }
+                Utterance::Answer(text) => {
                     let mut said = lines(text);
                     let Some(first) = said.next() else { continue };
-                    let mut entry = Entry::new(format!("Assistant: {}", shorten(first, CALL)), 2.0, true);
+                    let mut entry = Entry::new(Speaker::Assistant, at, &shorten(first, CALL), 2.0, true);
                     let worth = |text: &str| if text.len() < 24 { 0.0 } else { 0.5 };
-                    entry.add(text, said.map(|text| line(text, worth(text), true)));
+                    entry.add(at, text, said.map(|text| line(text, worth(text), true)));
                     entry
                 }
-                Part::Call { id, name, arguments } => {
+                Utterance::Call { id, name, arguments } => {
                     // Short values say what was done; of long ones lines may be worth keeping.
                     let is_short = |value: &&String| value.len() <= 120 && !value.contains('\n');
                     let short: Vec<&str> = arguments.iter().filter(is_short).map(String::as_str).collect();
-                    let heading = format!("Call {name}: {}", shorten(&short.join(" · "), CALL));
-                    let mut entry = Entry::new(heading, 2.0, true);
+                    let called = format!("{name}: {}", shorten(&short.join(" · "), CALL));
+                    let mut entry = Entry::new(Speaker::Call, at, &indented(&called), 2.0, true);
                     for value in arguments.iter().filter(|value| !is_short(value)) {
-                        entry.add(value, lines(value).map(|text| line(text, 0.0, true)));
+                        entry.add(at, value, lines(value).map(|text| line(text, 0.0, true)));
                     }
                     calls.insert(id, entries.len());
                     entry
                 }
-                Part::Result { id, text } => {
+                Utterance::Result { id, text } => {
                     let mut failures = Failures::of(text);
                     let found = text.split_inclusive('\n').filter_map(|whole| {
                         let worth = if failures.next_line(whole.len()) { 2.0 } else { 0.0 };
-                        Some(line(whole.trim(), worth, false)).filter(|line| line.text.len() > 3)
+                        let text = whole.trim();
+                        // What did not enter is in the handle of the fold too.
+                        let is_mark = text.starts_with('⟦') && is_digest(text);
+                        (text.len() > 3 && !is_mark).then(|| line(text, worth, false))
                     });
-                    if let Some(call) = calls.get(id).and_then(|at| entries.get_mut(*at)) {
-                        call.add(text, found);
+                    if let Some(call) = calls.get(id).and_then(|number| entries.get_mut(*number)) {
+                        call.add(at, text, found);
                         continue;
                     }
-                    let mut entry = Entry::new(String::new(), 0.0, false);
-                    entry.add(text, found);
+                    // Its call is not told: it was folded before, or there was none.
+                    let mut entry = Entry::new(Speaker::Result, at, "", 0.0, false);
+                    entry.add(at, text, found);
+                    if !id.is_empty() {
+                        calls.insert(id, entries.len());
+                    }
                     entry
                 }
-                Part::Picture => Entry::new("(picture)".to_owned(), 0.5, false),
+                Utterance::Picture => Entry::new(Speaker::Picture, at, "", 0.5, false),
             };
             entries.push(entry);
         }
@@ -191,31 +338,45 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// What people said begins so.
-const USER_SAID: &str = "User: ";
+/// Whether the labels of a text say who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// Code wrote them.
+    Trusted,
+    /// A model wrote them: they are words like all others.
+    Words,
+}
 
-/// The entries of an earlier summary: headings, and indented lines under them.
-fn earlier<'a>(text: &'a str, entries: &mut Vec<Entry<'a>>) {
-    let first = entries.len();
-    for line in text.lines() {
-        let under = line.strip_prefix("  ").filter(|_| entries.len() > first);
-        match (under, entries.last_mut()) {
-            (Some(under), Some(entry)) if entry.worth.is_infinite() => {
+/// Reads the lines of an extract that has no values: headings, and indented lines under them.
+pub(super) fn read<'a>(lines: Vec<&'a str>, labels: Labels) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    for line in lines {
+        match (line.strip_prefix("  "), entries.last_mut()) {
+            (Some(under), Some(entry)) if entry.speaker == Speaker::Person => {
                 entry.heading.push_str("\n  ");
                 entry.heading.push_str(under);
             }
-            (Some(under), Some(entry)) => {
-                let line = Line { text: under, worth: 0.0, own: false, kept: false };
-                entry.add(under, std::iter::once(line));
-            }
+            (Some(under), Some(entry)) => entry.add_inherited(None, under),
             // How much was left out then is in the handle.
             _ if line.starts_with('(') && line.ends_with(" left out)") || line.trim().is_empty() => {}
             _ => {
-                let worth = if line.starts_with(USER_SAID) { f32::INFINITY } else { 1.0 };
-                entries.push(Entry::new(line.to_owned(), worth, false));
+                let speaks = |speaker: &Speaker| {
+                    labels == Labels::Trusted
+                        && !speaker.label().is_empty()
+                        && line.starts_with(speaker.label())
+                };
+                let speaker = Speaker::ALL.into_iter().find(speaks).unwrap_or(Speaker::Summariser);
+                let said = line.strip_prefix(speaker.label()).unwrap_or(line);
+                entries.push(Entry::new(speaker, None, said, speaker.inherited_worth(), false));
             }
         }
     }
+    entries
+}
+
+/// What goes on under a heading stands further in: nothing that was said looks like a heading.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n  ")
 }
 
 /// The values of arguments, strings as their text.
@@ -250,32 +411,33 @@ fn prefer(entries: &mut [Entry<'_>], focus: &str) {
 /// A line to choose: entry, line (0 is the heading), worth.
 type Choice = (usize, usize, f32);
 
-/// What is known of a name.
+/// Where a name is used.
 #[derive(Default, Clone, Copy)]
-struct Known {
+struct NameUse {
     /// How often the model wrote it.
-    uses: u8,
+    by_model: u8,
     /// A later line mentions it.
     later: bool,
 }
 
-/// Names that were met, by number: each is looked up once where it stands, and never again.
-struct Met<'a> {
+/// The names of all lines, by number: each is looked up once where it stands, and never again.
+struct NameTable<'a> {
     numbers: NameMap<'a, u32>,
-    known: Vec<Known>,
-    /// All that were found, in their order.
+    /// By number.
+    uses: Vec<NameUse>,
+    /// The numbers of all names that were found, in the order of the text.
     found: Vec<u32>,
 }
 
-impl<'a> Met<'a> {
+impl<'a> NameTable<'a> {
     fn add(&mut self, name: &'a str, own: bool) {
-        let next = self.known.len() as u32;
+        let next = self.uses.len() as u32;
         let number = *self.numbers.entry(name).or_insert(next);
         if number == next {
-            self.known.push(Known::default());
+            self.uses.push(NameUse::default());
         }
-        let uses = &mut self.known[number as usize].uses;
-        *uses = uses.saturating_add(u8::from(own));
+        let by_model = &mut self.uses[number as usize].by_model;
+        *by_model = by_model.saturating_add(u8::from(own));
         self.found.push(number);
     }
 }
@@ -283,39 +445,39 @@ impl<'a> Met<'a> {
 /// The worth of each line: its own, and that of the names it mentions last.
 fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str>) -> Vec<Choice> {
     let count = entries.iter().map(|entry| entry.lines.len() + 1).sum::<usize>();
-    let mut met = Met {
+    let mut table = NameTable {
         numbers: NameMap::with_capacity_and_hasher(count, Default::default()),
-        known: Vec::with_capacity(count),
+        uses: Vec::with_capacity(count),
         found: Vec::with_capacity(2 * count),
     };
     // Per line that may be kept, in order: where it is, and where its names begin and end.
     let mut lines: Vec<(usize, usize, Range<usize>)> = Vec::with_capacity(count);
     for (at, entry) in entries.iter().enumerate() {
-        let first = met.found.len();
-        names(&entry.heading).for_each(|name| met.add(name, entry.own));
-        lines.push((at, 0, first..met.found.len()));
+        let first = table.found.len();
+        names(&entry.heading).for_each(|name| table.add(name, entry.own));
+        lines.push((at, 0, first..table.found.len()));
         let mut number = 0;
-        for (text, end) in &entry.texts {
+        for LinesOf { text, end, .. } in &entry.texts {
             // Names are found in the whole text, which is faster than line by line.
             let mut names = names(text).peekable();
             for line in &entry.lines[number..*end] {
                 number += 1;
                 let Range { start, end } = line.text.as_bytes().as_ptr_range();
                 while names.next_if(|name| name.as_ptr() < start).is_some() {}
-                let first = met.found.len();
+                let first = table.found.len();
                 while let Some(name) = names.next_if(|name| name.as_ptr() < end) {
-                    met.add(name, line.own);
+                    table.add(name, line.own);
                 }
-                if line.worth > 0.0 || met.found.len() > first {
-                    lines.push((at, number, first..met.found.len()));
+                if line.worth > 0.0 || table.found.len() > first {
+                    lines.push((at, number, first..table.found.len()));
                 }
             }
         }
     }
-    let Met { numbers, mut known, found } = met;
+    let NameTable { numbers, mut uses, found } = table;
     for name in later {
         if let Some(number) = numbers.get(name) {
-            known[*number as usize].later = true;
+            uses[*number as usize].later = true;
         }
     }
     let mut choices = Vec::with_capacity(count / 2);
@@ -325,9 +487,9 @@ fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str
             None => (entries[*at].worth, 0),
         };
         for name in &found[of_line.clone()] {
-            let name = &mut known[*name as usize];
+            let name = &mut uses[*name as usize];
             if !std::mem::replace(&mut name.later, true) {
-                worth += if name.uses == 0 { 0.3 } else { 1.0 + f32::from(name.uses.min(4)) };
+                worth += if name.by_model == 0 { 0.3 } else { 1.0 + f32::from(name.by_model.min(4)) };
             }
         }
         // What is newer is a little more likely to be needed.
@@ -341,7 +503,7 @@ fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str
 
 /// Keeps what people said, the newest first. Gives what is left of the room.
 fn keep_people(entries: &mut [Entry<'_>], mut room: usize) -> usize {
-    for entry in entries.iter_mut().rev().filter(|entry| entry.worth.is_infinite() && !entry.kept) {
+    for entry in entries.iter_mut().rev().filter(|entry| entry.speaker == Speaker::Person && !entry.kept) {
         let size = entry.heading.len() + 1;
         if size <= room {
             room -= size;
@@ -384,28 +546,38 @@ fn keep_best(entries: &mut [Entry<'_>], choices: Vec<Choice>, mut left: usize) -
     left
 }
 
-fn render(entries: &[Entry<'_>]) -> String {
-    let mut out = String::new();
+fn render(entries: &[Entry<'_>]) -> Extract {
     let (mut gone, mut all) = (0, 0);
     for entry in entries {
         let kept = entry.lines.iter().filter(|line| line.kept).count();
         let heading = usize::from(!entry.heading.is_empty());
         all += entry.lines.len() + heading;
         gone += entry.lines.len() - kept + if entry.kept { 0 } else { heading };
-        if !entry.kept {
-            continue;
-        }
-        if !entry.heading.is_empty() {
-            out.push_str(&entry.heading);
-            out.push('\n');
-        }
-        for line in entry.lines.iter().filter(|line| line.kept) {
-            out.push_str("  ");
-            out.push_str(line.text);
-            out.push('\n');
-        }
     }
-    if gone == 0 { out } else { format!("({gone} of {all} lines left out)\n{out}") }
+    let mut text = if gone == 0 { String::new() } else { format!("({gone} of {all} lines left out)\n") };
+    let mut saved = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.kept) {
+        let start = text.len() + entry.speaker.label().len();
+        text.push_str(&entry.heading);
+        let heading = Passage::new(start, text.len());
+        if !entry.heading.is_empty() {
+            text.push('\n');
+        }
+        let mut lines = Vec::new();
+        let mut first = 0;
+        for LinesOf { at, end, .. } in &entry.texts {
+            for line in entry.lines[first..*end].iter().filter(|line| line.kept) {
+                text.push_str("  ");
+                let start = text.len();
+                text.push_str(line.text);
+                lines.push(SavedLine(*at, Passage::new(start, text.len())));
+                text.push('\n');
+            }
+            first = *end;
+        }
+        saved.push(SavedEntry { speaker: entry.speaker, at: entry.at, heading, lines });
+    }
+    Extract { text, entries: saved }
 }
 
 fn shorten(text: &str, most: usize) -> String {
@@ -424,12 +596,17 @@ mod tests {
     use super::*;
     use crate::conversation::message::Message;
 
-    fn told(message: Message) -> Told {
-        Told::Message(Arc::new(message))
+    fn told(message: Message) -> Material {
+        Material::Message(At(0), Arc::new(message))
     }
 
-    fn extracted(all: &[Told], limit: usize) -> String {
-        extract(&all.iter().collect::<Vec<_>>(), limit, None, std::iter::empty())
+    fn earlier(text: &str) -> Material {
+        Material::Summary(Earlier::without_values(text))
+    }
+
+    fn extracted(all: &[Material], limit: usize) -> String {
+        let all: Vec<&Material> = all.iter().collect();
+        extract(&all, Inherited::Extracts, limit, None, std::iter::empty()).text
     }
 
     #[test]
@@ -454,10 +631,10 @@ mod tests {
 
     #[test]
     fn an_earlier_summary_keeps_its_form() {
-        let earlier = "(5 of 9 lines left out)\nUser: Fix it.\n  And the docs.\nAssistant: I look.\nCall Read: src/parse.rs\n  fn parse_line(s: &str) {\n";
-        let all = [Told::Summary(earlier.into()), told(Message::assistant("Now the store_index."))];
+        let before = "(5 of 9 lines left out)\nUser: Fix it.\n  And the docs.\nAssistant: I look.\nCall Read: src/parse.rs\n  fn parse_line(s: &str) {\n";
+        let all = [earlier(before), told(Message::assistant("Now the store_index."))];
         let text = extracted(&all, 10_000);
-        assert_eq!(text, format!("{}Assistant: Now the store_index.\n", earlier.split_once('\n').unwrap().1));
+        assert_eq!(text, format!("{}Assistant: Now the store_index.\n", before.split_once('\n').unwrap().1));
         // What people said stays to the last.
         let text = extracted(&all, 140);
         assert!(text.contains("User: Fix it.\n  And the docs.\n") && !text.contains("I look"), "{text}");
@@ -479,7 +656,8 @@ mod tests {
             "{text}"
         );
         // What follows mentions it anyway.
-        let text = extract(&all.iter().collect::<Vec<_>>(), 10_000, None, ["parse_line"].into_iter());
+        let all: Vec<&Material> = all.iter().collect();
+        let text = extract(&all, Inherited::Extracts, 10_000, None, ["parse_line"].into_iter()).text;
         assert!(!text.contains("new: u16") && text.contains("other_name"), "{text}");
     }
 
@@ -487,7 +665,7 @@ mod tests {
     fn it_fits_whatever_comes() {
         let long: Vec<Message> =
             (0..300).map(|n| Message::user(format!("message {n} {}", "字".repeat(n)))).collect();
-        let mut all = vec![Told::Summary("earlier_line 1234\n".repeat(500).into())];
+        let mut all = vec![earlier(&"earlier_line 1234\n".repeat(500))];
         all.extend(long.into_iter().map(told));
         for limit in [0, 100, 1_000, 20_000] {
             let text = extracted(&all, limit);

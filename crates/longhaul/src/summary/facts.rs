@@ -9,7 +9,9 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Language, Told};
+use super::Material;
+use super::statement::{Command, File, Problem, Request, Todo, TodoState};
+use crate::conversation::log::At;
 use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::digest::{Aliases, Failures, HUGE, ToolKind};
 
@@ -20,75 +22,45 @@ const SHORT: usize = 140;
 /// A call, where an error is told.
 const CALL: usize = 80;
 
+/// Something and the message that it was found in.
+pub(crate) type Found<T> = (At, T);
+
 /// What happened in a run of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// The one that was touched last stands last.
-    pub(crate) files: Vec<File>,
-    pub(crate) commands: Vec<Command>,
-    pub(crate) errors: Vec<Problem>,
-    /// What a person asked for, and the last words of the answer, if the turn ended.
-    pub(crate) requests: Vec<Request>,
-    pub(crate) decisions: Vec<String>,
-    pub(crate) learnings: Vec<String>,
-    pub(crate) preferences: Vec<String>,
+    pub(crate) files: Vec<Found<File>>,
+    pub(crate) commands: Vec<Found<Command>>,
+    pub(crate) errors: Vec<Found<Problem>>,
+    pub(crate) requests: Vec<Found<Request>>,
+    pub(crate) decisions: Vec<Found<String>>,
+    pub(crate) learnings: Vec<Found<String>>,
+    pub(crate) preferences: Vec<Found<String>>,
     /// The task list as the model wrote it last.
-    pub(crate) todos: Option<String>,
+    pub(crate) todos: Option<Found<Vec<Todo>>>,
     /// The model's last words.
-    pub(crate) last_words: Option<String>,
-    /// Something is missing since the last request.
-    gap: bool,
-    touched: HashMap<String, (File, usize)>,
-    touches: usize,
+    pub(crate) last_words: Option<Found<String>>,
     /// Calls that went well.
     pub(crate) went_well: HashSet<String>,
+    /// Something is missing since the last request.
+    gap: bool,
+    /// By path, with the message and the number of the last touch.
+    touched: HashMap<String, (Found<File>, usize)>,
+    touches: usize,
     /// Errors that are not solved, by their calls.
     unsolved: HashMap<String, Vec<usize>>,
 }
 
-/// A file and what was done with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct File {
-    pub(crate) path: String,
-    pub(crate) reads: usize,
-    pub(crate) changes: usize,
-}
-
-/// A command and how it ended.
-#[derive(Debug)]
-pub(crate) struct Command {
-    pub(crate) line: String,
-    /// Its exit status, where the result says so.
-    pub(crate) status: Option<i64>,
-    pub(crate) failed: bool,
-}
-
-/// An error and whether the same call went well later.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    pub(crate) line: String,
-    /// The call it came from.
-    call: String,
-    pub(crate) solved: bool,
-}
-
-/// A turn.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) asked: String,
-    pub(crate) answer: Option<String>,
-}
-
 impl Facts {
-    pub(crate) fn of<'a>(told: impl Iterator<Item = &'a Told>, aliases: &Aliases) -> Self {
+    pub(crate) fn of<'a>(material: impl Iterator<Item = &'a Material>, aliases: &Aliases) -> Self {
         let mut facts = Self::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
-        for told in told {
-            let message = match told {
-                Told::Message(message) => message,
-                Told::Summary(_) => continue,
+        for material in material {
+            let (at, message) = match material {
+                Material::Message(at, message) => (*at, message),
+                Material::Summary(_) => continue,
                 // What follows is no answer to what was asked before.
-                Told::Gap => {
+                Material::Gap => {
                     facts.gap = true;
                     continue;
                 }
@@ -98,62 +70,62 @@ impl Facts {
                     Block::Text(text) => Some(&*text.text),
                     _ => None,
                 });
-                facts.asked(texts);
+                facts.asked(at, texts);
             }
             for block in message.blocks() {
                 match (block, message.role()) {
-                    (Block::Text(text), Role::Assistant) => facts.answered(&text.text, message),
+                    (Block::Text(text), Role::Assistant) => facts.answered(at, &text.text, message),
                     (Block::ToolCall(call), _) => {
                         calls.insert(&call.id, call);
                     }
                     (Block::ToolResult(result), _) => {
                         if let Some(call) = calls.get(&*result.id) {
-                            facts.called(call, result, aliases.kind_of(call));
+                            facts.called(at, call, result, aliases.kind_of(call));
                         }
                     }
                     _ => {}
                 }
             }
         }
-        let mut files: Vec<(File, usize)> = facts.touched.drain().map(|(_, file)| file).collect();
+        let mut files: Vec<(Found<File>, usize)> = facts.touched.drain().map(|(_, file)| file).collect();
         files.sort_by_key(|(_, last)| *last);
         facts.files = files.into_iter().map(|(file, _)| file).collect();
         facts
     }
 
     /// Of several texts of one message the last says what is wanted: clients put context before.
-    fn asked<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+    fn asked<'a>(&mut self, at: At, texts: impl Iterator<Item = &'a str>) {
         let mut asked = None;
         for text in texts {
             let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
-            self.preferences.extend(wishes.map(|line| shorten(line, LINE)));
+            self.preferences.extend(wishes.map(|line| (at, shorten(line, LINE))));
             asked = first_words(text).or(asked);
         }
         if let Some(asked) = asked {
             self.gap = false;
-            self.requests.push(Request { asked: shorten(asked, SHORT), answer: None });
+            self.requests.push((at, Request { asked: shorten(asked, SHORT), answer: None }));
         }
     }
 
-    fn answered(&mut self, text: &str, message: &Message) {
+    fn answered(&mut self, at: At, text: &str, message: &Message) {
         for line in sentences(text, &TOLD) {
             if has_word(line, &DECISIONS) {
-                self.decisions.push(shorten(line, LINE));
+                self.decisions.push((at, shorten(line, LINE)));
             } else if has_word(line, &LEARNINGS) {
-                self.learnings.push(shorten(line, LINE));
+                self.learnings.push((at, shorten(line, LINE)));
             }
         }
         let Some(first) = first_words(text) else { return };
-        self.last_words = Some(shorten(first, LINE));
+        self.last_words = Some((at, shorten(first, LINE)));
         if !self.gap
             && message.calls().next().is_none()
-            && let Some(request) = self.requests.last_mut()
+            && let Some((_, request)) = self.requests.last_mut()
         {
             request.answer = Some(shorten(first, LINE));
         }
     }
 
-    fn called(&mut self, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
+    fn called(&mut self, at: At, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
         let subject = tool.subject(&call.arguments);
         let subject = shorten(subject.trim(), SHORT);
         let runs = matches!(tool, ToolKind::Bash | ToolKind::Other);
@@ -165,11 +137,11 @@ impl Facts {
                     true => patched(call),
                     false => vec![subject.clone()],
                 };
-                paths.into_iter().for_each(|path| self.touch(path, tool != ToolKind::Read));
+                paths.into_iter().for_each(|path| self.touch(at, path, tool != ToolKind::Read));
             }
-            ToolKind::Todo => self.todos = tasks(call).or(self.todos.take()),
+            ToolKind::Todo => self.todos = todos(call).map(|todos| (at, todos)).or(self.todos.take()),
             ToolKind::Bash if !subject.is_empty() => {
-                self.commands.push(Command { line: subject.clone(), status, failed });
+                self.commands.push((at, Command { line: subject.clone(), status, failed }));
             }
             _ => {}
         }
@@ -177,92 +149,43 @@ impl Facts {
         if failed {
             let line = failure(&result.text).unwrap_or_default();
             self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
-            self.errors.push(Problem { line: shorten(line, LINE), call: name, solved: false });
+            self.errors.push((at, Problem { line: shorten(line, LINE), call: name, solved: false }));
         } else {
             let solved = self.unsolved.remove(&name);
-            solved.into_iter().flatten().for_each(|at| self.errors[at].solved = true);
+            solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
             self.went_well.insert(name);
         }
     }
 
-    fn touch(&mut self, path: String, changed: bool) {
+    fn touch(&mut self, at: At, path: String, changed: bool) {
         self.touches += 1;
-        let (file, last) = self
+        let ((newest, file), last) = self
             .touched
             .entry(path)
-            .or_insert_with_key(|path| (File { path: path.clone(), reads: 0, changes: 0 }, 0));
+            .or_insert_with_key(|path| ((at, File { path: path.clone(), reads: 0, changes: 0 }), 0));
         file.reads += usize::from(!changed);
         file.changes += usize::from(changed);
-        *last = self.touches;
+        (*newest, *last) = (at, self.touches);
     }
 }
 
-impl File {
-    /// `` `src/a.rs`: changed 2×, read 3× ``
-    pub(crate) fn say(&self, language: Language) -> String {
-        let words = language.words();
-        let mut done = Vec::new();
-        if self.changes > 0 {
-            done.push(format!("{} {}{}", words.changed, self.changes, words.times));
-        }
-        if self.reads > 0 {
-            done.push(format!("{} {}{}", words.read, self.reads, words.times));
-        }
-        format!("`{}`{}{}", self.path, words.colon, done.join(words.comma))
-    }
-
-    /// Reads back what [`say`](Self::say) says.
-    pub(crate) fn heard(text: &str, language: Language) -> Option<Self> {
-        let words = language.words();
-        let (path, done) = text.strip_prefix('`')?.split_once('`')?;
-        let times = |word: &str| -> usize {
-            let after = done.split_once(word).map_or("", |(_, after)| after.trim_start());
-            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            after[..digits].parse().unwrap_or(0)
-        };
-        let file = Self { path: path.to_owned(), reads: times(words.read), changes: times(words.changed) };
-        (file.reads + file.changes > 0).then_some(file)
-    }
-}
-
-impl Command {
-    pub(crate) fn say(&self, language: Language) -> String {
-        let words = language.words();
-        let ended = match (self.status, self.failed) {
-            (Some(status), _) => format!("{} {status}", words.exit),
-            (None, true) => words.failed.to_owned(),
-            (None, false) => words.passed.to_owned(),
-        };
-        format!("`{}` → {ended}", self.line)
-    }
-}
-
-impl Problem {
-    pub(crate) fn say(&self, language: Language) -> String {
-        let words = language.words();
-        let space = if self.line.is_empty() { "" } else { " " };
-        let ended = if self.solved { words.solved } else { words.unsolved };
-        format!("{}{space}(`{}`) → {ended}", self.line, self.call)
-    }
-}
-
-/// A task list, a line each.
-fn tasks(call: &ToolCall) -> Option<String> {
+/// The task list that a call writes.
+fn todos(call: &ToolCall) -> Option<Vec<Todo>> {
     let value = call.arguments.value();
     let list = ["todos", "plan", "tasks", "items"].iter().find_map(|name| value.get(name)?.as_array())?;
-    let lines = list.iter().filter_map(|task| {
+    let todos = list.iter().filter_map(|task| {
         let text = ["content", "step", "title", "task", "description"]
             .iter()
             .find_map(|name| task.get(name)?.as_str())?;
-        let sign = match task.get("status").and_then(Value::as_str) {
-            Some("completed" | "done") => "[x]",
-            Some("in_progress") => "[>]",
-            _ => "[ ]",
+        let state = match task.get("status").and_then(Value::as_str) {
+            Some("completed" | "done") => TodoState::Done,
+            Some("in_progress") => TodoState::Running,
+            _ => TodoState::Open,
         };
-        Some(format!("{sign} {}", shorten(text, SHORT)))
+        Some(Todo { state, text: shorten(text, SHORT) })
     });
-    let lines: Vec<String> = lines.collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    let todos: Vec<Todo> = todos.collect();
+    (!todos.is_empty()).then_some(todos)
 }
 
 /// Files that a patch without a path names.
@@ -470,7 +393,7 @@ mod tests {
     use super::*;
     use crate::conversation::json::Json;
 
-    fn session() -> Vec<Told> {
+    fn session() -> Vec<Material> {
         let call = |id: &str, name: &str, json: &str| {
             Message::new(Role::Assistant, vec![Block::call(id, name, Json::new(json).unwrap())])
         };
@@ -487,35 +410,32 @@ mod tests {
             Message::result("d", "test result: ok\nexit code: 0"),
             Message::assistant("Fixed: the parser takes empty lines."),
         ];
-        all.into_iter().map(|message| Told::Message(Arc::new(message))).collect()
+        all.into_iter().zip(0..).map(|(message, at)| Material::Message(At(at), Arc::new(message))).collect()
     }
 
     #[test]
     fn files_commands_errors_and_words() {
-        let told = session();
-        let facts = Facts::of(told.iter(), &Aliases::default());
-        assert_eq!(facts.files, [File { path: "src/parse.rs".to_owned(), reads: 1, changes: 1 }]);
-        let say = |n: usize| facts.commands[n].say(Language::English);
-        assert_eq!((say(0).as_str(), say(1).as_str()), ("`cargo test` → exit 101", "`cargo test` → exit 0"));
-        assert_eq!(
-            facts.errors[0].say(Language::English),
-            "assertion failed: left == right (`Bash cargo test`) → solved later"
-        );
-        assert_eq!(facts.requests[0].asked, "Fix the parser, please.");
-        assert_eq!(facts.requests[0].answer.as_deref(), Some("Fixed: the parser takes empty lines."));
-        assert_eq!(facts.preferences, ["Never touch the lock file."]);
-        assert_eq!(facts.decisions, ["I decided to use a slice instead of an index."]);
-        assert_eq!(facts.learnings, ["The problem is an off-by-one."]);
-    }
-
-    #[test]
-    fn files_are_said_and_heard() {
-        for language in [Language::English, Language::Chinese] {
-            for (reads, changes) in [(3, 2), (0, 1), (1, 0)] {
-                let file = File { path: "src/读.rs".to_owned(), reads, changes };
-                assert_eq!(File::heard(&file.say(language), language), Some(file));
-            }
-        }
+        let all = session();
+        let facts = Facts::of(all.iter(), &Aliases::default());
+        let file = File { path: "src/parse.rs".to_owned(), reads: 1, changes: 1 };
+        assert_eq!(facts.files, [(At(7), file)]);
+        let command =
+            |status| Command { line: "cargo test".to_owned(), status: Some(status), failed: status != 0 };
+        assert_eq!(facts.commands, [(At(4), command(101)), (At(9), command(0))]);
+        let problem = Problem {
+            line: "assertion failed: left == right".to_owned(),
+            call: "Bash cargo test".to_owned(),
+            solved: true,
+        };
+        assert_eq!(facts.errors, [(At(4), problem)]);
+        let request = Request {
+            asked: "Fix the parser, please.".to_owned(),
+            answer: Some("Fixed: the parser takes empty lines.".to_owned()),
+        };
+        assert_eq!(facts.requests, [(At(0), request)]);
+        assert_eq!(facts.preferences, [(At(0), "Never touch the lock file.".to_owned())]);
+        assert_eq!(facts.decisions, [(At(5), "I decided to use a slice instead of an index.".to_owned())]);
+        assert_eq!(facts.learnings, [(At(5), "The problem is an off-by-one.".to_owned())]);
     }
 
     #[test]

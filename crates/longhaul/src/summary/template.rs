@@ -1,11 +1,16 @@
 //! Templates of summaries: files with headings and slots. A line with a slot is written once for
 //! each value of the slot; a section whose slots are all empty is left out; a slot may name what
-//! stands there when it is empty (`{open|nothing known}`). What was written can be read back, so
-//! that a later summary takes it in section by section.
+//! stands there when it is empty (`{open|nothing known}`). What a model wrote in a form is read
+//! into the same values, and so is a summary of an old ledger, which has none.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use super::{File, Language};
+use super::Language;
+use super::extract::Extract;
+use super::slot::{Look, Slot, Yield};
+use super::statement::{File, Statement};
+use super::value::{Passage, Written};
+use crate::conversation::log::At;
 
 /// A form that a summary has.
 #[derive(Debug)]
@@ -44,119 +49,113 @@ pub static FULL: Template =
 /// All templates.
 pub static TEMPLATES: [&Template; 5] = [&LINES, &ARCHIVE, &HAND_OFF, &REBUILD, &FULL];
 
-/// What a slot is called, and what a model is told to write there.
-const SLOTS: [(&str, &str, &str); 17] = [
-    ("goal", "what the user wants", "用户的目标"),
-    ("technical", "languages, frameworks, versions, environment", "语言、框架、版本、环境"),
-    ("done", "what is done - its result", "已完成的任务 - 结果"),
-    ("open", "what is left to do", "待完成的事项"),
-    ("todos", "state of the task list", "任务列表状态"),
-    ("state", "where the work stands", "当前进展"),
-    ("files", "file: what was changed", "文件：修改内容"),
-    ("read", "file: what is in it", "文件：内容"),
-    ("commands", "command → how it ended", "命令 → 结果"),
-    ("errors", "error → how it ended", "错误 → 结果"),
-    ("decisions", "decisions, and options that were rejected", "决策与放弃的方案"),
-    ("learnings", "facts that were found out", "已查明的事实"),
-    ("preferences", "what the user insists on", "用户强调的要求"),
-    ("notes", "anything else that must not be lost", "其他不可丢失的内容"),
-    (
-        "lines",
-        "names, paths, numbers and lines that will be needed again",
-        "之后还会用到的名称、路径、数字和代码行",
-    ),
-    ("left_out", "what this summary leaves out", "本摘要省略的内容"),
-    ("range", "from, to", "起止"),
-];
+/// A value of a slot, and the message that it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) at: Option<At>,
+    pub(crate) statement: Statement,
+}
+
+impl Item {
+    pub(crate) fn words(at: Option<At>, words: impl Into<String>) -> Self {
+        Self { at, statement: Statement::Words(words.into()) }
+    }
+}
 
 /// The values of each slot, in their order.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Values {
-    lists: Vec<(&'static str, Vec<String>)>,
+pub(crate) struct SlotValues {
+    lists: BTreeMap<Slot, Vec<Item>>,
+    /// From when to when.
+    pub(crate) range: Option<[String; 2]>,
 }
 
-impl Values {
-    pub(crate) fn get(&self, slot: &str) -> &[String] {
-        self.lists.iter().find(|(name, _)| *name == slot).map_or(&[], |(_, values)| values)
+impl SlotValues {
+    pub(crate) fn get(&self, slot: Slot) -> &[Item] {
+        self.lists.get(&slot).map_or(&[], Vec::as_slice)
     }
 
-    fn list(&mut self, slot: &str) -> Option<&mut Vec<String>> {
-        let (slot, ..) = SLOTS.iter().find(|(name, ..)| *name == slot)?;
-        let at = self.lists.iter().position(|(name, _)| name == slot).unwrap_or(self.lists.len());
-        if at == self.lists.len() {
-            self.lists.push((slot, Vec::new()));
-        }
-        Some(&mut self.lists[at].1)
+    pub(crate) fn push(&mut self, slot: Slot, items: impl IntoIterator<Item = Item>) {
+        self.lists.entry(slot).or_default().extend(items);
     }
 
-    pub(crate) fn add(&mut self, slot: &str, values: impl IntoIterator<Item = String>) {
-        let Some(list) = self.list(slot) else { return };
-        list.extend(values);
-        // What is said again stands where it was said last.
+    /// Adds values. What is said again stands where it was said last.
+    pub(crate) fn add(&mut self, slot: Slot, items: impl IntoIterator<Item = Item>) {
+        let list = self.lists.entry(slot).or_default();
+        list.extend(items);
         let mut said = HashSet::with_capacity(list.len());
-        let mut last: Vec<bool> = list.iter().rev().map(|value| said.insert(value.as_str())).collect();
+        let mut last: Vec<bool> = list.iter().rev().map(|item| said.insert(&item.statement)).collect();
         list.retain(|_| last.pop().unwrap_or(true));
     }
 
     /// Leaves out what the template has no place for.
     pub(crate) fn keep_slots_of(&mut self, template: &Template) {
-        self.lists.retain(|(name, _)| *name == "range" || template.has(name));
+        self.lists.retain(|slot, _| template.has(*slot));
     }
 
-    pub(crate) fn take(&mut self, slot: &str) -> Vec<String> {
-        let found = self.lists.iter_mut().find(|(name, _)| *name == slot);
-        found.map(|(_, values)| std::mem::take(values)).unwrap_or_default()
+    pub(crate) fn take(&mut self, slot: Slot) -> Vec<Item> {
+        self.lists.remove(&slot).unwrap_or_default()
+    }
+
+    /// All values, slot by slot.
+    pub(crate) fn into_items(self) -> impl Iterator<Item = Item> {
+        self.lists.into_values().flatten()
     }
 
     /// Takes away the oldest values of the longest lists until all have at most so many bytes.
     /// Gives how many went.
-    pub(crate) fn fit(&mut self, limit: usize) -> usize {
+    pub(crate) fn fit(&mut self, limit: usize, language: Language) -> usize {
         /// A line's own share: its bullet and its end.
         const EACH: usize = 24;
-        let size = |values: &[String]| values.iter().map(|value| value.len() + EACH).sum::<usize>();
-        let counted = |name: &str, values: &[String]| if name == "range" { 0 } else { size(values) };
-        let mut sizes: Vec<usize> = self.lists.iter().map(|(name, values)| counted(name, values)).collect();
-        let mut starts = vec![0; sizes.len()];
-        let mut gone = 0;
-        while sizes.iter().sum::<usize>() > limit {
-            // What people want goes last.
-            let weight = |at: usize| match self.lists[at].0 {
-                "goal" | "preferences" => sizes[at] / 4,
-                "range" => 0,
-                _ => sizes[at],
+        struct List {
+            slot: Slot,
+            sizes: Vec<usize>,
+            total: usize,
+            gone: usize,
+        }
+        let mut lists: Vec<List> = Vec::with_capacity(self.lists.len());
+        for (slot, items) in &self.lists {
+            let sizes: Vec<usize> =
+                items.iter().map(|item| item.statement.say(language).len() + EACH).collect();
+            lists.push(List { slot: *slot, total: sizes.iter().sum(), sizes, gone: 0 });
+        }
+        while lists.iter().map(|list| list.total).sum::<usize>() > limit {
+            let weight = |list: &&mut List| match list.slot.yields() {
+                Yield::Late => list.total / 4,
+                Yield::BySize => list.total,
             };
-            let Some(longest) = (0..sizes.len()).filter(|at| sizes[*at] > 0).max_by_key(|at| weight(*at))
-            else {
+            let Some(longest) = lists.iter_mut().filter(|list| list.total > 0).max_by_key(weight) else {
                 break;
             };
-            sizes[longest] -= self.lists[longest].1[starts[longest]].len() + EACH;
-            starts[longest] += 1;
-            gone += 1;
+            longest.total -= longest.sizes[longest.gone];
+            longest.gone += 1;
         }
-        for ((_, values), start) in self.lists.iter_mut().zip(starts) {
-            values.drain(..start);
+        for (items, list) in self.lists.values_mut().zip(&lists) {
+            items.drain(..list.gone);
         }
-        gone
+        lists.iter().map(|list| list.gone).sum()
     }
 }
 
 /// A line of a template.
 #[derive(Debug, PartialEq)]
-enum Line<'a> {
+enum TemplateLine<'a> {
     Fixed(&'a str),
-    Slot { before: &'a str, slot: &'a str, empty: Option<&'a str> },
+    Place { before: &'a str, slot: Slot, empty: Option<&'a str> },
 }
 
-impl<'a> Line<'a> {
+impl<'a> TemplateLine<'a> {
     fn of(line: &'a str) -> Self {
-        let slot = line.split_once('{').and_then(|(before, rest)| Some((before, rest.strip_suffix('}')?)));
-        match slot {
-            Some((before, slot)) if !slot.contains('{') => match slot.split_once('|') {
-                Some((slot, empty)) => Self::Slot { before, slot, empty: Some(empty) },
-                None => Self::Slot { before, slot, empty: None },
-            },
-            _ => Self::Fixed(line),
-        }
+        let place = || {
+            let (before, rest) = line.split_once('{')?;
+            let named = rest.strip_suffix('}')?;
+            let (name, empty) = match named.split_once('|') {
+                Some((name, empty)) => (name, Some(empty)),
+                None => (named, None),
+            };
+            Some(Self::Place { before, slot: Slot::find(name)?, empty })
+        };
+        place().unwrap_or(Self::Fixed(line))
     }
 }
 
@@ -193,17 +192,15 @@ impl Template {
         })
     }
 
-    pub(crate) fn has(&self, slot: &str) -> bool {
-        self.english
-            .lines()
-            .any(|line| matches!(Line::of(line), Line::Slot { slot: here, .. } if here == slot))
+    pub(crate) fn has(&self, slot: Slot) -> bool {
+        self.slots().any(|here| here == slot)
     }
 
     /// Its slots.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = &'static str> {
-        self.english.lines().filter_map(|line| match Line::of(line) {
-            Line::Slot { slot, .. } => Some(slot),
-            Line::Fixed(_) => None,
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.english.lines().filter_map(|line| match TemplateLine::of(line) {
+            TemplateLine::Place { slot, .. } => Some(slot),
+            TemplateLine::Fixed(_) => None,
         })
     }
 
@@ -211,111 +208,117 @@ impl Template {
     pub(crate) fn form(&self, language: Language) -> String {
         let mut form = String::new();
         for line in self.text(language).lines() {
-            match Line::of(line) {
-                Line::Slot { before, slot, .. } => {
-                    let hint = SLOTS.iter().find(|(name, ..)| *name == slot);
-                    let hint = hint.map_or(slot, |(_, english, chinese)| match language {
-                        Language::English => english,
-                        Language::Chinese => chinese,
-                    });
-                    form.push_str(&format!("{before}[{hint}]"));
+            match TemplateLine::of(line) {
+                TemplateLine::Place { before, slot, .. } => {
+                    form.push_str(&format!("{before}[{}]", slot.hint(language)));
                 }
-                Line::Fixed(line) => form.push_str(&line.replace("{from}", "[…]").replace("{to}", "[…]")),
+                TemplateLine::Fixed(line) => {
+                    form.push_str(&line.replace("{from}", "[…]").replace("{to}", "[…]"));
+                }
             }
             form.push('\n');
         }
         form
     }
 
-    /// The template with its slots filled.
-    pub(crate) fn render(&self, language: Language, values: &Values) -> String {
-        let mut out = String::new();
-        let range = values.get("range");
-        let mut section = String::new();
-        // Whether the section has slots, and whether one of them has a value.
-        let (mut slots, mut filled) = (false, false);
+    /// The template with its slots filled. The slot of lines takes the extract.
+    pub(crate) fn render(&self, language: Language, values: &SlotValues, lines: &Extract) -> Written {
+        let mut out = Written::new(self, language);
+        // Where the section begins, whether it has slots, and whether one of them has a value.
+        let (mut start, mut items, mut slots, mut filled) = (0, 0, false, false);
         for line in self.text(language).lines() {
             if line.starts_with('#') {
-                if filled || !slots {
-                    out.push_str(&section);
+                if slots && !filled {
+                    out.truncate(start, items);
                 }
-                section.clear();
-                (slots, filled) = (false, false);
+                (start, items, slots, filled) = (out.text.len(), out.item_count(), false, false);
             }
-            match Line::of(line) {
-                Line::Fixed(line) if line.contains("{from}") => {
-                    if let [from, to] = range {
-                        section.push_str(&line.replace("{from}", from).replace("{to}", to));
-                        section.push('\n');
+            match TemplateLine::of(line) {
+                TemplateLine::Fixed(line) if line.contains("{from}") => {
+                    if let Some([from, to]) = &values.range {
+                        out.text.push_str(&line.replace("{from}", from).replace("{to}", to));
+                        out.text.push('\n');
                     }
                 }
-                Line::Fixed(line) => {
-                    section.push_str(line);
-                    section.push('\n');
+                TemplateLine::Fixed(line) => {
+                    out.text.push_str(line);
+                    out.text.push('\n');
                 }
-                Line::Slot { before, slot, empty } => {
+                TemplateLine::Place { slot: Slot::Lines, .. } => {
                     slots = true;
-                    let values = values.get(slot);
-                    for value in values.iter().map(String::as_str).chain(empty.filter(|_| values.is_empty()))
-                    {
+                    if !lines.text.trim().is_empty() {
                         filled = true;
-                        section.push_str(before);
-                        // What goes on is indented, so that it is found again.
-                        let indented =
-                            if before.is_empty() { value.to_owned() } else { value.replace('\n', "\n  ") };
-                        section.push_str(indented.trim_end());
-                        section.push('\n');
+                        out.add_extract(lines);
+                        out.text.push('\n');
+                    }
+                }
+                TemplateLine::Place { before, slot, empty } => {
+                    slots = true;
+                    let items = values.get(slot);
+                    for item in items {
+                        filled = true;
+                        out.text.push_str(before);
+                        let start = out.text.len();
+                        // Words that go on are indented: they stand under their heading.
+                        out.text.push_str(item.statement.say(language).replace('\n', "\n  ").trim_end());
+                        out.add_item(slot, item, Passage::new(start, out.text.len()));
+                        out.text.push('\n');
+                    }
+                    if let Some(empty) = empty.filter(|_| items.is_empty()) {
+                        filled = true;
+                        out.text.push_str(before);
+                        out.text.push_str(empty);
+                        out.text.push('\n');
                     }
                 }
             }
         }
-        if filled || !slots {
-            out.push_str(&section);
+        if slots && !filled {
+            out.truncate(start, items);
         }
         out
     }
 
-    /// Reads back what was rendered, or what a model wrote in its form. What is in no slot is a
-    /// note.
-    pub(crate) fn parse(&self, language: Language, text: &str) -> Values {
-        let lines: Vec<Line<'_>> = self.text(language).lines().map(Line::of).collect();
+    /// Reads what a model wrote in this form, or a summary of an old ledger. What is in no slot
+    /// is a note.
+    pub(crate) fn read<'a>(&self, language: Language, text: &'a str) -> Prose<'a> {
+        let lines: Vec<TemplateLine<'_>> = self.text(language).lines().map(TemplateLine::of).collect();
         let range = range_start(&lines);
-        let mut values = Values::default();
+        // In order, with their words.
+        let mut found: Vec<(Slot, String)> = Vec::new();
+        let mut lines_of = Vec::new();
         // The slots under the heading where we are.
         let mut at = 0;
-        let mut last: Option<&str> = None;
-        // One text, in which a line may come twice.
-        let mut lines_of = String::new();
+        let mut last: Option<Slot> = None;
         for line in text.lines() {
-            let known = lines
-                .iter()
-                .position(|known| matches!(known, Line::Fixed(fixed) if !fixed.is_empty() && *fixed == line));
+            let known = lines.iter().position(
+                |known| matches!(known, TemplateLine::Fixed(fixed) if !fixed.is_empty() && *fixed == line),
+            );
             if let Some(known) = known {
                 (at, last) = (known + 1, None);
                 continue;
             }
-            if line.trim().is_empty() || range.is_some_and(|range| line.starts_with(range)) {
+            // An empty line of what a person said is indented.
+            let is_said = last == Some(Slot::Lines) && line.starts_with("  ");
+            if line.trim().is_empty() && !is_said || range.is_some_and(|range| line.starts_with(range)) {
                 continue;
             }
-            if let Some((more, slot)) = line.strip_prefix("  ").zip(last).filter(|(_, slot)| *slot != "lines")
-            {
-                let list = values.lists.iter_mut().find(|(name, _)| *name == slot);
-                if let Some(value) = list.and_then(|(_, values)| values.last_mut()) {
-                    value.push('\n');
-                    value.push_str(more);
-                }
+            let more = line.strip_prefix("  ").filter(|_| last.is_some_and(|slot| slot != Slot::Lines));
+            if let Some((more, (_, words))) = more.zip(found.last_mut()) {
+                words.push('\n');
+                words.push_str(more);
                 continue;
             }
             // Slots up to the next heading; of those that begin alike the one whose kind it is.
             let here = lines[at.min(lines.len())..].iter().take_while(|line| {
-                !matches!(line, Line::Fixed(fixed) if fixed.starts_with('#') || fixed.starts_with('<'))
+                !matches!(line, TemplateLine::Fixed(fixed) if fixed.starts_with('#') || fixed.starts_with('<'))
             });
-            let mut best: Option<(&str, &str, &str)> = None;
-            for slot in here {
-                let Line::Slot { before, slot, empty } = slot else { continue };
+            let mut best: Option<(&str, Slot, &'a str)> = None;
+            for place in here {
+                let TemplateLine::Place { before, slot, empty } = place else { continue };
                 let value = line.strip_prefix(before).or_else(|| other_bullet(line, before));
                 let Some(value) = value.filter(|value| Some(*value) != *empty) else { continue };
-                let fits = looks_like(slot, value);
+                let fits = looks_like(*slot, value);
                 let better = match best {
                     None => true,
                     Some((known, other, _)) => {
@@ -324,29 +327,46 @@ impl Template {
                     }
                 };
                 if better {
-                    best = Some((before, slot, value));
+                    best = Some((before, *slot, value));
                 }
             }
             match best {
-                Some((_, "lines", value)) => {
-                    lines_of.push_str(value);
-                    lines_of.push('\n');
-                    last = Some("lines");
+                Some((_, Slot::Lines, value)) => {
+                    lines_of.push(value);
+                    last = Some(Slot::Lines);
                 }
                 Some((_, slot, value)) => {
-                    values.list(slot).into_iter().for_each(|list| list.push(value.to_owned()));
-                    last = SLOTS.iter().map(|(name, ..)| *name).find(|name| *name == slot);
+                    found.push((slot, value.to_owned()));
+                    last = Some(slot);
                 }
                 None if is_empty_mark(&lines, line) => {}
                 None => {
                     let note = line.trim().trim_start_matches(['-', '*', ' ']);
-                    values.list("notes").into_iter().for_each(|list| list.push(note.to_owned()));
-                    last = Some("notes");
+                    found.push((Slot::Notes, note.to_owned()));
+                    last = Some(Slot::Notes);
                 }
             }
         }
-        values.add("lines", (!lines_of.is_empty()).then_some(lines_of));
-        values
+        let mut slots = SlotValues::default();
+        for (slot, words) in found {
+            slots.push(slot, [Item { at: None, statement: Statement::read(&words, slot, language) }]);
+        }
+        Prose { slots, lines: lines_of }
+    }
+}
+
+/// What a text says that has no values.
+pub(crate) struct Prose<'a> {
+    pub(crate) slots: SlotValues,
+    /// The lines of the extract.
+    pub(crate) lines: Vec<&'a str>,
+}
+
+impl<'a> Prose<'a> {
+    /// Reads a summary of an old ledger. One that begins like no template is an extract.
+    pub(crate) fn of(text: &'a str) -> Self {
+        let (template, language) = Template::of(text).unwrap_or((&LINES, Language::English));
+        template.read(language, text)
     }
 }
 
@@ -357,37 +377,36 @@ fn other_bullet<'a>(line: &'a str, before: &str) -> Option<&'a str> {
 }
 
 /// How the line begins that says from when to when.
-fn range_start<'a>(lines: &[Line<'a>]) -> Option<&'a str> {
+fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
     lines.iter().find_map(|line| match line {
-        Line::Fixed(fixed) => fixed.split_once("{from}").map(|(start, _)| start),
-        Line::Slot { .. } => None,
+        TemplateLine::Fixed(fixed) => fixed.split_once("{from}").map(|(start, _)| start),
+        TemplateLine::Place { .. } => None,
     })
 }
 
 /// A line that says that there is nothing.
-fn is_empty_mark(lines: &[Line<'_>], line: &str) -> bool {
+fn is_empty_mark(lines: &[TemplateLine<'_>], line: &str) -> bool {
     lines.iter().any(|known| match known {
-        Line::Slot { before, empty: Some(empty), .. } => line.strip_prefix(before) == Some(*empty),
+        TemplateLine::Place { before, empty: Some(empty), .. } => line.strip_prefix(before) == Some(*empty),
         _ => false,
     })
 }
 
 /// Where slots share a section, their values tell them apart.
-fn looks_like(slot: &str, value: &str) -> bool {
+fn looks_like(slot: Slot, value: &str) -> bool {
     let quoted = value.starts_with('`');
     let arrow = value.contains(" → ");
-    match slot {
-        "commands" => quoted && arrow,
-        "files" | "read" => {
-            quoted
-                && !arrow
-                && [Language::English, Language::Chinese]
-                    .into_iter()
-                    .any(|language| File::heard(value, language).is_some())
-        }
-        "errors" => !quoted && arrow,
-        "lines" => false,
-        _ => !quoted && !arrow,
+    let is_file = || {
+        [Language::English, Language::Chinese]
+            .into_iter()
+            .any(|language| File::read(value, language).is_some())
+    };
+    match slot.look() {
+        Look::Command => quoted && arrow,
+        Look::File => quoted && !arrow && is_file(),
+        Look::Problem => !quoted && arrow,
+        Look::Lines => false,
+        Look::Words => !quoted && !arrow,
     }
 }
 
@@ -395,45 +414,41 @@ fn looks_like(slot: &str, value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn values() -> Values {
-        let mut values = Values::default();
+    fn values() -> SlotValues {
+        let range = Some(["message 1".to_owned(), "message 9".to_owned()]);
+        let mut values = SlotValues { range, ..SlotValues::default() };
         for (slot, texts) in [
-            ("range", vec!["message 1", "message 9"]),
-            ("goal", vec!["Fix the parser.\nAll of it."]),
-            ("done", vec!["Find the bug - it is in parse.rs", "Write a test - it fails"]),
-            ("open", vec!["Make it pass"]),
-            ("state", vec!["I look at the slice."]),
-            ("files", vec!["`src/parse.rs`: changed 2×, read 1×"]),
-            ("commands", vec!["`cargo test` → exit 101"]),
-            ("errors", vec!["assertion failed → open"]),
-            ("decisions", vec!["A slice instead of an index."]),
-            ("learnings", vec!["The problem is an off-by-one."]),
-            ("preferences", vec!["Never touch the lock file."]),
+            (Slot::Goal, vec!["Fix the parser.\nAll of it."]),
+            (Slot::Done, vec!["Find the bug - it is in parse.rs", "Write a test - it fails"]),
+            (Slot::Open, vec!["Make it pass"]),
+            (Slot::State, vec!["I look at the slice."]),
+            (Slot::Commands, vec!["`cargo test` → unknown"]),
+            (Slot::Errors, vec!["assertion failed → open"]),
+            (Slot::Decisions, vec!["A slice instead of an index."]),
+            (Slot::Learnings, vec!["The problem is an off-by-one."]),
+            (Slot::Preferences, vec!["Never touch the lock file."]),
         ] {
-            values.add(slot, texts.into_iter().map(str::to_owned));
+            values.add(slot, texts.into_iter().map(|text| Item::words(None, text)));
         }
+        let file = File { path: "src/parse.rs".to_owned(), reads: 1, changes: 2 };
+        values.add(Slot::Files, [Item { at: None, statement: Statement::File(file) }]);
         values
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_form_is_read_as_it_is_written() {
         for template in [&ARCHIVE, &HAND_OFF, &REBUILD, &FULL] {
             for language in [Language::English, Language::Chinese] {
-                let text = template.render(language, &values());
-                let back = template.parse(language, &text);
-                for slot in ["goal", "done", "files", "commands", "open"] {
+                let text = template.render(language, &values(), &Extract::default()).text;
+                let read = template.read(language, &text).slots;
+                for slot in [Slot::Goal, Slot::Done, Slot::Files, Slot::Commands, Slot::Open] {
                     let want = if template.has(slot) { values().get(slot).to_vec() } else { Vec::new() };
-                    assert_eq!(back.get(slot), want, "{} {slot}\n{text}", template.name);
+                    assert_eq!(read.get(slot), want, "{} {slot:?}\n{text}", template.name);
                 }
                 // And again: nothing grows.
-                let mut again = back.clone();
-                again.add("range", values().get("range").to_vec());
-                assert_eq!(
-                    template.render(language, &again).len(),
-                    text.len(),
-                    "{text}\n{}",
-                    template.render(language, &again)
-                );
+                let again = SlotValues { range: values().range, ..read };
+                let again = template.render(language, &again, &Extract::default()).text;
+                assert_eq!(again.len(), text.len(), "{text}\n{again}");
             }
         }
     }
@@ -441,7 +456,7 @@ mod tests {
     // covers: M-SUM
     #[test]
     fn four_sections_are_always_there() {
-        let text = REBUILD.render(Language::English, &Values::default());
+        let text = REBUILD.render(Language::English, &SlotValues::default(), &Extract::default()).text;
         for tag in ["completed", "remaining", "current_state", "notes"] {
             assert!(text.contains(&format!("<{tag}>\n")) && text.contains(&format!("</{tag}>\n")), "{text}");
         }
@@ -450,11 +465,11 @@ mod tests {
 
     #[test]
     fn too_much_goes_from_the_oldest() {
-        let mut values = Values::default();
-        values.add("done", (0..100).map(|n| format!("task number {n} - done")));
-        values.add("goal", ["The goal.".to_owned()]);
-        assert!(values.fit(500) > 70);
-        assert_eq!(values.get("goal"), ["The goal."]);
-        assert_eq!(values.get("done").last().map(String::as_str), Some("task number 99 - done"));
+        let mut values = SlotValues::default();
+        values.add(Slot::Done, (0..100).map(|n| Item::words(None, format!("task number {n} - done"))));
+        values.add(Slot::Goal, [Item::words(None, "The goal.")]);
+        assert!(values.fit(500, Language::English) > 70);
+        assert_eq!(values.get(Slot::Goal), [Item::words(None, "The goal.")]);
+        assert_eq!(values.get(Slot::Done).last(), Some(&Item::words(None, "task number 99 - done")));
     }
 }

@@ -65,7 +65,8 @@ fn kind() -> impl Strategy<Value = EditKind> {
             spans,
             placement: Placement::InPlace,
             kept: vec![],
-            text
+            text,
+            summary: None,
         }),
     ]
 }

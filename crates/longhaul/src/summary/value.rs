@@ -1,0 +1,236 @@
+//! A summary as a value: what stands in each slot and each entry of the extract, who said it and
+//! where it came from. A fold holds it beside the text that is sent, and the next summary is made
+//! from it: what was written is never read back from prose, so that a heading, a person's words
+//! and a tool's output cannot be taken for each other. Texts are passages of what is sent: each
+//! is held once.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Language;
+use super::extract::{self, Entry, Extract, Speaker};
+use super::slot::Slot;
+use super::statement::Statement;
+use super::template::{Item, Prose, SlotValues, Template};
+use crate::conversation::log::At;
+
+/// What a summary says, as values over its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The name of its template.
+    template: Box<str>,
+    language: Language,
+    /// Where the summary stands in the text of its fold. All other passages count from its start.
+    body: Passage,
+    /// In the order of the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    items: Vec<SlotItem>,
+    /// The extract.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    entries: Vec<SavedEntry>,
+}
+
+/// A stretch of text, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
+pub(crate) struct Passage {
+    start: u32,
+    end: u32,
+}
+
+/// A value of a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SlotItem {
+    slot: Slot,
+    /// The message that it came from, where code found it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<At>,
+    #[serde(flatten)]
+    statement: Statement<Passage>,
+}
+
+/// An entry of an extract: a heading, and lines under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedEntry {
+    pub(super) speaker: Speaker,
+    /// The message that the heading came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<At>,
+    /// What was said, behind the speaker's label.
+    #[serde(default)]
+    pub(super) heading: Passage,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) lines: Vec<SavedLine>,
+}
+
+/// A line under a heading, and the message that it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedLine(pub(super) Option<At>, pub(super) Passage);
+
+impl Passage {
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        // A text of 4 GB is no summary: what is behind it cannot be told.
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Self { start: offset(start), end: offset(end) }
+    }
+
+    /// Its text; `None` if it is of another text.
+    pub(super) fn of(self, text: &str) -> Option<&str> {
+        text.get(self.start as usize..self.end as usize)
+    }
+
+    /// The same in a text where its own begins at `start` and is cut off at `end`.
+    fn moved(self, start: usize, end: usize) -> Self {
+        let moved = |at: u32| (at as usize + start).min(end);
+        Self::new(moved(self.start), moved(self.end))
+    }
+}
+
+impl From<(u32, u32)> for Passage {
+    fn from((start, end): (u32, u32)) -> Self {
+        Self { start, end }
+    }
+}
+
+impl From<Passage> for (u32, u32) {
+    fn from(passage: Passage) -> Self {
+        (passage.start, passage.end)
+    }
+}
+
+/// A summary that was just written.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    pub(crate) text: String,
+    value: Summary,
+}
+
+impl Written {
+    pub(super) fn new(template: &Template, language: Language) -> Self {
+        let value = Summary {
+            template: template.name.into(),
+            language,
+            body: Passage::default(),
+            items: Vec::new(),
+            entries: Vec::new(),
+        };
+        Self { text: String::new(), value }
+    }
+
+    /// A value that stands in this passage. One that is not plain words is kept as it is.
+    pub(super) fn add_item(&mut self, slot: Slot, item: &Item, passage: Passage) {
+        let statement = item.statement.with_words(|_| Some(passage));
+        let at = item.at;
+        self.value.items.extend(statement.map(|statement| SlotItem { slot, at, statement }));
+    }
+
+    /// Adds an extract, without the space at its end.
+    pub(super) fn add_extract(&mut self, extract: &Extract) {
+        let start = self.text.len();
+        self.text.push_str(extract.text.trim_end());
+        let end = self.text.len();
+        let moved = extract.entries.iter().map(|entry| SavedEntry {
+            heading: entry.heading.moved(start, end),
+            lines: entry.lines.iter().map(|line| SavedLine(line.0, line.1.moved(start, end))).collect(),
+            ..*entry
+        });
+        self.value.entries.extend(moved);
+    }
+
+    /// Forgets what stands behind this: a section that turned out to be empty.
+    pub(super) fn truncate(&mut self, end: usize, items: usize) {
+        self.text.truncate(end);
+        self.value.items.truncate(items);
+    }
+
+    pub(super) fn item_count(&self) -> usize {
+        self.value.items.len()
+    }
+
+    /// The text of a fold: this summary, how what it stands for is recalled, and what it restates.
+    pub(crate) fn into_fold(self, kept: &str, recall: &str, count: usize) -> (String, Arc<Summary>) {
+        let Self { text: body, mut value } = self;
+        let mut text = format!("{FOLD_HEAD}{count} earlier messages; {recall}⟧\n");
+        let start = text.len();
+        text.push_str(&body);
+        value.body = Passage::new(start, text.len());
+        if !kept.is_empty() {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(KEEP_HEAD);
+            text.push_str(kept);
+        }
+        (text, Arc::new(value))
+    }
+}
+
+/// The summary of an earlier fold, which a new one takes in.
+#[derive(Debug, Clone)]
+pub(crate) struct Earlier {
+    /// The summary alone, without its head and what its fold restates.
+    text: Box<str>,
+    /// `None` for a fold of an old ledger.
+    value: Option<Arc<Summary>>,
+}
+
+impl Earlier {
+    /// `restates` is true for a fold that restates items of the keep set.
+    pub(crate) fn of_fold(text: &str, value: Option<&Arc<Summary>>, restates: bool) -> Self {
+        let body = value.and_then(|value| value.body.of(text).zip(Some(value)));
+        match body {
+            Some((body, value)) => Self { text: body.into(), value: Some(value.clone()) },
+            None => Self { text: old_fold_body(text, restates).into(), value: None },
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn without_values(text: &str) -> Self {
+        Self { text: text.into(), value: None }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The values of all slots but the extract.
+    pub(super) fn slots(&self) -> SlotValues {
+        let Some(value) = &self.value else { return Prose::of(&self.text).slots };
+        let mut values = SlotValues::default();
+        for SlotItem { slot, at, statement } in &value.items {
+            // Words that go on are indented in the text.
+            let words = |passage: &Passage| Some(passage.of(&self.text)?.replace("\n  ", "\n"));
+            let statement = statement.with_words(words);
+            values.push(*slot, statement.map(|statement| Item { at: *at, statement }));
+        }
+        values
+    }
+
+    /// The entries of the extract.
+    pub(super) fn entries(&self) -> Vec<Entry<'_>> {
+        match &self.value {
+            Some(value) => {
+                value.entries.iter().filter_map(|entry| Entry::inherited(entry, &self.text)).collect()
+            }
+            None => extract::read(Prose::of(&self.text).lines, extract::Labels::Trusted),
+        }
+    }
+}
+
+/// Opens the summary of a fold. The bytes are in prompts that providers have cached.
+const FOLD_HEAD: &str = "⟦Summary of ";
+/// Opens what a fold restates.
+const KEEP_HEAD: &str = "⟦To keep, as of this summary:⟧\n";
+
+/// The summary alone, of a fold that has no values.
+fn old_fold_body(text: &str, restates: bool) -> &str {
+    let body = match text.strip_prefix(FOLD_HEAD).and_then(|rest| rest.split_once('\n')) {
+        Some((_, body)) => body,
+        None => text,
+    };
+    if !restates {
+        return body;
+    }
+    body.rsplit_once(KEEP_HEAD).map_or(body, |(body, _)| body)
+}
