@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use longhaul::{
-    At, Block, Cursor, Entry, Handle, Message, Meter, Models, Profile, Role, Session, Tokens, ToolCall,
-    Vocabulary,
+    At, Block, Cursor, Entry, Handle, Known, Message, Meter, Models, Profile, Role, Session, Tokens,
+    ToolCall, Vocabulary,
 };
 use longhaul_wire::transcript;
 
@@ -385,12 +385,12 @@ fn loading(sessions: &[Vec<Arc<Message>>]) {
         .since(Cursor(0))
         .map(|entry| serde_json::to_string(entry).expect("an entry can be written"))
         .collect();
-    let snapshots = session.snapshots();
+    let known = Known { sizes: session.snapshots(), store: None };
     let started = Instant::now();
     let entries: Vec<Entry> =
         lines.iter().map(|line| serde_json::from_str(line).expect("it was written")).collect();
     let read = started.elapsed();
-    let mut loaded = Session::load_with(Profile::longhaul(), entries, snapshots).expect("it was saved");
+    let mut loaded = Session::load_with(Profile::longhaul(), entries, known).expect("it was saved");
     loaded.push(Message::user("Go on."));
     loaded.prepare(None).expect("it fits");
     let all = started.elapsed();
@@ -416,7 +416,7 @@ fn forking(messages: &[Arc<Message>]) {
     let timed = places.map(|end| {
         let times = (0..5).map(|_| {
             let started = Instant::now();
-            black_box(session.fork(At(end)));
+            black_box(session.fork(At(end)).expect("a fork"));
             started.elapsed().as_secs_f64() * 1e3
         });
         (end, times.fold(f64::MAX, f64::min))

@@ -4,7 +4,8 @@
 use std::error::Error;
 
 use longhaul::{
-    At, Block, Cursor, Entry, Json, Message, Models, Prepared, Profile, Role, Session, Snapshot, Tokens,
+    At, Block, Cursor, Entry, Json, Known, Message, Models, Prepared, Profile, Role, Session, Snapshot,
+    Tokens,
 };
 
 /// Runs the conversation twice: once in memory, once with a restart before every call.
@@ -33,7 +34,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // A fork is a journal of its own. What both share need not be stored twice: the fork begins to
     // differ at its entry `Forked`, the last one.
-    let fork = stays.fork(At(5));
+    let fork = stays.fork(At(5))?;
     let shared = fork.cursor().0 - 1;
     assert!(fork.since(Cursor(0)).take(shared).eq(stays.since(Cursor(0)).take(shared)));
     println!("{} entries; the fork shares {shared} of them.", written.len());
@@ -63,7 +64,7 @@ impl File {
             self.lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?;
         let sizes: Vec<Snapshot> = serde_json::from_str(&self.sizes)?;
         // The profile is not in the journal: it may be another one by now.
-        Ok(Session::load_with(Profile::longhaul(), entries, sizes)?)
+        Ok(Session::load_with(Profile::longhaul(), entries, Known { sizes, store: None })?)
     }
 }
 

@@ -9,6 +9,6 @@ pub(crate) mod ledger;
 pub use archive::{
     Archive, BadHandle, Handle, MemoryArchive, Original, Part as RecallPart, RecallError, recall,
 };
-pub use edit::{Edit, EditId, EditKind, EditPrice, Limit, Placement, Why};
+pub use edit::{Edit, EditId, EditKind, EditPrice, EditText, Limit, Placement, Why};
 pub use guard::{Audited, Refusal, Rule, Violation};
 pub use ledger::{Ledger, LedgerError};

@@ -70,7 +70,9 @@ pub use policy::{
     Constants, OnFailure, Profile, STRATEGIES, Strategy, Summariser, Task, Templates, Triggers, Tripped,
 };
 pub use session::journal::{Cursor, Entry, RecallBy, Seals, Ticket};
-pub use session::{Found, LoadError, Notice, Overflow, PrepareError, Prepared, Session, Snapshot, TooLarge};
+pub use session::{
+    Found, Known, LoadError, Notice, Overflow, PrepareError, Prepared, Session, Snapshot, TooLarge,
+};
 pub use size::{
     Billed, Budget, CacheKind, CacheRule, Calibration, Count, CountKind, ImageRule, Measure, Meter, Model,
     Models, ModelsError, Price, Shares, TextCount, Tokens, Usage, Vocabulary, image_size,

@@ -17,7 +17,7 @@ mod requests;
 mod sizes;
 mod state;
 
-use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::conversation::fact::{Fact, FactKind};
@@ -26,7 +26,7 @@ use crate::conversation::log::{At, Log};
 use crate::conversation::message::{Block, Message, Role, Time, ToolResult};
 use crate::digest::{self, ToolKind};
 use crate::edits::archive::{Archive, Original, Part as RecallPart, RecallError, recall, regex_of};
-use crate::edits::edit::{Edit, EditId, EditKind, Why};
+use crate::edits::edit::{Edit, EditId, EditKind, EditText, Why};
 use crate::edits::guard::{Audit, Audited, Check, Refusal, Rule, Violation};
 use crate::edits::ledger::{Ledger, LedgerError};
 use crate::policy::breaker::Tripped;
@@ -44,9 +44,9 @@ use crate::view::keep::{self, KeepSet};
 use crate::view::{Outgoing, Part, Source, View};
 
 use journal::{Allowed, Counting, Cursor, Entry, Journal, RecallBy, Seals, Ticket};
-pub use loading::LoadError;
+pub use loading::{Known, LoadError};
 pub use sizes::Snapshot;
-use state::State;
+use state::{LostText, State};
 
 /// One conversation.
 ///
@@ -151,6 +151,16 @@ pub enum Notice {
     Stopped(Tripped),
 }
 
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Large { size, warn } => write!(f, "the prompt has {size} tokens, more than {warn}"),
+            Self::Refused { strategy, refusal } => write!(f, "{strategy}: {refusal}"),
+            Self::Stopped(tripped) => tripped.fmt(f),
+        }
+    }
+}
+
 /// A line of the log that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -221,6 +231,11 @@ impl Session {
             self.rules_seen = RulesSeen::default();
         }
         self.journal.append(entry);
+    }
+
+    /// All that happened.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// The place behind the newest entry of the journal.
@@ -414,9 +429,9 @@ impl Session {
         {
             return Err(LedgerError::Protected(*edit));
         }
-        for id in &gone {
-            self.record(Entry::Undo { edit: *id, held: true });
-        }
+        let entries: Vec<Entry> = gone.iter().map(|id| Entry::Undo { edit: *id, held: true }).collect();
+        self.fetch_for(&entries)?;
+        entries.into_iter().for_each(|entry| self.record(entry));
         // What reappears may hold reasoning that this model cannot read.
         self.mind_seals();
         Ok(gone)
@@ -433,15 +448,25 @@ impl Session {
                 return Err(LedgerError::InTheWay { edit, other });
             }
         }
-        self.record(Entry::Redo { edit });
+        let redo = Entry::Redo { edit };
+        self.fetch_for(std::slice::from_ref(&redo))?;
+        self.record(redo);
         Ok(())
+    }
+
+    /// Gets the texts that these entries will bring into view, if they are with the store.
+    fn fetch_for(&mut self, entries: &[Entry]) -> Result<(), LedgerError> {
+        let mut ledger = self.ledger().clone();
+        entries.iter().for_each(|entry| ledger.apply(entry));
+        let fetched = self.state.fetch(&ledger.texts_apart(), self.store.as_deref());
+        fetched.map_err(|LostText { edit, handle }| LedgerError::Lost { edit, handle })
     }
 
     /// Shows a text in the place of what a tool result says: the host answers the call itself, where
     /// the client could not. The text may be longer than what it replaces.
-    pub fn answer(&mut self, at: At, block: usize, text: impl Into<Box<str>>) -> Result<EditId, Refusal> {
+    pub fn answer(&mut self, at: At, block: usize, text: impl Into<Arc<str>>) -> Result<EditId, Refusal> {
         let message = self.log().get(at).cloned().ok_or(Refusal::Nothing("there is no such message"))?;
-        let kind = EditKind::Answer { at, block, text: text.into() };
+        let kind = EditKind::Answer { at, block, text: EditText::Here(text.into()) };
         self.edit_inside(kind, Original::Block(message, block), "host", Why::Host)
     }
 
@@ -498,7 +523,8 @@ impl Session {
     }
 
     /// Goes on with another model: everything is counted as it counts, and the next `prepare`
-    /// compacts if its window is smaller. Reasoning that only another model can read is left out,
+    /// compacts if its window is smaller. A window that the host has set holds for every model, and
+    /// the frame, which names the model to the provider, is the host's to change. Reasoning that only another model can read is left out,
     /// and comes back with its model; unless the client behind the host sees to that itself.
     pub fn switch(&mut self, model: Model, seals: Seals) {
         self.record(Entry::Switched { model: Arc::new(model), seals });
@@ -540,21 +566,24 @@ impl Session {
     }
 
     /// A session of its own that shares everything that happened before the message at `end` came:
-    /// the same as a new session that was told the same.
-    pub fn fork(&self, end: At) -> Self {
+    /// the same as a new session that was told the same. Fails only if a store has lost a text.
+    pub fn fork(&self, end: At) -> Result<Self, LoadError> {
         let cursor = self.journal.before(end);
-        let mut fork = if cursor == self.journal.end() {
-            Self { notices: Vec::new(), ..self.clone() }
-        } else {
-            let journal = self.journal.prefix(cursor);
-            let mut state = State::new(self.first_model(), self.snapshots());
-            // Each entry was made here: there is nothing to check.
-            let Ok(()) = state.replay(journal.since(Cursor(0)), |_, _| Ok::<_, Infallible>(()));
-            Self { store: self.store.clone(), ..Self::of(self.profile.clone(), journal, state) }
-        };
+        let whole = cursor == self.journal.end();
+        let mut fork = if whole { self.clone() } else { self.replayed(cursor)? };
+        fork.notices.clear();
         fork.record(Entry::Forked { end: end.min(self.log().end()) });
         fork.look();
-        fork
+        Ok(fork)
+    }
+
+    /// The session as it was at a place of its journal. Each entry was made or checked here: nothing
+    /// can be wrong with it but that the store has lost a text.
+    fn replayed(&self, end: Cursor) -> Result<Self, LoadError> {
+        let journal = self.journal.prefix(end);
+        let mut state = State::new(self.first_model(), self.snapshots());
+        state.replay(journal.since(Cursor(0)), self.store.as_deref(), |_, _| Ok::<_, LoadError>(()))?;
+        Ok(Self { store: self.store.clone(), ..Self::of(self.profile.clone(), journal, state) })
     }
 
     /// The model that the journal began with.
@@ -585,13 +614,17 @@ impl Session {
         let regex = regex_of(pattern)?;
         let mut found = Vec::new();
         for (at, message) in self.log().messages().iter().enumerate().rev() {
-            let lines = message.blocks().iter().flat_map(|block| text_of(block).lines()).enumerate();
-            let hits: Vec<_> = lines.filter(|(_, line)| regex.is_match(line)).collect();
-            for (number, line) in hits.into_iter().rev() {
-                if found.len() == most {
-                    break;
-                }
-                found.push(Found { at: At(at as u32), number: number + 1, line: line.into() });
+            let at = At(at as u32);
+            let texts = message.blocks().iter().enumerate();
+            let texts =
+                texts.map(|(number, block)| self.ledger().answer(at, number).unwrap_or(text_of(block)));
+            let lines = texts.flat_map(str::lines).enumerate();
+            let mut hits: Vec<_> = lines.filter(|(_, line)| regex.is_match(line)).collect();
+            hits.reverse();
+            let hits = hits.into_iter().take(most - found.len());
+            found.extend(hits.map(|(number, line)| Found { at, number: number + 1, line: line.into() }));
+            if found.len() == most {
+                break;
             }
         }
         found.reverse();

@@ -355,10 +355,7 @@ impl View {
 impl Made {
     fn fold(&mut self, edit: &Edit, meter: &Meter) -> Part {
         let make = || {
-            let text = match &edit.kind {
-                EditKind::Fold { text, .. } | EditKind::Hide { text, .. } => text.clone(),
-                _ => "".into(),
-            };
+            let text: &str = edit.kind.text().map_or("", |text| text);
             let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
             Part { source: Source::Edit(edit.id), measure: meter.message(&message), message }
         };

@@ -70,7 +70,7 @@ fn conversation(profile: &Profile, window: u64) -> Session {
                 session.undo(*edit).ok();
                 session.redo(*edit).ok();
             }
-            session = session.fork(session.log().end());
+            session = session.fork(session.log().end()).unwrap();
         }
     }
     session
@@ -264,7 +264,7 @@ fn everything() -> Session {
         session.overflowed(ticket, Overflow { prompt: None, window: Some(Tokens(5_800)) });
     }
     session.switch(Model { name: "other".into(), ..model(6_000) }, Seals::Engine);
-    session.fork(session.log().end())
+    session.fork(session.log().end()).unwrap()
 }
 
 /// The kind of an entry, as it is written.

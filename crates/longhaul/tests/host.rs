@@ -370,7 +370,7 @@ fn a_fork_knows_what_was_before_it_and_nothing_else() {
     ready(&mut session);
     let handle =
         session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.originals[0].short();
-    let mut fork = session.fork(end);
+    let mut fork = session.fork(end).unwrap();
     assert_eq!((fork.sent(), fork.ledger().edits().count()), (billed, 0));
     assert!(fork.recall(&handle, &RecallPart::Whole).is_err());
     // The provider has its prefix: only what is new is billed.
@@ -378,4 +378,43 @@ fn a_fork_knows_what_was_before_it_and_nothing_else() {
     ready(&mut fork);
     assert!(!text(&fork).contains("Never do this."));
     assert!(!fork.sent().unwrap().broke && fork.sent().unwrap().billed.written < Tokens(20));
+}
+
+/// What the host answered is what was said, for whatever comes later.
+#[test]
+fn an_answer_is_cut_digested_folded_and_recalled_like_a_result() {
+    let page: String = (0..400).map(|n| format!("recalled_line {n} of what was asked for\n")).collect();
+    let answered = |window: u64| {
+        let mut session = session(window);
+        session.push(Message::user("Find the bug."));
+        session.push(Message::new(Role::Assistant, vec![Block::call("r", "Fetch", Json::empty_object())]));
+        let at = session.push(Message::result("r", "No such tool available"));
+        session.answer(at, 0, page.as_str()).unwrap();
+        session
+    };
+    // In the newest step it is cut where the hard limit leaves no room.
+    let mut small = answered(4_000);
+    ready(&mut small);
+    assert!(text(&small).contains("recalled_line 0 ") && text(&small).contains(" left out; recall "));
+    // Later it becomes a digest or goes into a fold, and can be found and recalled.
+    let mut session = answered(16_000);
+    for n in 0..60 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+    }
+    assert!(!text(&session).contains("recalled_line 77 "));
+    assert_eq!(session.search("recalled_line 77 ", 5).unwrap().len(), 1);
+    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.originals[0].short();
+    let found = session.recall(&fold, &RecallPart::Pattern("recalled_line 77 ".into())).unwrap();
+    assert!(found.contains("recalled_line 77 of what"), "{found}");
+    assert_eq!(reload(&session).recall(&fold, &RecallPart::Pattern("line 77 ".into())).unwrap(), found);
+}
+
+#[test]
+fn a_job_of_another_profile_holds_nothing_up() {
+    let session = over_trigger(true);
+    let lines = saved(&session);
+    let mut loaded = Session::load(Profile::longhaul(), entries(&lines)).unwrap();
+    ready(&mut loaded);
+    assert!(loaded.job().is_none() && folds(&loaded) == 1);
 }

@@ -304,8 +304,8 @@ fn a_fork_does_not_know_the_frame_of_what_comes_after() {
     session.push(Message::user("a"));
     session.push(Message::user("b"));
     session.set_frame(Frame { model: Some("m".into()), ..Frame::default() });
-    assert_eq!(session.fork(At(1)).log().frame(), None);
-    assert!(session.fork(At(2)).log().frame().is_some());
+    assert_eq!(session.fork(At(1)).unwrap().log().frame(), None);
+    assert!(session.fork(At(2)).unwrap().log().frame().is_some());
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn a_fork_shares_messages_and_goes_its_own_way() {
         session.push(message);
     }
     session.set_goal("later");
-    let mut fork = session.fork(At(2));
+    let mut fork = session.fork(At(2)).unwrap();
     assert!(std::sync::Arc::ptr_eq(&fork.log().messages()[1], &session.log().messages()[1]));
     assert_eq!(fork.log().fact(FactKind::Goal, ""), None);
     fork.push(Message::result("a", "other"));
@@ -530,7 +530,7 @@ proptest! {
         let cut = cut.min(messages.len());
         let mut session = new_session(1 << 30);
         messages.iter().for_each(|message| _ = session.push(message.clone()));
-        let fork = session.fork(At(cut as u32));
+        let fork = session.fork(At(cut as u32)).unwrap();
         let (fork, short) = (fork.log(), log_of(messages[..cut].iter().cloned()));
         prop_assert_eq!(fork.units(), short.units());
         prop_assert_eq!(fork.turns(), short.turns());

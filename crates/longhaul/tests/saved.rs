@@ -5,10 +5,13 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
+use longhaul::edits::{EditText, MemoryArchive};
 use longhaul::{
-    At, Block, Cursor, EditId, EditKind, Entry, Extra, Json, LoadError, Message, Meter, Profile, RecallPart,
-    Role, Seal, Seals, Session, Source, Span, Thinking, Tokens, Usage,
+    At, Block, Cursor, EditId, EditKind, Entry, Extra, Json, Known, LoadError, Message, Meter, Profile,
+    RecallPart, Role, Seal, Seals, Session, Source, Span, Thinking, Tokens, Usage,
 };
 
 /// A session with a fold over its first steps.
@@ -59,7 +62,7 @@ fn deltas_are_all_that_a_store_needs() {
     assert_eq!(lines, saved(&session));
     // Sizes that are known are not counted again, and are the same.
     let snapshots = serde_json::to_string(&session.snapshots()).unwrap();
-    let known = serde_json::from_str(&snapshots).unwrap();
+    let known = Known { sizes: serde_json::from_str(&snapshots).unwrap(), ..Known::default() };
     let loaded = Session::load_with(session.profile().clone(), entries(&lines), known).unwrap();
     assert_eq!(loaded.sizes(), session.sizes());
 }
@@ -79,7 +82,7 @@ fn a_journal_that_nobody_wrote_is_refused_with_a_reason() {
     let edited = |change: &dyn Fn(&mut Vec<Span>)| {
         broken(&|journal| {
             let Entry::Edit(edit) = &mut journal[at] else { panic!() };
-            let edit = std::sync::Arc::make_mut(edit);
+            let edit = Arc::make_mut(edit);
             let (EditKind::Fold { spans, .. } | EditKind::Hide { spans, .. }) = &mut edit.kind else {
                 panic!()
             };
@@ -182,7 +185,7 @@ fn a_fork_into_a_turn_gives_its_sealed_reasoning_back() {
     session.push(Message::user("next"));
     ready(&mut session);
     assert!(thoughts(&session) < 2, "the profile drops old thinking");
-    let mut fork = session.fork(inside);
+    let mut fork = session.fork(inside).unwrap();
     ready(&mut fork);
     assert_eq!(thoughts(&fork), 2);
 }
@@ -193,7 +196,7 @@ fn a_fork_from_before_a_switch_keeps_the_seals_of_its_own_model() {
     session.push(Message::user("go"));
     (0..10).for_each(|n| step(&mut session, n, 100));
     session.switch(model("other", 100_000), Seals::Engine);
-    let mut fork = session.fork(At(3));
+    let mut fork = session.fork(At(3)).unwrap();
     fork.push(thought("mine", "x"));
     fork.push(Message::result("x", "a".repeat(9_000)));
     fork.push(thought("mine too", "y"));
@@ -237,4 +240,67 @@ fn a_pin_that_was_cut_can_be_recalled_after_loading() {
     let loaded = reload(&session);
     let recalled = loaded.recall(&handle, &RecallPart::Whole).unwrap();
     assert_eq!(recalled, "pinned words of some length, ".repeat(400));
+}
+
+/// A store may keep texts of edits apart, each once, and give them back when they are shown.
+#[test]
+fn texts_of_edits_are_fetched_when_they_are_shown() {
+    let mut session = session(8_000);
+    session.push(Message::user("Find the bug."));
+    while session.ledger().edits().filter(|(edit, _)| !edit.depends.is_empty()).count() < 2 {
+        let n = session.log().messages().len();
+        step(&mut session, n, 900);
+        ready(&mut session);
+    }
+    let mut store = MemoryArchive::default();
+    let apart = |entry: &Entry, store: &mut MemoryArchive| match entry.apart() {
+        Some((entry, handle, text)) => {
+            assert_eq!(store.put(&*text), handle);
+            entry
+        }
+        None => entry.clone(),
+    };
+    let journal: Vec<Entry> = session.since(Cursor(0)).map(|entry| apart(entry, &mut store)).collect();
+    let lines: Vec<String> = journal.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+    assert!(lines.concat().len() + 2_000 < saved(&session).concat().len());
+    let (profile, sizes) = (session.profile().clone(), session.snapshots());
+    let load = |store: MemoryArchive| {
+        let known = Known { sizes: sizes.clone(), store: Some(Arc::new(store)) };
+        Session::load_with(profile.clone(), entries(&lines), known)
+    };
+    let mut loaded = load(store.clone()).unwrap();
+    // Folds that others have taken in stay where they are.
+    let here = |session: &Session| {
+        let texts = session.ledger().edits().filter_map(|(edit, _)| edit.kind.text());
+        texts.filter(|text| matches!(text, EditText::Here(_))).count()
+    };
+    assert!(here(&loaded) < here(&session));
+    for session in [&mut session, &mut loaded] {
+        step(session, 900, 900);
+        ready(session);
+    }
+    assert_eq!((text(&loaded), loaded.sent()), (text(&session), session.sent()));
+    // What an undo brings back is fetched.
+    let newest =
+        session.ledger().edits().filter(|(edit, on)| *on && edit.kind.is_fold()).last().unwrap().0.id;
+    for session in [&mut session, &mut loaded] {
+        session.undo(newest).unwrap();
+        session.switch(model("m", 1 << 30), Seals::Engine);
+        ready(session);
+    }
+    assert_eq!(text(&loaded), text(&session));
+    let lost = load(MemoryArchive::default()).unwrap_err().to_string();
+    assert!(lost.starts_with("the text ") && lost.ends_with(" is not in the store"), "{lost}");
+}
+
+#[test]
+fn a_journal_of_lines_is_read_or_refused_with_a_reason() {
+    let lines = saved(&folded());
+    let read = |lines: &[String]| longhaul::session::journal::read(lines.iter().map(String::as_str));
+    assert_eq!(read(&lines).unwrap(), entries(&lines));
+    let said = |lines: &[String]| read(lines).unwrap_err().to_string();
+    let later = [lines[0].replace("\"version\":1", "\"version\":7"), r#"{"new_kind":{}}"#.to_owned()];
+    assert_eq!(said(&later), "the journal has version 7; this engine reads up to version 1");
+    let broken = [lines[0].clone(), r#"{"new_kind":{}}"#.to_owned()];
+    assert!(said(&broken).starts_with("entry 1 of the journal cannot be read: unknown variant"));
 }

@@ -647,7 +647,7 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>
         Op::Todos(text) => session.set_todos(text.as_deref()),
         Op::GitStat(text) => session.set_git_stat(text.as_deref()),
         Op::Switch(n) => session.switch(model(&format!("m{n}"), WINDOWS[*n as usize]), Seals::Engine),
-        Op::Fork(at) => *session = session.fork(At(*at as u32)),
+        Op::Fork(at) => *session = session.fork(At(*at as u32)).unwrap(),
         Op::Reload => *session = reload(session),
         // A summary that was written beside the work.
         Op::Resolve => {
@@ -706,7 +706,7 @@ proptest! {
         prop_assert_eq!(format!("{:?}", session.prepare(None)), format!("{:?}", again.prepare(None)));
         // A fork is the same as a session that was told the same prefix.
         let end = At(reloads as u32 % (session.log().end().0 + 1));
-        let mut fork = session.fork(end);
+        let mut fork = session.fork(end).unwrap();
         let told = saved(&fork).split_last().map(|(_, told)| told.to_vec()).unwrap();
         let mut told = Session::load(session.profile().clone(), entries(&told)).unwrap();
         for op in [Op::Prepare(1), Op::Push(Message::user("more")), Op::Prepare(90), Op::Compact, Op::Prepare(1)] {

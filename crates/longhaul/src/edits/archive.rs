@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::log::{At, Log, Span};
 use crate::conversation::message::{Block, Message};
-use crate::edits::edit::EditKind;
+use crate::edits::edit::{Edit, EditKind, EditText};
 use crate::edits::ledger::{Ledger, Stretch};
 use crate::session::journal::Entry;
 use crate::view::keep;
@@ -94,6 +94,8 @@ pub enum Original {
     Block(Arc<Message>, usize),
     /// All thinking of a message.
     Thinking(Arc<Message>),
+    /// A text that no message of the log has: the host answered by it.
+    Text(Arc<str>),
     /// A run of messages, and what was taken out before it, in order.
     Run(Vec<Handle>, Vec<Arc<Message>>),
 }
@@ -127,6 +129,7 @@ impl Original {
                     write_block(block, out);
                 }
             }
+            Self::Text(text) => out(text),
             Self::Run(before, messages) => {
                 for handle in before {
                     out(&format!("[{handle}]\n"));
@@ -234,6 +237,8 @@ fn only_one(mut found: impl Iterator<Item = Handle>) -> Option<Handle> {
 enum Place {
     Block(At, usize),
     Thinking(At),
+    /// The text by which the host answered.
+    Answer(Arc<Edit>),
     /// Runs of messages, and what was taken out before them.
     Run(Arc<[Handle]>, Arc<[Span]>),
 }
@@ -248,6 +253,9 @@ impl Originals {
     /// Takes in an entry of the journal. `ledger` is as it was before the entry.
     pub(crate) fn apply(&mut self, entry: &Entry, ledger: &Ledger) {
         let Entry::Edit(edit) = entry else { return };
+        if let EditKind::Answer { text, .. } = &edit.kind {
+            self.places.entry(text.handle()).or_insert(Place::Answer(edit.clone()));
+        }
         let Some(handle) = edit.originals.first() else { return };
         let place = match &edit.kind {
             EditKind::Digest { at, block, .. }
@@ -262,7 +270,10 @@ impl Originals {
                             let edit = ledger.get(id).into_iter();
                             before.extend(edit.flat_map(|edit| edit.originals.iter().copied()));
                         }
-                        Stretch::Messages(span) => uncovered.push(span),
+                        Stretch::Messages(span) => {
+                            before.extend(ledger.answers_in(span));
+                            uncovered.push(span);
+                        }
                     }
                 }
                 Place::Run(before.into(), uncovered.into())
@@ -289,6 +300,10 @@ impl OriginalsOf<'_> {
         Some(match self.originals.places.get(&handle)? {
             Place::Block(at, block) => Original::Block(self.log.get(*at)?.clone(), *block),
             Place::Thinking(at) => Original::Thinking(self.log.get(*at)?.clone()),
+            Place::Answer(edit) => match &edit.kind {
+                EditKind::Answer { text: EditText::Here(text), .. } => Original::Text(text.clone()),
+                _ => return None,
+            },
             Place::Run(before, spans) => {
                 let messages = spans.iter().flat_map(|span| &self.log.messages()[span.range()]);
                 Original::Run(before.to_vec(), messages.cloned().collect())

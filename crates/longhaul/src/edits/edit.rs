@@ -53,7 +53,7 @@ pub enum EditKind {
         /// Which of its blocks.
         block: usize,
         /// What is shown instead.
-        text: Box<str>,
+        text: EditText,
     },
     /// A call's arguments become shorter, valid JSON.
     DigestArgs {
@@ -78,7 +78,7 @@ pub enum EditKind {
         /// Which of its blocks.
         block: usize,
         /// What is shown instead.
-        text: Box<str>,
+        text: EditText,
     },
     /// Runs of whole units become a summary.
     Fold {
@@ -90,7 +90,7 @@ pub enum EditKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<Kept>,
         /// The summary, as it is sent.
-        text: Box<str>,
+        text: EditText,
         /// The summary, as values over its text. A ledger of an older version has none.
         #[serde(default, skip_serializing_if = "Option::is_none", with = "shared")]
         summary: Option<Arc<Summary>>,
@@ -100,7 +100,7 @@ pub enum EditKind {
         /// What is replaced, in order.
         spans: Vec<Span>,
         /// The marker.
-        text: Box<str>,
+        text: EditText,
     },
 }
 
@@ -115,6 +115,27 @@ impl EditKind {
             | Self::Answer { at, .. } => {
                 vec![Span { start: *at, end: At(at.0.saturating_add(1)) }]
             }
+        }
+    }
+
+    /// The text that stands in the place of what it replaces, if it is one.
+    pub fn text(&self) -> Option<&EditText> {
+        match self {
+            Self::Digest { text, .. }
+            | Self::Answer { text, .. }
+            | Self::Fold { text, .. }
+            | Self::Hide { text, .. } => Some(text),
+            Self::DigestArgs { .. } | Self::DropThinking { .. } => None,
+        }
+    }
+
+    pub(crate) fn text_mut(&mut self) -> Option<&mut EditText> {
+        match self {
+            Self::Digest { text, .. }
+            | Self::Answer { text, .. }
+            | Self::Fold { text, .. }
+            | Self::Hide { text, .. } => Some(text),
+            Self::DigestArgs { .. } | Self::DropThinking { .. } => None,
         }
     }
 
@@ -133,6 +154,47 @@ impl EditKind {
             Self::Fold { .. } => "fold",
             Self::Hide { .. } => "hide",
         }
+    }
+}
+
+/// The text of an edit. A store may keep it apart from the entry, under its handle: then it is
+/// fetched when the edit is shown, and reads as empty until then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum EditText {
+    /// The text.
+    Here(Arc<str>),
+    /// Its handle.
+    Apart {
+        /// The handle of the text.
+        apart: Handle,
+    },
+}
+
+impl EditText {
+    /// The handle of the text.
+    pub fn handle(&self) -> Handle {
+        match self {
+            Self::Here(text) => Handle::of(text),
+            Self::Apart { apart } => *apart,
+        }
+    }
+}
+
+impl std::ops::Deref for EditText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Here(text) => text,
+            Self::Apart { .. } => "",
+        }
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for EditText {
+    fn from(text: T) -> Self {
+        Self::Here(text.into())
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::conversation::log::{At, Span};
-use crate::edits::edit::{Edit, EditId, EditKind};
+use crate::edits::archive::Handle;
+use crate::edits::edit::{Edit, EditId, EditKind, EditText};
 use crate::session::journal::Entry;
 
 /// What became of an edit.
@@ -27,6 +28,7 @@ pub(crate) enum Stretch {
 
 /// Why an edit cannot be undone or redone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LedgerError {
     /// There is no such edit.
     #[error("there is no edit {}", .0.0)]
@@ -38,6 +40,14 @@ pub enum LedgerError {
         edit: EditId,
         /// `active` or `undone`.
         state: &'static str,
+    },
+    /// A text that would be shown is not in the store.
+    #[error("the text {handle} of edit {} is not in the store", .edit.0)]
+    Lost {
+        /// Which.
+        edit: EditId,
+        /// The handle of its text.
+        handle: Handle,
     },
     /// What it covers must stay now, or is not there.
     #[error("edit {} cannot be made again: what it covers must stay now", .0.0)]
@@ -119,6 +129,23 @@ impl Ledger {
                 Some(&**text)
             }
             EditKind::DigestArgs { block: b, arguments, .. } if *b == block => Some(arguments.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The text by which the host answers in the place of a block, if it does.
+    pub fn answer(&self, at: At, block: usize) -> Option<&str> {
+        self.inside(at).iter().rev().filter_map(|id| self.get(*id)).find_map(|edit| match &edit.kind {
+            EditKind::Answer { block: b, text, .. } if *b == block => Some(&**text),
+            _ => None,
+        })
+    }
+
+    /// The handles of all texts by which the host answers inside a run.
+    pub(crate) fn answers_in(&self, run: Span) -> impl Iterator<Item = Handle> {
+        let edits = run.range().flat_map(|at| self.inside(At(at as u32))).filter_map(|id| self.get(*id));
+        edits.filter_map(|edit| match &edit.kind {
+            EditKind::Answer { text, .. } => Some(text.handle()),
             _ => None,
         })
     }
@@ -217,6 +244,27 @@ impl Ledger {
         }
         self.reindex();
         self.turns += 1;
+    }
+
+    /// Active edits that are shown and whose texts are with a store.
+    pub(crate) fn texts_apart(&self) -> Vec<(EditId, Handle)> {
+        let apart = |id: EditId| match self.get(id)?.kind.text()? {
+            EditText::Apart { apart } => Some((id, *apart)),
+            EditText::Here(_) => None,
+        };
+        let inside = self.inside.iter().filter(|(at, _)| self.covering(**at).is_none());
+        let shown = self.outermost().map(|(_, id)| id).chain(inside.flat_map(|(_, ids)| ids.iter().copied()));
+        let mut found: Vec<(EditId, Handle)> = shown.filter_map(apart).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The text of an edit came from the store.
+    pub(crate) fn fetched(&mut self, id: EditId, text: &str) {
+        let standing = self.edits.get_mut(id.0 as usize);
+        let kept = standing.and_then(|standing| Arc::make_mut(&mut standing.edit).kind.text_mut());
+        kept.into_iter().for_each(|kept| *kept = text.into());
     }
 
     /// Puts an active edit into the indices.

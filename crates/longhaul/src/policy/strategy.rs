@@ -190,6 +190,30 @@ pub(crate) struct Context<'a> {
     pub(crate) takes_held: bool,
 }
 
+/// What a tool result says.
+pub(crate) struct ResultText<'a> {
+    pub(crate) text: &'a str,
+    original: Option<Original>,
+    /// The text is all there is.
+    alone: bool,
+}
+
+impl ResultText<'_> {
+    /// The handle of all that the result says. Reads all of it.
+    pub(crate) fn handle(&self) -> Handle {
+        match &self.original {
+            Some(original) if !self.alone => original.handle(),
+            _ => Handle::of(self.text),
+        }
+    }
+
+    /// A shorter text in its place.
+    pub(crate) fn digested(self, at: At, block: usize, text: String) -> Option<Proposal> {
+        let kind = EditKind::Digest { at, block, text: text.into() };
+        self.original.map(|original| Proposal::Inside(kind, original))
+    }
+}
+
 /// A unit of the log, or a fold, as the view shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Visible {
@@ -303,9 +327,13 @@ impl Context<'_> {
         self.message(unit.span.start)?.calls().find(|call| call.id == result.id)
     }
 
-    /// The handle of a result: of its text alone where that is all there is.
-    pub(crate) fn handle_of(&self, original: &Original, result: &ToolResult) -> Handle {
-        if result.content.is_none() { Handle::of(&result.text) } else { original.handle() }
+    /// What a result says: as it came, or as the host answered.
+    pub(crate) fn result_at<'a>(&'a self, at: At, block: usize, result: &'a ToolResult) -> ResultText<'a> {
+        if let Some(text) = self.ledger.answer(at, block) {
+            return ResultText { text, original: Some(Original::Text(text.into())), alone: true };
+        }
+        let original = self.message(at).map(|message| Original::Block(message.clone(), block));
+        ResultText { text: &result.text, original, alone: result.content.is_none() }
     }
 
     /// Names that the model wrote itself, in its words and its calls, as far as they are shown.

@@ -2,7 +2,7 @@
 //! the target is met, and its common end when the hard limit is passed. Every edit goes
 //! through the guard and into the journal.
 
-use super::journal::{Compaction, Entry, SentRequest};
+use super::journal::{Compaction, Entry, JobEnd, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::At;
 use crate::conversation::message::Time;
@@ -70,7 +70,7 @@ impl Session {
         // What was refused would be refused again.
         if let Some(refused) = refused.filter(|refused| size >= *refused) {
             let (what, hard) = (TooLarge::Together, refused - Tokens(1));
-            return Err(PrepareError::TooLarge { what, tokens: size, hard, window: budget.window });
+            return Err(PrepareError::TooLarge { what, tokens: size, hard, window: refused });
         }
         Ok(self.send(size, now))
     }
@@ -158,7 +158,11 @@ impl Session {
     /// met. Gives a job if a rung waits for a summary.
     fn compact(&mut self) -> Option<Job> {
         if let Some(question) = self.state.progress.job.clone() {
-            return Some(self.job_of(question));
+            if self.profile.summariser == Summariser::Host {
+                return Some(self.job_of(question));
+            }
+            // It was asked under another profile: nobody writes it now.
+            self.record(Entry::JobEnded { job: question.id, how: JobEnd::Dropped });
         }
         let Compaction { why, target, full, .. } = self.state.progress.compaction.clone()?;
         for strategy in self.ladder(full) {

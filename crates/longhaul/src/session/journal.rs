@@ -11,7 +11,8 @@ use crate::conversation::fact::Fact;
 use crate::conversation::frame::Frame;
 use crate::conversation::log::At;
 use crate::conversation::message::{Message, Time};
-use crate::edits::edit::{Edit, EditId, Why};
+use crate::edits::archive::Handle;
+use crate::edits::edit::{Edit, EditId, EditText, Why};
 use crate::policy::task::Task;
 use crate::size::calibration::Calibration;
 use crate::size::meter::Measure;
@@ -19,6 +20,8 @@ use crate::size::models::Model;
 use crate::size::tokens::Tokens;
 use crate::size::usage::Billed;
 use crate::summary::job::Question;
+
+use super::LoadError;
 
 /// The version of the form that entries are written in.
 pub const VERSION: u32 = 1;
@@ -142,6 +145,55 @@ pub enum Entry {
         /// How many messages both share.
         end: At,
     },
+}
+
+impl Entry {
+    /// The entry without the text of its edit, and that text under its handle: for a store that keeps
+    /// texts once, and gives them back by [`Archive::get`](crate::edits::Archive::get) when they are
+    /// shown. `None` for an entry without a long text.
+    pub fn apart(&self) -> Option<(Self, Handle, Arc<str>)> {
+        /// A handle has its price too.
+        const LONG: usize = 256;
+        let Self::Edit(edit) = self else { return None };
+        let Some(EditText::Here(text)) = edit.kind.text().filter(|text| text.len() > LONG) else {
+            return None;
+        };
+        let (handle, mut edit) = (Handle::of(text), (**edit).clone());
+        *edit.kind.text_mut()? = EditText::Apart { apart: handle };
+        Some((Self::Edit(Arc::new(edit)), handle, text.clone()))
+    }
+}
+
+/// The entries of a journal that was written line by line, or why it cannot be read.
+///
+/// ```
+/// use longhaul::session::journal::read;
+/// assert_eq!(read(["{}"]).unwrap_err().to_string(), "the journal does not begin with its first entry");
+/// ```
+pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Vec<Entry>, LoadError> {
+    #[derive(Deserialize)]
+    struct First {
+        began: Version,
+    }
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let mut entries = Vec::new();
+    for (at, line) in lines.into_iter().enumerate() {
+        // A later version may have kinds of entries that nobody here knows: that is said first.
+        let first = if at == 0 { serde_json::from_str::<First>(line).ok() } else { None };
+        match (at, first) {
+            (0, None) => return Err(LoadError::NoBeginning),
+            (0, Some(first)) if first.began.version > VERSION => {
+                return Err(LoadError::Version(first.began.version));
+            }
+            _ => {}
+        }
+        let entry = serde_json::from_str(line);
+        entries.push(entry.map_err(|error| LoadError::Line { at, problem: error.to_string() })?);
+    }
+    Ok(entries)
 }
 
 /// The number of a request, from 1. The same request sent again keeps it.

@@ -1,11 +1,14 @@
 //! Loading: a journal is replayed, entry by entry. What no engine writes is refused with a sentence.
 //! A journal that was cut short is the journal of an earlier moment: it is taken as it is.
 
+use std::sync::Arc;
+
 use super::journal::{self, Entry, Journal};
 use super::sizes::Snapshot;
-use super::state::State;
+use super::state::{LostText, State};
 use super::{Cursor, Session};
 use crate::conversation::log::{At, Log, Span};
+use crate::edits::archive::{Archive, Handle};
 use crate::edits::edit::{Edit, EditId};
 use crate::edits::ledger::Ledger;
 use crate::policy::profile::Profile;
@@ -30,6 +33,22 @@ pub enum LoadError {
         /// The one that should.
         expected: EditId,
     },
+    /// A line that is no entry.
+    #[error("entry {at} of the journal cannot be read: {problem}")]
+    Line {
+        /// The number of the entry.
+        at: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The text of an edit that is shown is not in the store.
+    #[error("the text {handle} of edit {} is not in the store", .edit.0)]
+    Lost {
+        /// Which edit.
+        edit: EditId,
+        /// The handle of its text.
+        handle: Handle,
+    },
     /// An edit that no engine makes.
     #[error("entry {at} of the journal: edit {} {problem}", .edit.0)]
     Edit {
@@ -42,17 +61,26 @@ pub enum LoadError {
     },
 }
 
+/// What is known beside the journal when a session is loaded. All of it may be missing.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Sizes of messages, which are not counted again.
+    pub sizes: Vec<Snapshot>,
+    /// Where texts are that are not in the journal.
+    pub store: Option<Arc<dyn Archive>>,
+}
+
 impl Session {
     /// The session of a journal.
     pub fn load(profile: Profile, entries: impl IntoIterator<Item = Entry>) -> Result<Self, LoadError> {
-        Self::load_with(profile, entries, Vec::new())
+        Self::load_with(profile, entries, Known::default())
     }
 
-    /// The same where sizes of messages are known and need not be counted again.
+    /// The same with what is known beside it.
     pub fn load_with(
         profile: Profile,
         entries: impl IntoIterator<Item = Entry>,
-        known: Vec<Snapshot>,
+        known: Known,
     ) -> Result<Self, LoadError> {
         let mut journal = Journal::default();
         entries.into_iter().for_each(|entry| journal.append(entry));
@@ -63,15 +91,21 @@ impl Session {
             Some(Entry::Began { model, .. }) => model.clone(),
             _ => return Err(LoadError::NoBeginning),
         };
-        let mut state = State::new(model, known);
+        let mut state = State::new(model, known.sizes);
         let mut number = 0;
-        state.replay(journal.since(Cursor(0)), |state, entry| {
+        state.replay(journal.since(Cursor(0)), known.store.as_deref(), |state, entry| {
             number += 1;
             check(number - 1, entry, &state.log, &state.ledger)
         })?;
-        let mut session = Self::of(profile, journal, state);
+        let mut session = Self { store: known.store, ..Self::of(profile, journal, state) };
         session.look();
         Ok(session)
+    }
+}
+
+impl From<LostText> for LoadError {
+    fn from(LostText { edit, handle }: LostText) -> Self {
+        Self::Lost { edit, handle }
     }
 }
 

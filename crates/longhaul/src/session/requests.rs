@@ -65,6 +65,8 @@ impl Requests {
                     self.cache = PromptCache::new();
                 }
             }
+            // In another window the request that was refused may fit.
+            Entry::Limited(_) => (self.refused, self.changed) = (None, true),
             Entry::Frame(_) => (self.base, self.changed) = (None, true),
             Entry::Taught { .. }
             | Entry::JobOpened(_)

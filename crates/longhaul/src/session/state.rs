@@ -10,11 +10,19 @@ use super::progress::Progress;
 use super::requests::Requests;
 use super::sizes::{Sizes, Snapshot};
 use crate::conversation::log::Log;
-use crate::edits::archive::Originals;
+use crate::edits::archive::{Archive, Handle, Originals};
+use crate::edits::edit::EditId;
 use crate::edits::ledger::Ledger;
 use crate::size::models::Model;
 use crate::view::cache::PromptCache;
 use crate::view::{Fixed, Sources, View};
+
+/// The text of an edit that is to be shown is not in the store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LostText {
+    pub(super) edit: EditId,
+    pub(super) handle: Handle,
+}
 
 /// All parts.
 #[derive(Debug, Clone)]
@@ -61,20 +69,46 @@ impl State {
     }
 
     /// Takes in many, each after `check` has let it through. What the provider has in its cache is
-    /// the request that was sent last: the views of those before need not be made.
-    pub(super) fn replay<'a, E>(
+    /// the request that was sent last: the views of those before need not be made, and what it showed
+    /// is in the `store` if it is not here.
+    pub(super) fn replay<'a, E: From<LostText>>(
         &mut self,
         entries: impl Iterator<Item = &'a Entry> + Clone,
+        store: Option<&dyn Archive>,
         mut check: impl FnMut(&Self, &Entry) -> Result<(), E>,
     ) -> Result<(), E> {
         let requests = entries.clone().filter(|entry| matches!(entry, Entry::Sent(_))).count();
         let mut seen = 0;
         for entry in entries {
             check(self, entry)?;
-            seen += usize::from(matches!(entry, Entry::Sent(_)));
+            let sent = matches!(entry, Entry::Sent(_));
+            seen += usize::from(sent);
+            if sent && seen == requests {
+                self.fetch(&self.ledger.texts_apart(), store)?;
+            }
             if seen == requests { self.apply(entry) } else { self.fold(entry) }
         }
         self.sizes.forget_known();
+        self.fetch(&self.ledger.texts_apart(), store)?;
+        Ok(())
+    }
+
+    /// Gets texts of edits from a store.
+    pub(super) fn fetch(
+        &mut self,
+        apart: &[(EditId, Handle)],
+        store: Option<&dyn Archive>,
+    ) -> Result<(), LostText> {
+        for (edit, handle) in apart {
+            let text = store.and_then(|store| store.get(*handle));
+            let text = text.filter(|text| Handle::of(text) == *handle);
+            let text = text.ok_or(LostText { edit: *edit, handle: *handle })?;
+            self.ledger.fetched(*edit, &text);
+        }
+        if !apart.is_empty() {
+            // What was made of it is of an empty text.
+            self.view.recount();
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::value::Earlier;
 use crate::conversation::json::Extra;
 use crate::conversation::log::{At, Log, Span};
 use crate::conversation::message::{Block, Message, ToolResult};
-use crate::edits::archive::Original;
+use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
 use crate::edits::ledger::{Ledger, Stretch};
 
@@ -23,6 +23,8 @@ enum Held {
     Message(At, Arc<Message>),
     /// A fold or a hide, where its first run begins.
     Edit(Arc<Edit>),
+    /// The texts by which the host answered in the messages that follow.
+    Answers(Vec<Handle>),
     /// Between two runs stands something that is not covered.
     Gap,
 }
@@ -39,6 +41,7 @@ impl Covered {
                 match stretch {
                     Stretch::Edit(id) => all.extend(ledger.get(id).cloned().map(Held::Edit)),
                     Stretch::Messages(span) => {
+                        all.push(Held::Answers(ledger.answers_in(span).collect()));
                         let messages = log.messages()[span.range()].iter().cloned();
                         all.extend(
                             messages.zip(span.start.0..).map(|(message, at)| Held::Message(At(at), message)),
@@ -53,7 +56,7 @@ impl Covered {
     fn edits(&self) -> impl Iterator<Item = &Arc<Edit>> {
         self.all.iter().filter_map(|held| match held {
             Held::Edit(edit) => Some(edit),
-            Held::Message(..) | Held::Gap => None,
+            Held::Message(..) | Held::Answers(_) | Held::Gap => None,
         })
     }
 
@@ -61,7 +64,7 @@ impl Covered {
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
             Held::Message(_, message) => Some(message.clone()),
-            Held::Edit(_) | Held::Gap => None,
+            Held::Edit(_) | Held::Answers(_) | Held::Gap => None,
         });
         messages.collect()
     }
@@ -71,7 +74,7 @@ impl Covered {
         let count = |held: &Held| match held {
             Held::Message(..) => 1,
             Held::Edit(edit) => edit.kind.spans().iter().map(|span| span.len()).sum(),
-            Held::Gap => 0,
+            Held::Answers(_) | Held::Gap => 0,
         };
         self.all.iter().map(count).sum()
     }
@@ -92,7 +95,12 @@ impl Covered {
 
     /// What an edit of these runs takes out.
     pub(crate) fn original(&self) -> Original {
-        let before = self.edits().flat_map(|edit| edit.originals.iter().copied()).collect();
+        let before = self.all.iter().flat_map(|held| match held {
+            Held::Edit(edit) => edit.originals.as_slice(),
+            Held::Answers(handles) => handles,
+            Held::Message(..) | Held::Gap => &[],
+        });
+        let before = before.copied().collect();
         Original::Run(before, self.messages())
     }
 
@@ -102,6 +110,7 @@ impl Covered {
         let material = self.all.iter().filter_map(|held| match held {
             Held::Message(at, message) => Some(Material::Message(*at, entered(ledger, *at, message))),
             Held::Gap => Some(Material::Gap),
+            Held::Answers(_) => None,
             Held::Edit(edit) => earlier(edit).map(Material::Summary),
         });
         material.collect()
@@ -118,12 +127,14 @@ fn earlier(edit: &Edit) -> Option<Earlier> {
     }
 }
 
-/// A message with the digests that it entered with. What nobody was ever shown is not told.
+/// A message with the digests that it entered with, and as the host answered. What nobody was ever
+/// shown is not told.
 fn entered(ledger: &Ledger, at: At, message: &Arc<Message>) -> Arc<Message> {
     let on_entry = ledger.inside(at).iter().filter_map(|id| ledger.get(*id));
     let digests: Vec<(usize, &str)> = on_entry
         .filter_map(|edit| match &edit.kind {
             EditKind::Digest { block, text, .. } if edit.why == Why::Entry => Some((*block, &**text)),
+            EditKind::Answer { block, text, .. } => Some((*block, &**text)),
             _ => None,
         })
         .collect();
@@ -131,7 +142,7 @@ fn entered(ledger: &Ledger, at: At, message: &Arc<Message>) -> Arc<Message> {
         return message.clone();
     }
     let blocks = message.blocks().iter().enumerate().map(|(number, block)| {
-        let digest = digests.iter().find(|(digested, _)| *digested == number);
+        let digest = digests.iter().rev().find(|(digested, _)| *digested == number);
         match (block, digest) {
             (Block::ToolResult(result), Some((_, text))) => Block::ToolResult(ToolResult {
                 id: result.id.clone(),

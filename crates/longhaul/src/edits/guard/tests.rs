@@ -6,7 +6,7 @@ use super::*;
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::At;
 use crate::conversation::message::{Thinking, ToolCall};
-use crate::edits::edit::{Edit, EditPrice, Placement};
+use crate::edits::edit::{Edit, EditPrice, EditText, Placement};
 use crate::policy::profile::Profile;
 use crate::session::{Prepared, Session};
 use crate::size::models::Models;
@@ -52,7 +52,7 @@ fn kind() -> impl Strategy<Value = EditKind> {
     let at = || (0..24u32).prop_map(At);
     let span = (0..20u32, 1..8u32).prop_map(|(start, len)| Span::new(start, start + len));
     let spans = prop::collection::vec(span, 1..3);
-    let text = || prop_oneof![4 => Just("short"), 1 => Just("")].prop_map(Box::from);
+    let text = || prop_oneof![4 => Just("short"), 1 => Just("")].prop_map(EditText::from);
     prop_oneof![
         (at(), 0..4usize, text()).prop_map(|(at, block, text)| EditKind::Digest { at, block, text }),
         (at(), 0..4usize, any::<bool>()).prop_map(|(at, block, object)| {

@@ -90,7 +90,7 @@ fn long_texts(context: &Context<'_>, at: At) -> Vec<Long> {
     let sized = blocks.filter_map(|(block, content)| {
         let text = match content {
             Block::Text(b) => &*b.text,
-            Block::ToolResult(b) => &*b.text,
+            Block::ToolResult(b) => context.ledger.answer(at, block).unwrap_or(&b.text),
             Block::ToolCall(b) => b.arguments.as_str(),
             _ => return None,
         };
@@ -127,10 +127,13 @@ fn level(texts: &[Long], room: Tokens) -> Tokens {
 fn cut(context: &Context<'_>, long: &Long, most: Tokens) -> Option<Proposal> {
     let Long { at, block, came, .. } = *long;
     let message = context.message(at)?;
-    let original = Original::Block(message.clone(), block);
+    let original = match context.ledger.answer(at, block) {
+        Some(answer) => Original::Text(answer.into()),
+        None => Original::Block(message.clone(), block),
+    };
     let text = match &message.blocks()[block] {
-        Block::Text(b) => &b.text,
-        Block::ToolResult(b) => &b.text,
+        Block::Text(b) => &*b.text,
+        Block::ToolResult(b) => context.ledger.answer(at, block).unwrap_or(&b.text),
         Block::ToolCall(b) => {
             let arguments = digest::arguments(&b.arguments, original.handle())?;
             return Some(Proposal::Inside(EditKind::DigestArgs { at, block, arguments }, original));

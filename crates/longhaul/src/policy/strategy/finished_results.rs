@@ -5,8 +5,6 @@ use super::{Context, Proposal, Strategy};
 use crate::conversation::log::At;
 use crate::conversation::message::Block;
 use crate::digest::{self, ToolKind};
-use crate::edits::archive::Original;
-use crate::edits::edit::EditKind;
 
 /// Results of finished turns become digests by tool.
 pub static FINISHED_RESULTS: Strategy = Strategy {
@@ -30,12 +28,11 @@ fn digests(context: &Context<'_>, at: At) -> Vec<Proposal> {
         let call = context.call_of(at, result);
         let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
         let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-        let original = Original::Block(message.clone(), block);
-        let text = digest::by_tool(&result.text, tool, &subject, context.handle_of(&original, result))?;
+        let said = context.result_at(at, block, result);
+        let text = digest::by_tool(said.text, tool, &subject, said.handle())?;
         // It may be shown shorter already, as it entered.
-        let shown = context.shown(at, block).map_or(result.text.len(), str::len);
-        (text.len() < shown)
-            .then(|| Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original))
+        let shown = context.shown(at, block).map_or(said.text.len(), str::len);
+        if text.len() < shown { said.digested(at, block, text) } else { None }
     });
     short.collect()
 }

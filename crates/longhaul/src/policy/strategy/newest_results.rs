@@ -1,11 +1,9 @@
 //! All but the newest results become their first and last lines (seed 001), before every call.
 
-use super::{Proposal, Strategy};
+use super::Strategy;
 use crate::conversation::log::At;
 use crate::conversation::message::Block;
 use crate::digest;
-use crate::edits::archive::Original;
-use crate::edits::edit::EditKind;
 
 /// All but the newest results are shortened.
 pub static NEWEST_RESULTS: Strategy = Strategy {
@@ -27,13 +25,11 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
                 if seen <= keep || at >= newest || context.is_digested(at, block) {
                     continue;
                 }
-                let original = Original::Block(message.clone(), block);
-                let handle = context.handle_of(&original, result);
-                let Some(text) = digest::by_position(&result.text, lines, handle) else { continue };
+                let said = context.result_at(at, block, result);
+                let Some(text) = digest::by_position(said.text, lines, said.handle()) else { continue };
                 // It may be shown shorter already.
-                if text.len() < context.shown(at, block).map_or(result.text.len(), str::len) {
-                    proposals
-                        .push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
+                if text.len() < context.shown(at, block).map_or(said.text.len(), str::len) {
+                    proposals.extend(said.digested(at, block, text));
                 }
             }
             // What was old at the last call is done; and if nothing came since, all of it.

@@ -1,12 +1,10 @@
 //! Old tool results become digests, oldest first, until enough is gone.
 
-use super::{Context, Proposal, Strategy};
+use super::{Context, Proposal, ResultText, Strategy};
 use crate::conversation::log::At;
 use crate::conversation::message::{Block, ToolResult};
 use crate::conversation::step::UnitKind;
 use crate::digest::{self, ToolKind};
-use crate::edits::archive::{Handle, Original};
-use crate::edits::edit::EditKind;
 use crate::size::tokens::Tokens;
 use crate::text::names::NameSet;
 
@@ -34,22 +32,24 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
         let Some(message) = context.message(at) else { continue };
         for (block, content) in message.blocks().iter().enumerate() {
             let Block::ToolResult(result) = content else { continue };
-            if context.is_digested(at, block) || result.text.len() <= digest::SHORT {
+            if context.is_digested(at, block) {
+                continue;
+            }
+            let said = context.result_at(at, block, result);
+            if said.text.len() <= digest::SHORT {
                 continue;
             }
             if saved >= context.excess {
                 return proposals;
             }
-            let original = Original::Block(message.clone(), block);
-            let handle = context.handle_of(&original, result);
-            let Some(text) = by_content(context, at, result, &names, handle) else { continue };
+            let Some(text) = by_content(context, at, result, &said, &names) else { continue };
             // It may be shown shorter already, as it entered.
-            let shown = context.shown(at, block).unwrap_or(&result.text).len();
+            let shown = context.shown(at, block).unwrap_or(said.text).len();
             if text.len() >= shown {
                 continue;
             }
             saved += context.saving(at, shown, text.len());
-            proposals.push(Proposal::Inside(EditKind::Digest { at, block, text: text.into() }, original));
+            proposals.extend(said.digested(at, block, text));
         }
     }
     proposals
@@ -60,11 +60,11 @@ fn by_content(
     context: &Context<'_>,
     at: At,
     result: &ToolResult,
+    said: &ResultText<'_>,
     names: &NameSet<'_>,
-    handle: Handle,
 ) -> Option<String> {
     let call = context.call_of(at, result);
     let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
     let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-    digest::by_content(&result.text, tool, &subject, names, handle)
+    digest::by_content(said.text, tool, &subject, names, said.handle())
 }
