@@ -40,6 +40,14 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A summary was asked for of messages that are not there.
+    #[error("entry {at} of the journal: job {job} covers messages that are not there")]
+    Job {
+        /// The number of the entry.
+        at: usize,
+        /// Which job.
+        job: u64,
+    },
 }
 
 impl Session {
@@ -90,6 +98,9 @@ fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), Loa
         Entry::Undo { edit, .. } | Entry::Redo { edit } if *edit >= ledger.next_id() => {
             Err(LoadError::Edit { at, edit: *edit, problem: "is not there" })
         }
+        Entry::JobOpened(question) if question.spans.iter().any(|span| span.end > log.end()) => {
+            Err(LoadError::Job { at, job: question.id })
+        }
         _ => Ok(()),
     }
 }
@@ -101,6 +112,10 @@ fn problem_of(edit: &Edit, log: &Log) -> Option<&'static str> {
     }
     if spans.iter().any(|span| span.end > log.end()) {
         return Some("covers messages that are not there");
+    }
+    // More than one could name each other without end.
+    if edit.originals.len() != 1 {
+        return Some("has not one original");
     }
     let starts = |at: At| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
     let cuts = |span: &Span| !starts(span.start) || !starts(span.end);
