@@ -77,7 +77,7 @@ impl Session {
 
     /// Takes in that the request is sent.
     fn send(&mut self, size: Tokens, now: Option<Time>) -> Prepared {
-        if let Some(ticket) = self.state.requests.retried() {
+        if let Some(ticket) = self.state.requests.retried(self.state.view.measure()) {
             if let Some(time) = now {
                 self.record(Entry::SentAgain { ticket, time });
             }

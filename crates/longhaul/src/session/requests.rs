@@ -87,11 +87,12 @@ impl Requests {
     }
 
     /// The last request, if the next one would be the same.
-    pub(super) fn retried(&self) -> Option<Ticket> {
-        self.last.filter(|_| !self.changed).map(|last| last.ticket)
+    /// `size` is that of the next one: what stands in the tail may be cut otherwise by then.
+    pub(super) fn retried(&self, size: Measure) -> Option<Ticket> {
+        self.last.filter(|last| !self.changed && last.size == size).map(|last| last.ticket)
     }
 
     pub(super) fn next_ticket(&self) -> Ticket {
-        Ticket(self.calls + 1)
+        Ticket(self.calls.saturating_add(1))
     }
 }
