@@ -241,7 +241,7 @@ impl View {
         let reaches_back = |edit: &Edit| {
             is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
         };
-        let mut new = from.ledger.edits().skip(self.edits_seen.0 as usize);
+        let mut new = from.ledger.edits_since(self.edits_seen);
         let anew = self.turns_seen != from.ledger.turns() || new.any(|(edit, _)| reaches_back(edit));
         (self.edits_seen, self.turns_seen) = (from.ledger.next_id(), from.ledger.turns());
         // What stands behind the system prompt moves when another system message joins it.
