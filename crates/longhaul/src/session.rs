@@ -358,10 +358,14 @@ impl Session {
     pub fn overflowed(&mut self, ticket: Ticket, said: Overflow) {
         /// No provider has a smaller window: it is not one that was named.
         const SMALLEST: Tokens = Tokens(1_000);
+        let known = self.state.requests.size(ticket);
+        // It was sent to the model before, or long ago: it says nothing of the next one.
+        if known.is_none() && (1..=self.state.requests.calls).contains(&ticket.0) {
+            return;
+        }
         if let Some(prompt) = said.prompt {
             self.reported(ticket, prompt);
         }
-        let known = self.state.requests.size(ticket);
         if known.is_none() {
             self.look();
         }
@@ -426,7 +430,8 @@ impl Session {
     pub fn redo(&mut self, edit: EditId) -> Result<(), LedgerError> {
         self.ledger().can_redo(edit)?;
         if let Some(known) = self.ledger().get(edit) {
-            if !self.may_hold(known) {
+            // What a switch dropped is no edit of a person: it comes and goes with the model.
+            if !self.may_hold(known) || known.why == Why::Switched {
                 return Err(LedgerError::Protected(edit));
             }
             if let Some(other) = keep::also_kept_by(known, self.ledger()) {
@@ -585,12 +590,12 @@ impl Session {
         let regex = regex_of(pattern)?;
         let mut found = Vec::new();
         for (at, message) in self.log().messages().iter().enumerate().rev() {
+            if found.len() >= most {
+                break;
+            }
             let lines = message.blocks().iter().flat_map(|block| text_of(block).lines()).enumerate();
             let hits: Vec<_> = lines.filter(|(_, line)| regex.is_match(line)).collect();
-            for (number, line) in hits.into_iter().rev() {
-                if found.len() == most {
-                    break;
-                }
+            for (number, line) in hits.into_iter().rev().take(most - found.len()) {
                 found.push(Found { at: At(at as u32), number: number + 1, line: line.into() });
             }
         }
