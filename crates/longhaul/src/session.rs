@@ -71,8 +71,8 @@ pub struct Session {
     keep: KeepSet,
     /// How far rules of the profile have looked: what they need not look at again.
     rules_seen: RulesSeen,
-    /// Smaller limits, while a request is prepared in the place of one that the provider refused.
-    tight: Option<Budget>,
+    /// The view is as the last `prepare` left it, within the limits of then.
+    prepared: bool,
     notices: Vec<Notice>,
     /// Where texts are that the session itself does not have.
     store: Option<Arc<dyn Archive>>,
@@ -197,7 +197,7 @@ impl Session {
             state,
             keep: KeepSet::default(),
             rules_seen: RulesSeen::default(),
-            tight: None,
+            prepared: false,
             notices: Vec::new(),
             store: None,
         }
@@ -226,8 +226,14 @@ impl Session {
 
     /// Makes something happen: the only way that a session changes.
     fn record(&mut self, entry: Entry) {
+        self.prepared = false;
         self.state.apply(&entry);
-        if matches!(entry, Entry::Undo { .. } | Entry::Redo { .. }) {
+        let shows_other = match &entry {
+            Entry::Undo { .. } | Entry::Redo { .. } => true,
+            Entry::Edit(edit) => matches!(edit.kind, EditKind::Answer { .. }),
+            _ => false,
+        };
+        if shows_other {
             self.rules_seen = RulesSeen::default();
         }
         self.journal.append(entry);
@@ -273,14 +279,29 @@ impl Session {
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
         let message = message.into();
         let at = self.log().end();
-        self.record(Entry::Message(message.clone()));
-        self.look_for_marks(at, &message);
+        self.record(Entry::Message(message));
+        self.entered(at);
+        at
+    }
+
+    /// Decides what follows from a message that has just come.
+    fn entered(&mut self, at: At) {
+        if let Some(message) = self.log().get(at).cloned() {
+            self.look_for_marks(at, &message);
+        }
+        self.enter_results(at);
+    }
+
+    /// Decides how the results of a message enter. What was decided is not decided again.
+    fn enter_results(&mut self, at: At) {
+        let Some(message) = self.log().get(at).cloned() else { return };
         for (block, content) in message.blocks().iter().enumerate() {
-            if let Block::ToolResult(result) = content {
+            if let Block::ToolResult(result) = content
+                && self.ledger().shown(at, block).is_none()
+            {
                 self.enter(at, &message, block, result);
             }
         }
-        at
     }
 
     /// Decided once, before it was ever sent: such an edit breaks no prefix.
@@ -373,10 +394,14 @@ impl Session {
     pub fn overflowed(&mut self, ticket: Ticket, said: Overflow) {
         /// No provider has a smaller window: it is not one that was named.
         const SMALLEST: Tokens = Tokens(1_000);
+        let known = self.state.requests.size(ticket);
+        // It was sent to the model before, or long ago: it says nothing of the next one.
+        if known.is_none() && (1..=self.state.requests.calls).contains(&ticket.0) {
+            return;
+        }
         if let Some(prompt) = said.prompt {
             self.reported(ticket, prompt);
         }
-        let known = self.state.requests.size(ticket);
         if known.is_none() {
             self.look();
         }
@@ -441,7 +466,8 @@ impl Session {
     pub fn redo(&mut self, edit: EditId) -> Result<(), LedgerError> {
         self.ledger().can_redo(edit)?;
         if let Some(known) = self.ledger().get(edit) {
-            if !self.may_hold(known) {
+            // What a switch dropped is no edit of a person: it comes and goes with the model.
+            if !self.may_hold(known) || known.why == Why::Switched {
                 return Err(LedgerError::Protected(edit));
             }
             if let Some(other) = keep::also_kept_by(known, self.ledger()) {
@@ -639,7 +665,7 @@ impl Session {
 
     /// The same for who audits view after view: edits that were right are not looked at again.
     pub fn audit_again(&self, audited: &mut Audited) -> Vec<Violation> {
-        if self.state.view.is_of(self.log(), self.ledger()) {
+        if self.prepared {
             return self.audit_view(audited);
         }
         let mut now = self.clone();
@@ -742,7 +768,7 @@ impl Session {
 
     /// The limits.
     pub fn budget(&self) -> Budget {
-        self.tight.unwrap_or_else(|| self.state.limits.budget(&self.profile))
+        self.state.limits.budget(&self.profile)
     }
 
     /// The model.

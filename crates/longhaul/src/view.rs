@@ -216,12 +216,6 @@ impl View {
         *self = Self { recounted: true, ..Self::default() };
     }
 
-    /// True if it shows all that log and ledger have.
-    pub(crate) fn is_of(&self, log: &Log, ledger: &Ledger) -> bool {
-        (self.shown_end, self.edits_seen, self.turns_seen, self.fixed.version)
-            == (log.end(), ledger.next_id(), ledger.turns(), log.frame_version())
-    }
-
     /// True if what stands before the messages is to be counted anew.
     pub(crate) fn is_recounted(&self) -> bool {
         self.recounted
@@ -241,7 +235,7 @@ impl View {
         let reaches_back = |edit: &Edit| {
             is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
         };
-        let mut new = from.ledger.edits().skip(self.edits_seen.0 as usize);
+        let mut new = from.ledger.edits_since(self.edits_seen);
         let anew = self.turns_seen != from.ledger.turns() || new.any(|(edit, _)| reaches_back(edit));
         (self.edits_seen, self.turns_seen) = (from.ledger.next_id(), from.ledger.turns());
         // What stands behind the system prompt moves when another system message joins it.
@@ -393,6 +387,10 @@ fn edited(ledger: &Ledger, at: At, message: &Message) -> Option<Vec<Option<Block
     if edits.is_empty() {
         return None;
     }
+    // What the host answered is no error, whatever the client said.
+    let answered = |number: usize| {
+        edits.iter().any(|edit| matches!(edit, EditKind::Answer { block, .. } if *block == number))
+    };
     let no_thinking = edits.iter().any(|edit| matches!(edit, EditKind::DropThinking { .. }));
     let blocks = message.blocks().iter().enumerate().map(|(number, block)| {
         if no_thinking && matches!(block, Block::Thinking(_)) {
@@ -403,7 +401,7 @@ fn edited(ledger: &Ledger, at: At, message: &Message) -> Option<Vec<Option<Block
             (EditKind::Digest { block: b, text, .. } | EditKind::Answer { block: b, text, .. }, _)
                 if *b == number =>
             {
-                with_text(block, text)
+                with_text(block, text, answered(number))
             }
             (EditKind::DigestArgs { block: b, arguments, .. }, Block::ToolCall(call)) if *b == number => {
                 let (id, name, extra) = (call.id.clone(), call.name.clone(), call.extra.clone());
@@ -423,7 +421,7 @@ fn edited(ledger: &Ledger, at: At, message: &Message) -> Option<Vec<Option<Block
 }
 
 /// The block with another text; `None` if it has none.
-fn with_text(block: &Block, text: &str) -> Option<Block> {
+fn with_text(block: &Block, text: &str, answered: bool) -> Option<Block> {
     match block {
         Block::Text(b) => Some(Block::Text(Text { text: text.into(), extra: b.extra.clone() })),
         Block::ToolResult(b) => Some(Block::ToolResult(ToolResult {
@@ -431,7 +429,7 @@ fn with_text(block: &Block, text: &str) -> Option<Block> {
             name: b.name.clone(),
             text: text.into(),
             content: pictures(b, text),
-            is_error: b.is_error,
+            is_error: b.is_error && !answered,
             extra: b.extra.clone(),
         })),
         _ => None,

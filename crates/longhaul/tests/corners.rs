@@ -167,7 +167,7 @@ fn what_was_refused_is_not_sent_again() {
     overflowed(&mut session);
     for _ in 0..2 {
         let error = session.prepare(None).err().unwrap();
-        assert_eq!(error.to_string(), "what must stay has 6 tokens, over the limit of 5 (window 100000)");
+        assert_eq!(error.to_string(), "what must stay has 6 tokens, over the limit of 5 (window 6)");
     }
     session.switch(model("other", 100_000), Seals::Engine);
     ready(&mut session);

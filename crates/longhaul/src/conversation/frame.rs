@@ -77,6 +77,24 @@ impl Frame {
         Handle::of(&serde_json::to_string(self).unwrap_or_default())
     }
 
+    /// Whether a provider reads the same prompt from both: model, system prompt, tools, and the
+    /// settings that are part of it. How long an answer may be, or who asks, is not.
+    pub fn is_same_prompt(&self, other: &Self) -> bool {
+        const OF_PROMPT: [&str; 8] = [
+            "tool_choice",
+            "thinking",
+            "reasoning",
+            "reasoning_effort",
+            "output_config",
+            "response_format",
+            "text",
+            "anthropic-beta",
+        ];
+        let same_setting = |name: &&str| self.settings.get(name) == other.settings.get(name);
+        (&self.model, &self.system, &self.tools) == (&other.model, &other.system, &other.tools)
+            && OF_PROMPT.iter().all(|name| same_setting(&name))
+    }
+
     /// The longest answer that the request allows, by any of the names that providers have for it.
     pub fn max_output(&self) -> Option<Tokens> {
         let names = ["max_tokens", "max_output_tokens", "max_completion_tokens"];

@@ -90,7 +90,8 @@ pub struct Log {
     /// Where the newest note of each kind and key stands, and the frame in force.
     facts: HashMap<(FactKind, Box<str>), usize>,
     frame: Option<usize>,
-    frames: usize,
+    /// How many different prompts frames have made.
+    prompts: usize,
     /// Where system messages stand.
     system: Vec<At>,
     outline: Outline,
@@ -168,9 +169,11 @@ impl Log {
     fn note(&mut self, noted: Noted) {
         match &noted.note {
             Note::Fact(fact) => _ = self.facts.insert((fact.kind, fact.key.clone()), self.notes.len()),
-            Note::Frame(_) => {
+            Note::Frame(frame) => {
+                if !self.frame().is_some_and(|known| known.is_same_prompt(frame)) {
+                    self.prompts += 1;
+                }
                 self.frame = Some(self.notes.len());
-                self.frames += 1;
             }
         }
         self.notes.push(noted);
@@ -205,9 +208,10 @@ impl Log {
         }
     }
 
-    /// How many frames there have been; names the one in force.
+    /// How many different prompts frames have made; names the one in force. A frame that differs in
+    /// what no provider's cache goes by has the same.
     pub fn frame_version(&self) -> usize {
-        self.frames
+        self.prompts
     }
 
     /// What is known under this kind and key.

@@ -323,6 +323,11 @@ impl Archive for OriginalsOf<'_> {
 
     fn find(&self, start: &str) -> Option<Handle> {
         let range = starting(start)?;
+        let known = only_one(self.originals.places.range(range.clone()).map(|(handle, _)| *handle));
+        // Texts of facts are many and looked at last: a short form of twelve digits names one thing.
+        if known.is_some() && start.len() >= 12 {
+            return known;
+        }
         let kept = keep::all_texts(self.log).into_iter().map(|text| Handle::of(&text));
         let kept =
             kept.filter(|handle| range.contains(handle) && !self.originals.places.contains_key(handle));
@@ -393,6 +398,18 @@ pub(crate) fn regex_of(pattern: &str) -> Result<regex::Regex, RecallError> {
     })
 }
 
+/// The handles that a text begins with, a line each, and what stands behind them.
+fn handles_before(text: &str) -> (Vec<Handle>, &str) {
+    let (mut handles, mut rest) = (Vec::new(), text);
+    while let Some((line, behind)) = rest.split_once('\n') {
+        let digits = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        let Some(handle) = digits.and_then(|digits| digits.parse().ok()) else { break };
+        handles.push(handle);
+        rest = behind;
+    }
+    (handles, rest)
+}
+
 /// The text of an original with what was taken out before it in the place of its handles, which
 /// stand at the start, a line each.
 fn expanded(archive: &dyn Archive, handle: Handle) -> Option<String> {
@@ -400,17 +417,17 @@ fn expanded(archive: &dyn Archive, handle: Handle) -> Option<String> {
     const DEEPEST: usize = 1_000;
     fn expand(archive: &dyn Archive, handle: Handle, out: &mut String, deep: usize) -> Option<()> {
         let text = archive.get(handle)?;
-        let mut rest = &*text;
-        while let Some((line, behind)) = rest.split_once('\n') {
-            let older = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
-            let Some(older) = older.and_then(|digits| digits.parse().ok()).filter(|_| deep < DEEPEST) else {
-                break;
-            };
-            // A handle that names nothing is text.
-            if expand(archive, older, out, deep + 1).is_none() {
-                break;
+        let (older, rest) = handles_before(&text);
+        // A result may begin with a line that looks like a handle: only a run has messages behind it.
+        let is_run = !older.is_empty() && (rest.is_empty() || rest.starts_with("## ")) && deep < DEEPEST;
+        if !is_run {
+            out.push_str(&text);
+            return Some(());
+        }
+        for handle in older {
+            if expand(archive, handle, out, deep + 1).is_none() {
+                out.push_str(&format!("[{handle}]\n"));
             }
-            rest = behind;
         }
         out.push_str(rest);
         Some(())

@@ -169,8 +169,7 @@ impl Check<'_> {
     }
 
     fn is_held(&self, kind: &EditKind) -> bool {
-        let mut ats = kind.spans().into_iter().flat_map(|span| span.range());
-        self.ledger.holds_any() && ats.any(|at| self.ledger.is_held(At(at as u32)))
+        self.ledger.holds_any() && kind.spans().into_iter().any(|span| self.ledger.holds(span))
     }
 
     /// Whole units, in order, none of which must stay.

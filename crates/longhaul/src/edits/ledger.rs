@@ -100,6 +100,12 @@ impl Ledger {
         self.edits.iter().map(|state| (&state.edit, state.active))
     }
 
+    /// The edits from a number on. Costs nothing for those before.
+    pub(crate) fn edits_since(&self, first: EditId) -> impl Iterator<Item = (&Arc<Edit>, bool)> {
+        let new = self.edits.get(first.0 as usize..).unwrap_or_default();
+        new.iter().map(|state| (&state.edit, state.active))
+    }
+
     /// An edit.
     pub fn get(&self, id: EditId) -> Option<&Arc<Edit>> {
         self.edits.get(id.0 as usize).map(|state| &state.edit)
@@ -239,11 +245,24 @@ impl Ledger {
     }
 
     fn turn(&mut self, edit: EditId, active: bool, held: bool) {
-        if let Some(standing) = self.edits.get_mut(edit.0 as usize) {
-            (standing.active, standing.held) = (active, held);
-        }
-        self.reindex();
         self.turns += 1;
+        let Some(standing) = self.edits.get_mut(edit.0 as usize) else { return };
+        (standing.active, standing.held) = (active, held);
+        if standing.edit.kind.is_fold() {
+            return self.reindex();
+        }
+        // A switch of models turns thousands of these.
+        for at in standing.edit.kind.spans().into_iter().map(|span| span.start) {
+            let here = self.inside.entry(at).or_default();
+            here.retain(|other| *other != edit);
+            if active {
+                here.insert(here.partition_point(|other| *other < edit), edit);
+            }
+        }
+        self.held.retain(|other| *other != edit);
+        if held {
+            self.held.insert(self.held.partition_point(|other| *other < edit), edit);
+        }
     }
 
     /// Active edits that are shown and whose texts are with a store.

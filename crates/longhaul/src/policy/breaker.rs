@@ -52,7 +52,7 @@ impl Breaker {
     pub(crate) fn compacted(&mut self, call: u64, before: Tokens, after: Tokens, trigger: Tokens) {
         let freed = before - after;
         self.recent.push_back(call);
-        while self.recent.front().is_some_and(|first| first + OFTEN.1 <= call) {
+        while self.recent.front().is_some_and(|first| first.saturating_add(OFTEN.1) <= call) {
             self.recent.pop_front();
         }
         if after > trigger && freed.0.saturating_mul(100) < before.0.saturating_mul(LEAST_PERCENT) {
@@ -76,7 +76,7 @@ impl Breaker {
         let over = match why {
             // A tenth more is worth another try.
             Tripped::NoProgress { size: then, .. } => size > *then + Tokens(then.0 / 10),
-            Tripped::TooOften => call >= since + REST,
+            Tripped::TooOften => call >= since.saturating_add(REST),
             Tripped::Failures => false,
         };
         (!over).then_some(why)
@@ -97,11 +97,11 @@ impl Breaker {
 
     /// A summary was made, or failed. True as long as it makes sense to ask for one.
     pub(crate) fn summary(&mut self, call: u64, made: bool) {
-        self.failures = if made { 0 } else { self.failures + 1 };
+        self.failures = if made { 0 } else { self.failures.saturating_add(1) };
         self.failed_at = call;
     }
 
     pub(crate) fn summaries_fail(&self, call: u64) -> bool {
-        self.failures >= FAILURES && call < self.failed_at + FORGIVEN
+        self.failures >= FAILURES && call < self.failed_at.saturating_add(FORGIVEN)
     }
 }

@@ -40,9 +40,6 @@ impl Session {
         }
         self.rules();
         let refused = self.state.requests.refused;
-        // The provider's window is smaller than it was thought to be.
-        let smaller = refused.filter(|refused| *refused < self.budget().window);
-        self.tight = smaller.map(|window| self.state.limits.budget_in(window, &self.profile));
         if self.state.progress.compaction.is_none() {
             self.begin(now);
         }
@@ -59,7 +56,6 @@ impl Session {
                 self.common_end();
             }
         }
-        self.tight = None;
         if let Some(job) = job.filter(|_| waits) {
             return Ok(Prepared::Summarise(job));
         }
@@ -77,14 +73,16 @@ impl Session {
 
     /// Takes in that the request is sent.
     fn send(&mut self, size: Tokens, now: Option<Time>) -> Prepared {
-        if let Some(ticket) = self.state.requests.retried() {
+        if let Some(ticket) = self.state.requests.retried(self.state.view.measure()) {
             if let Some(time) = now {
                 self.record(Entry::SentAgain { ticket, time });
             }
+            self.prepared = true;
             return Prepared::Send(ticket);
         }
-        let (warn, before) = (self.budget().warn, self.state.requests.last);
-        if size > warn && before.is_none_or(|before| before.prompt <= warn) {
+        let warn = self.budget().warn;
+        let large = size > warn;
+        if large && !self.state.requests.last.is_some_and(|before| before.large) {
             self.notice(Notice::Large { size, warn });
         }
         let (requests, view) = (&self.state.requests, &self.state.view);
@@ -100,7 +98,9 @@ impl Session {
             cold: sent.cold,
             // Calls that wait for results get placeholders in this request, for good.
             closed: self.log().waiting().is_some(),
+            large,
         }));
+        self.prepared = true;
         Prepared::Send(ticket)
     }
 

@@ -58,7 +58,8 @@ impl Session {
             Ok(written) => self.folded(&question, Some(written), None),
             Err(problem) if question.attempt == 1 && !timed_out => {
                 self.record(Entry::JobEnded { job, how: JobEnd::Again });
-                let (id, problem_said) = (self.state.progress.last_job + 1, Some(problem.as_str().into()));
+                let (id, problem_said) =
+                    (self.state.progress.last_job.saturating_add(1), Some(problem.as_str().into()));
                 let again =
                     Arc::new(Question { id, attempt: 2, problem: problem_said, ..(*question).clone() });
                 self.record(Entry::JobOpened(again.clone()));
@@ -149,7 +150,7 @@ impl Session {
             return false;
         }
         self.record(Entry::JobOpened(Arc::new(Question {
-            id: self.state.progress.last_job + 1,
+            id: self.state.progress.last_job.saturating_add(1),
             covers: covered.original().handle(),
             limit,
             template,

@@ -197,7 +197,7 @@ pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Vec<Entry>, 
 }
 
 /// The number of a request, from 1. The same request sent again keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ticket(pub u64);
 
@@ -221,6 +221,9 @@ pub struct SentRequest {
     pub cold: bool,
     /// Calls waited for results: they got placeholders, which stay.
     pub closed: bool,
+    /// Its prompt was past the warning of the budget.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub large: bool,
 }
 
 /// How a session counts.

@@ -13,32 +13,36 @@ use crate::size::tokens::Tokens;
 pub(super) struct Limits {
     pub(super) model: Arc<Model>,
     allowed: Allowed,
-    /// The window that the provider named when it refused a request.
-    named: Option<Tokens>,
+    /// What the provider takes, by what it said when it refused a request: the window that it named, or
+    /// less than the size of that request.
+    learnt: Option<Tokens>,
     /// The longest answer that the frame asks for.
     frame_output: Option<Tokens>,
 }
 
 impl Limits {
     pub(super) fn new(model: Arc<Model>) -> Self {
-        Self { model, allowed: Allowed::default(), named: None, frame_output: None }
+        Self { model, allowed: Allowed::default(), learnt: None, frame_output: None }
     }
 
     pub(super) fn apply(&mut self, entry: &Entry) {
         match entry {
             Entry::Switched { model, .. } => {
                 if model.name != self.model.name {
-                    self.named = None;
+                    self.learnt = None;
                 }
                 self.model = model.clone();
             }
             Entry::Limited(allowed) => {
                 if allowed.window != self.allowed.window {
-                    self.named = None;
+                    self.learnt = None;
                 }
                 self.allowed = *allowed;
             }
-            Entry::Refused { window: Some(window), .. } => self.named = Some(*window),
+            Entry::Refused { window, size, .. } => {
+                let learnt = window.unwrap_or(*size);
+                self.learnt = Some(self.learnt.map_or(learnt, |before| before.min(learnt)));
+            }
             Entry::Frame(frame) => self.frame_output = frame.max_output(),
             _ => {}
         }
@@ -48,20 +52,16 @@ impl Limits {
         self.allowed
     }
 
-    /// The window: what the provider named, what the host set, the model's; of a model that nobody
+    /// The window: what the provider takes, what the host set, the model's; of a model that nobody
     /// knows, the profile's.
     pub(super) fn window(&self, profile: &Profile) -> Tokens {
         let of_model = if self.model.is_unknown() { profile.window } else { self.model.window };
         let set = self.allowed.window.unwrap_or(of_model);
-        self.named.map_or(set, |named| named.min(set))
+        self.learnt.map_or(set, |learnt| learnt.min(set))
     }
 
     pub(super) fn budget(&self, profile: &Profile) -> Budget {
-        self.budget_in(self.window(profile), profile)
-    }
-
-    /// The limits in another window.
-    pub(super) fn budget_in(&self, window: Tokens, profile: &Profile) -> Budget {
+        let window = self.window(profile);
         match self.allowed.max_output.or(self.frame_output) {
             Some(output) => Budget::for_output(window, output, profile.shares),
             None => Budget::with_shares(window, self.model.max_output, profile.shares),

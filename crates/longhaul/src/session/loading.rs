@@ -9,7 +9,7 @@ use super::state::{LostText, State};
 use super::{Cursor, Session};
 use crate::conversation::log::{At, Log, Span};
 use crate::edits::archive::{Archive, Handle};
-use crate::edits::edit::{Edit, EditId};
+use crate::edits::edit::{Edit, EditId, Why};
 use crate::edits::ledger::Ledger;
 use crate::policy::profile::Profile;
 
@@ -59,6 +59,14 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A summary was asked for of messages that are not there.
+    #[error("entry {at} of the journal: job {job} covers messages that are not there")]
+    Job {
+        /// The number of the entry.
+        at: usize,
+        /// Which job.
+        job: u64,
+    },
 }
 
 /// What is known beside the journal when a session is loaded. All of it may be missing.
@@ -98,8 +106,27 @@ impl Session {
             check(number - 1, entry, &state.log, &state.ledger)
         })?;
         let mut session = Self { store: known.store, ..Self::of(profile, journal, state) };
+        session.finish();
         session.look();
         Ok(session)
+    }
+
+    /// Ends what the journal was cut off in: a message whose result was to enter shorter, a switch of
+    /// models that was to leave reasoning out. Both are functions of what is there.
+    fn finish(&mut self) {
+        let Some(last) = self.log().end().0.checked_sub(1).map(At) else { return };
+        let of_last = |entry: &Entry| {
+            let Entry::Edit(edit) = entry else { return false };
+            edit.why == Why::Entry && edit.kind.spans() == [Span::new(last.0, last.0 + 1)]
+        };
+        let behind = || self.journal.since(self.journal.before(last)).skip(1);
+        let (none, entry_edits) = (behind().next().is_none(), behind().all(of_last));
+        if none {
+            self.entered(last);
+        } else if entry_edits {
+            self.enter_results(last);
+        }
+        self.mind_seals();
     }
 }
 
@@ -124,6 +151,9 @@ fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), Loa
         Entry::Undo { edit, .. } | Entry::Redo { edit } if *edit >= ledger.next_id() => {
             Err(LoadError::Edit { at, edit: *edit, problem: "is not there" })
         }
+        Entry::JobOpened(question) if question.spans.iter().any(|span| span.end > log.end()) => {
+            Err(LoadError::Job { at, job: question.id })
+        }
         _ => Ok(()),
     }
 }
@@ -135,6 +165,10 @@ fn problem_of(edit: &Edit, log: &Log) -> Option<&'static str> {
     }
     if spans.iter().any(|span| span.end > log.end()) {
         return Some("covers messages that are not there");
+    }
+    // More than one could name each other without end.
+    if edit.originals.len() != 1 {
+        return Some("has not one original");
     }
     let starts = |at: At| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
     let cuts = |span: &Span| !starts(span.start) || !starts(span.end);

@@ -73,7 +73,12 @@ impl Progress {
                 self.job = Some(question.clone());
             }
             Entry::JobEnded { how, .. } => self.job_ended(*how, calls),
-            Entry::Undo { held: true, .. } | Entry::Refused { .. } => self.breaker.reset(),
+            Entry::Undo { held: true, .. } => self.breaker.reset(),
+            Entry::Refused { .. } => {
+                // The compaction worked to a target in a window that is not there.
+                self.drop_compaction();
+                self.breaker.reset();
+            }
             Entry::Switched { .. } => {
                 // The compaction worked to a target in the window of the other model.
                 self.drop_compaction();

@@ -26,8 +26,9 @@ pub(super) struct Requests {
     waiting: VecDeque<(Ticket, Measure)>,
     /// Something happened since the last request that may make the next one another.
     changed: bool,
-    /// The request that the meter's base was reported for.
-    base: Option<Ticket>,
+    /// Reports on requests before this one are not the meter's base: a newer one was reported on, or
+    /// they were of another prompt.
+    base_from: Ticket,
 }
 
 impl Requests {
@@ -51,7 +52,7 @@ impl Requests {
                 if self.last.is_some_and(|last| last.ticket == *ticket) {
                     self.last_prompt = *prompt;
                 }
-                self.base = self.base.max(Some(*ticket));
+                self.base_from = self.base_from.max(*ticket);
             }
             Entry::Refused { size, .. } => {
                 self.refused = Some(*size);
@@ -60,14 +61,13 @@ impl Requests {
             Entry::Switched { .. } => {
                 // What was sent is of the other model.
                 self.waiting.clear();
-                (self.refused, self.base, self.changed) = (None, None, true);
+                (self.refused, self.changed) = (None, true);
                 if other_model {
                     self.cache = PromptCache::new();
                 }
             }
             // In another window the request that was refused may fit.
             Entry::Limited(_) => (self.refused, self.changed) = (None, true),
-            Entry::Frame(_) => (self.base, self.changed) = (None, true),
             Entry::Taught { .. }
             | Entry::JobOpened(_)
             | Entry::JobEnded { .. }
@@ -83,17 +83,23 @@ impl Requests {
         self.waiting.iter().find(|(known, _)| *known == ticket).map(|(_, size)| *size)
     }
 
-    /// True if the meter has no base, or one of an older request.
-    pub(super) fn is_newer_than_base(&self, ticket: Ticket) -> bool {
-        self.base.is_none_or(|base| base <= ticket)
+    /// True if what is reported on the request may be the meter's base.
+    pub(super) fn may_be_base(&self, ticket: Ticket) -> bool {
+        self.base_from <= ticket
+    }
+
+    /// The prompt is another from now on, or is counted otherwise.
+    pub(super) fn forget_base(&mut self) {
+        self.base_from = self.next_ticket();
     }
 
     /// The last request, if the next one would be the same.
-    pub(super) fn retried(&self) -> Option<Ticket> {
-        self.last.filter(|_| !self.changed).map(|last| last.ticket)
+    /// `size` is that of the next one: what stands in the tail may be cut otherwise by then.
+    pub(super) fn retried(&self, size: Measure) -> Option<Ticket> {
+        self.last.filter(|last| !self.changed && last.size == size).map(|last| last.ticket)
     }
 
     pub(super) fn next_ticket(&self) -> Ticket {
-        Ticket(self.calls + 1)
+        Ticket(self.calls.saturating_add(1))
     }
 }

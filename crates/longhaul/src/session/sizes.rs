@@ -73,8 +73,6 @@ impl Sizes {
                 self.count_with(meter, messages);
             }
             Entry::Taught { added, growth } => self.meter.teach(*added, *growth),
-            // Another prompt stands before the messages: what was reported is of the other one.
-            Entry::Frame(_) => self.meter.forget_base(),
             _ => {}
         }
     }
@@ -113,6 +111,11 @@ impl Sizes {
                 None => self.push(message),
             }
         }
+    }
+
+    /// Another prompt stands before the messages: what was reported is of the other one.
+    pub(super) fn forget_base(&mut self) {
+        self.meter.forget_base();
     }
 
     /// What comes from now on was not there when the snapshots were taken.

@@ -116,11 +116,11 @@ impl State {
         let other_model =
             matches!(entry, Entry::Switched { model, .. } if model.name != self.limits.model.name);
         let calls = self.requests.calls;
-        let way = self.sizes.meter.way();
+        let (way, prompt) = (self.sizes.meter.way(), self.log.frame_version());
         // The meter learns from the size of the request that is reported on.
         if let Entry::Usage { ticket, prompt } = entry
             && let Some(size) = self.requests.size(*ticket)
-            && self.requests.is_newer_than_base(*ticket)
+            && self.requests.may_be_base(*ticket)
         {
             self.sizes.meter.observe(size, *prompt);
         }
@@ -135,7 +135,12 @@ impl State {
         if let Entry::RecallBy(by) = entry {
             self.recall_by = by.clone();
         }
+        if self.log.frame_version() != prompt {
+            self.sizes.forget_base();
+            self.requests.forget_base();
+        }
         if self.sizes.meter.way() != way {
+            self.requests.forget_base();
             self.view.recount();
             self.requests.cache = PromptCache::new();
         }

@@ -81,7 +81,7 @@ impl Calibration {
     pub fn tokens(&self, counted: i64, answers: i64) -> i64 {
         let tokens = i128::from(counted) * i128::from(self.ratio_ppm);
         let whole = tokens.div_euclid(1_000_000) + i128::from(tokens.rem_euclid(1_000_000) > 0);
-        clamp_i64(whole + i128::from(answers) * i128::from(self.per_answer))
+        clamp_i64(whole.saturating_add(i128::from(answers) * i128::from(self.per_answer)))
     }
 
     /// Takes in that the prompt grew by `growth` when this was added. What shrank teaches

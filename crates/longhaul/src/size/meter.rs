@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::frame::Frame;
+use crate::conversation::frame::{Frame, without_secrets};
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::{Block, Message, Role, Seal};
 use crate::size::calibration::Calibration;
@@ -162,7 +162,12 @@ impl Meter {
         } else {
             self.message(&Message::new(Role::System, frame.system.clone()))
         };
-        system + frame.tools.iter().map(|tool| self.text(tool.definition.as_str())).sum::<Measure>()
+        system
+            + frame
+                .tools
+                .iter()
+                .map(|tool| self.text(without_secrets(&tool.definition).as_str()))
+                .sum::<Measure>()
     }
 
     /// Counts a text.
