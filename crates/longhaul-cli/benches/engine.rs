@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use longhaul::{
-    At, Block, Cursor, Entry, Handle, Known, Message, Meter, Models, Profile, Role, Session, Tokens,
+    Block, Cursor, Entry, Handle, Known, Message, Meter, Models, Position, Profile, Role, Session, Tokens,
     ToolCall, Vocabulary,
 };
 use longhaul_wire::transcript;
@@ -125,7 +125,7 @@ fn worst_cases() {
 /// A session in a window that nothing fills: no edit is ever made.
 fn session() -> Session {
     let mut profile = Profile::longhaul();
-    profile.cut = longhaul::Cut::NONE;
+    profile.cut = longhaul::digest::Cut::NONE;
     Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(1 << 40))
 }
 
@@ -331,9 +331,9 @@ fn digesting(sessions: &[Vec<Arc<Message>>]) {
     println!("\ndigests of all results (bar: 100 MB/s)");
     type Digest = fn(&ToolCall, &str, Handle) -> Option<String>;
     let ways: [(&str, Digest); 3] = [
-        ("by content", longhaul::digest_of),
-        ("by tool", longhaul::digest_by_tool),
-        ("by position", |_, text, handle| longhaul::digest_result(text, handle)),
+        ("by content", longhaul::digest::of_call),
+        ("by tool", longhaul::digest::of_call_by_tool),
+        ("by position", |_, text, handle| longhaul::digest::result(text, handle)),
     ];
     let handle = Handle::of("");
     for (name, digest) in ways {
@@ -416,7 +416,7 @@ fn forking(messages: &[Arc<Message>]) {
     let timed = places.map(|end| {
         let times = (0..5).map(|_| {
             let started = Instant::now();
-            black_box(session.fork(At(end)).expect("a fork"));
+            black_box(session.fork(Position(end)).expect("a fork"));
             started.elapsed().as_secs_f64() * 1e3
         });
         (end, times.fold(f64::MAX, f64::min))

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use longhaul::{Edit, EditKind, EditPrice, Tokens};
+use longhaul::edits::EditPrice;
+use longhaul::{Edit, EditKind, Tokens};
 
 /// What is wrong.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -1,7 +1,10 @@
 //! The settings of a profile: a table of names, kinds and places. What a setting is called, what
 //! it may be and where it goes stands here, in one row.
 
-use longhaul::{Ends, OnFailure, Profile, STRATEGIES, Strategy, Summariser, Template};
+use longhaul::digest::Ends;
+use longhaul::policy::{OnFailure, STRATEGIES};
+use longhaul::summary::Template;
+use longhaul::{Profile, Strategy, Summariser};
 
 use crate::value::{ValueKind, names_in};
 

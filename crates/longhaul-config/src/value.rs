@@ -1,6 +1,8 @@
 //! What a setting may be, and what is wrong with a value that it may not.
 
-use longhaul::{STRATEGIES, TEMPLATES, Template, ToolKind};
+use longhaul::digest::ToolKind;
+use longhaul::policy::STRATEGIES;
+use longhaul::summary::{TEMPLATES, Template};
 
 use crate::nearest::nearest;
 

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use longhaul::{Block, Json, Profile, STRATEGIES, Tokens, ToolKind};
+use longhaul::digest::ToolKind;
+use longhaul::policy::STRATEGIES;
+use longhaul::{Block, Json, Profile, Tokens};
 use longhaul_config::{Config, Layers, Origin, SettingsFile};
 
 fn read(text: &str) -> Config {

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use longhaul::{Block, End, Extra, Frame, Json, Message, Opaque, Outgoing, Role, ToolCall, ToolResult};
+use longhaul::conversation::Opaque;
+use longhaul::{Block, End, Extra, Frame, Json, Message, Outgoing, Role, ToolCall, ToolResult};
 
 use crate::fields::{FieldError, Fields};
 use crate::transcript;

@@ -68,7 +68,7 @@ fn is_escaped_in_line(name: &str) -> bool {
     is_escaped(name) || OWN_NAMES.contains(&name.trim_start_matches('+'))
 }
 
-/// The name of this format in [`longhaul::Raw`].
+/// The name of this format in [`longhaul::conversation::Raw`].
 pub const FORMAT: &str = "longhaul";
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use longhaul::{
-    At, Block, Cursor, Entry, Json, Known, Message, Models, Prepared, Profile, Role, Session, Snapshot,
+    Block, Cursor, Entry, Json, Known, Message, Models, Position, Prepared, Profile, Role, Session, Snapshot,
     Tokens,
 };
 
@@ -34,7 +34,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // A fork is a journal of its own. What both share need not be stored twice: the fork begins to
     // differ at its entry `Forked`, the last one.
-    let fork = stays.fork(At(5))?;
+    let fork = stays.fork(Position(5))?;
     let shared = fork.cursor().0 - 1;
     assert!(fork.since(Cursor(0)).take(shared).eq(stays.since(Cursor(0)).take(shared)));
     println!("{} entries; the fork shares {shared} of them.", written.len());

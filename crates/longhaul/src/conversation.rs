@@ -15,7 +15,7 @@ pub use bond::{Bond, BondKind, bonds};
 pub use fact::{Fact, FactKind, Note, Noted};
 pub use frame::{Frame, Tool, without_secrets};
 pub use json::{Extra, Json};
-pub use log::{At, Log, Span};
+pub use log::{Log, Position, Span};
 pub use mention::with_mentions;
 pub use message::{
     Block, BlockPart, Image, Message, Opaque, Raw, RecordedCompaction, Role, Seal, Text, Thinking, Time,

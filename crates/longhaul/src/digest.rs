@@ -42,7 +42,8 @@ const ARGUMENT: (usize, usize) = (120, 80);
 /// is short already.
 ///
 /// ```
-/// use longhaul::{Handle, digest_result};
+/// use longhaul::Handle;
+/// use longhaul::digest::result as digest_result;
 /// let text: String = (1..=100).map(|n| format!("line {n}\n")).collect();
 /// let short = digest_result(&text, Handle::of(&text)).unwrap();
 /// assert!(short.starts_with("line 1\nline 2\nline 3\n⟦95 lines left out, 792 characters originally; "));
@@ -106,7 +107,8 @@ pub(crate) fn by_content(
 /// The digest of what a call gave: by content, its best lines. `None` if it is short already.
 ///
 /// ```
-/// use longhaul::{Block, Handle, Json, Message, digest_of};
+/// use longhaul::{Block, Handle, Json, Message};
+/// use longhaul::digest::of_call as digest_of;
 /// let Block::ToolCall(call) = Block::call("c", "Bash", Json::new(r#"{"command":"cargo test"}"#).unwrap())
 /// else { unreachable!() };
 /// let mut text: String = (0..90).map(|n| format!("test case_{n} ... ok\n")).collect();

@@ -54,31 +54,17 @@ mod text;
 pub mod view;
 
 pub use conversation::{
-    At, Block, BlockPart, Bond, BondKind, Extra, Fact, FactKind, Frame, Image, Json, Log, Message, Note,
-    NoteReason, Noted, Opaque, PLACEHOLDER, Raw, RecordedCompaction, Repair, Role, Seal, Shown, Span, Text,
-    Thinking, Time, Tool, ToolCall, ToolResult, Turn, Unit, UnitKind, bonds, with_mentions,
-};
-pub use digest::{
-    Aliases, Cut, Ends, ToolKind, arguments as digest_arguments, head_and_tail, of_call as digest_of,
-    of_call_by_tool as digest_by_tool, result as digest_result,
+    Block, Extra, Frame, Json, Log, Message, Position, Role, Seal, Span, Time, Tool, ToolCall, ToolResult,
 };
 pub use edits::{
-    Archive, Audited, BadHandle, Edit, EditId, EditKind, EditPrice, Handle, Ledger, LedgerError, Limit,
-    MemoryArchive, Original, Placement, RecallError, RecallPart, Refusal, Rule, Violation, Why, recall,
+    Archive, Edit, EditId, EditKind, Handle, Ledger, LedgerError, RecallError, RecallPart, Refusal,
+    Violation, Why,
 };
-pub use policy::{
-    Constants, OnFailure, Profile, STRATEGIES, Strategy, Summariser, Task, Templates, Triggers, Tripped,
-};
+pub use policy::{Profile, Strategy, Summariser, Task};
 pub use session::journal::{Cursor, Entry, RecallBy, Seals, Ticket};
 pub use session::{
     Found, Known, LoadError, Notice, Overflow, PrepareError, Prepared, Session, Snapshot, TooLarge,
 };
-pub use size::{
-    Billed, Budget, CacheKind, CacheRule, Calibration, Count, CountKind, ImageRule, Measure, Meter, Model,
-    Models, ModelsError, Price, Shares, TextCount, Tokens, Usage, Vocabulary, image_size,
-};
-pub use summary::{Job, Language, Outcome, Resolved, Summary, TEMPLATES, Template};
-pub use view::{
-    End, Fixed, KeepItem, KeepKey, Kept, Outgoing, Part, PromptCache, RULE_FILES, Sent, Source, View,
-    is_rule_file, pays_back,
-};
+pub use size::{Budget, Count, Meter, Model, Models, Tokens, Usage, Vocabulary};
+pub use summary::{Job, Outcome, Resolved};
+pub use view::{End, Outgoing, Part, Source};

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::conversation::fact::{Fact, FactKind};
 use crate::conversation::frame::Frame;
-use crate::conversation::log::{At, Log};
+use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role, Time, ToolResult};
 use crate::digest::{self, ToolKind};
 use crate::edits::archive::{Archive, Original, Part as RecallPart, RecallError, recall, regex_of};
@@ -95,7 +95,7 @@ pub enum TooLarge {
     /// System prompt, tools and system messages alone.
     System,
     /// A message that cannot be cut further.
-    Message(At),
+    Message(Position),
     /// All that must stay, together.
     Together,
 }
@@ -165,7 +165,7 @@ impl fmt::Display for Notice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The message.
-    pub at: At,
+    pub at: Position,
     /// The number of the line among the texts of the message, from 1.
     pub number: usize,
     /// The line.
@@ -276,7 +276,7 @@ impl Session {
     }
 
     /// Appends a message and counts it, once. A result that is too large enters cut.
-    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> Position {
         let message = message.into();
         let at = self.log().end();
         self.record(Entry::Message(message));
@@ -285,7 +285,7 @@ impl Session {
     }
 
     /// Decides what follows from a message that has just come.
-    fn entered(&mut self, at: At) {
+    fn entered(&mut self, at: Position) {
         if let Some(message) = self.log().get(at).cloned() {
             self.look_for_marks(at, &message);
         }
@@ -293,7 +293,7 @@ impl Session {
     }
 
     /// Decides how the results of a message enter. What was decided is not decided again.
-    fn enter_results(&mut self, at: At) {
+    fn enter_results(&mut self, at: Position) {
         let Some(message) = self.log().get(at).cloned() else { return };
         for (block, content) in message.blocks().iter().enumerate() {
             if let Block::ToolResult(result) = content
@@ -305,7 +305,7 @@ impl Session {
     }
 
     /// Decided once, before it was ever sent: such an edit breaks no prefix.
-    fn enter(&mut self, at: At, message: &Arc<Message>, block: usize, result: &ToolResult) {
+    fn enter(&mut self, at: Position, message: &Arc<Message>, block: usize, result: &ToolResult) {
         let cut = self.profile.cut;
         if result.text.len() <= cut.bytes.min(cut.characters).min(cut.lines) && !self.profile.entry_digests {
             return;
@@ -334,7 +334,7 @@ impl Session {
     }
 
     /// What a message itself asks for: text to be pinned, a compaction.
-    fn look_for_marks(&mut self, at: At, message: &Message) {
+    fn look_for_marks(&mut self, at: Position, message: &Message) {
         let texts = message.texts();
         match message.role() {
             Role::User if self.profile.pin_mark && !message.is_attachment() => {
@@ -490,7 +490,12 @@ impl Session {
 
     /// Shows a text in the place of what a tool result says: the host answers the call itself, where
     /// the client could not. The text may be longer than what it replaces.
-    pub fn answer(&mut self, at: At, block: usize, text: impl Into<Arc<str>>) -> Result<EditId, Refusal> {
+    pub fn answer(
+        &mut self,
+        at: Position,
+        block: usize,
+        text: impl Into<Arc<str>>,
+    ) -> Result<EditId, Refusal> {
         let message = self.log().get(at).cloned().ok_or(Refusal::Nothing("there is no such message"))?;
         let kind = EditKind::Answer { at, block, text: EditText::Here(text.into()) };
         self.edit_inside(kind, Original::Block(message, block), "host", Why::Host)
@@ -577,7 +582,7 @@ impl Session {
         let sealed = |block: &Block| matches!(block, Block::Thinking(t) if t.seal.is_sealed());
         let written = &self.log().messages()[..self.state.authors.own_from().index()];
         let foreign = written.iter().enumerate().filter(|(_, message)| message.blocks().iter().any(sealed));
-        let foreign = foreign.map(|(at, message)| (At(at as u32), message.clone()));
+        let foreign = foreign.map(|(at, message)| (Position(at as u32), message.clone()));
         let foreign = foreign.filter(|(at, _)| self.state.authors.is_foreign(*at));
         let foreign: Vec<_> = foreign.filter(|(at, _)| !self.ledger().dropped_thinking(*at)).collect();
         for (at, message) in foreign {
@@ -593,7 +598,7 @@ impl Session {
 
     /// A session of its own that shares everything that happened before the message at `end` came:
     /// the same as a new session that was told the same. Fails only if a store has lost a text.
-    pub fn fork(&self, end: At) -> Result<Self, LoadError> {
+    pub fn fork(&self, end: Position) -> Result<Self, LoadError> {
         let cursor = self.journal.before(end);
         let whole = cursor == self.journal.end();
         let mut fork = if whole { self.clone() } else { self.replayed(cursor)? };
@@ -640,7 +645,7 @@ impl Session {
         let regex = regex_of(pattern)?;
         let mut found = Vec::new();
         for (at, message) in self.log().messages().iter().enumerate().rev() {
-            let at = At(at as u32);
+            let at = Position(at as u32);
             let texts = message.blocks().iter().enumerate();
             let texts =
                 texts.map(|(number, block)| self.ledger().answer(at, number).unwrap_or(text_of(block)));

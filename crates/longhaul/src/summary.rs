@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role};
 use crate::digest::Aliases;
 
@@ -37,7 +37,7 @@ pub(crate) use value::{Earlier, Written};
 #[derive(Debug, Clone)]
 pub(crate) enum Material {
     Summary(Earlier),
-    Message(At, Arc<Message>),
+    Message(Position, Arc<Message>),
     /// Something that is not told stood here.
     Gap,
 }
@@ -191,12 +191,12 @@ struct FileCounts {
 struct FileCount {
     /// Grows with each mention.
     order: usize,
-    at: Option<At>,
+    at: Option<Position>,
     file: File,
 }
 
 impl FileCounts {
-    fn add(&mut self, at: Option<At>, file: File) {
+    fn add(&mut self, at: Option<Position>, file: File) {
         let count = self.by_path.len();
         let none =
             || FileCount { order: count, at, file: File { path: file.path.clone(), reads: 0, changes: 0 } };
@@ -207,7 +207,7 @@ impl FileCounts {
         known.file.changes += file.changes;
     }
 
-    fn into_items(self) -> impl Iterator<Item = (Option<At>, File)> {
+    fn into_items(self) -> impl Iterator<Item = (Option<Position>, File)> {
         let mut files: Vec<FileCount> = self.by_path.into_values().collect();
         files.sort_by(|a, b| (a.order, &a.file.path).cmp(&(b.order, &b.file.path)));
         files.into_iter().map(|count| (count.at, count.file))
@@ -317,7 +317,7 @@ pub(crate) fn completed(
     }
     let facts = Facts::of(material.iter(), aliases);
     // Files of earlier summaries too: what is merged is all there will be of them.
-    let mut files: Vec<(Option<At>, File)> = Vec::new();
+    let mut files: Vec<(Option<Position>, File)> = Vec::new();
     for material in material {
         let Material::Summary(earlier) = material else { continue };
         let said = earlier.slots().take(Slot::Files).into_iter();
@@ -378,7 +378,7 @@ mod tests {
     use crate::conversation::json::Json;
 
     fn told(message: Message) -> Material {
-        Material::Message(At(0), Arc::new(message))
+        Material::Message(Position(0), Arc::new(message))
     }
 
     /// The summary of a fold that was written so.

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::conversation::frame::Frame;
-use crate::conversation::log::{At, Log};
+use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role, Text, ToolCall, ToolResult};
 use crate::conversation::repair::Shown;
 use crate::conversation::step::UnitKind;
@@ -30,7 +30,7 @@ pub enum Source {
     /// The rules as first read.
     Rules,
     /// A message of the log, or what became of it.
-    Message(At),
+    Message(Position),
     /// A fold or a hide.
     Edit(EditId),
     /// The tail: what changes often.
@@ -40,15 +40,15 @@ pub enum Source {
 impl Source {
     /// Where in the log it stands, or what it stands for begins. Rules and the tail are no part of
     /// the log: they stand before and behind it.
-    pub(crate) fn start(self, ledger: &Ledger) -> At {
+    pub(crate) fn start(self, ledger: &Ledger) -> Position {
         match self {
             Self::Message(at) => at,
             Self::Edit(id) => {
                 let span = ledger.get(id).and_then(|edit| edit.kind.spans().first().copied());
-                span.map_or(At(0), |span| span.start)
+                span.map_or(Position(0), |span| span.start)
             }
-            Self::Rules => At(0),
-            Self::Tail => At(u32::MAX),
+            Self::Rules => Position(0),
+            Self::Tail => Position(u32::MAX),
         }
     }
 
@@ -127,7 +127,7 @@ pub struct View {
     /// System messages before all others.
     leading: usize,
     /// Messages before this one were shown.
-    shown_end: At,
+    shown_end: Position,
     made: Made,
     /// The way to count has changed: nothing that was counted holds.
     recounted: bool,
@@ -144,7 +144,7 @@ struct Settled {
 /// Parts that edits made, to be used again after the next edit.
 #[derive(Debug, Clone, Default)]
 struct Made {
-    units: HashMap<At, (Vec<EditId>, Vec<Part>)>,
+    units: HashMap<Position, (Vec<EditId>, Vec<Part>)>,
     folds: HashMap<EditId, Part>,
 }
 
@@ -305,7 +305,7 @@ impl View {
 
     fn show(&mut self, from: Sources<'_>, unit: usize) {
         let unit = &from.log.units()[unit];
-        let ats = || unit.span.range().map(|at| At(at as u32));
+        let ats = || unit.span.range().map(|at| Position(at as u32));
         if ats().all(|at| from.ledger.inside(at).is_empty()) {
             return self.show_parts(from, from.log.show_edited(unit, &|_, _| None));
         }
@@ -371,7 +371,7 @@ fn is_hint(kind: &EditKind) -> bool {
 }
 
 /// True if the replacement of the edit stands here.
-fn starts_at(kind: &EditKind, at: At) -> bool {
+fn starts_at(kind: &EditKind, at: Position) -> bool {
     match kind {
         EditKind::Fold { spans, placement: Placement::InPlace, .. } | EditKind::Hide { spans, .. } => {
             spans.first().is_some_and(|span| span.start == at)
@@ -381,7 +381,7 @@ fn starts_at(kind: &EditKind, at: At) -> bool {
 }
 
 /// The blocks of a message with its active edits; `None` if there is none.
-fn edited(ledger: &Ledger, at: At, message: &Message) -> Option<Vec<Option<Block>>> {
+fn edited(ledger: &Ledger, at: Position, message: &Message) -> Option<Vec<Option<Block>>> {
     let edits: Vec<&EditKind> =
         ledger.inside(at).iter().filter_map(|id| Some(&ledger.get(*id)?.kind)).collect();
     if edits.is_empty() {

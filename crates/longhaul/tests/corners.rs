@@ -78,7 +78,7 @@ fn an_edit_inside_another_comes_back_in_any_order() {
         step(&mut session, n, 2_000);
     }
     ready(&mut session);
-    let restates = |kind: &EditKind| matches!(kind, EditKind::Fold { kept, .. } if kept.iter().any(|kept| kept.key == longhaul::KeepKey::Goal));
+    let restates = |kind: &EditKind| matches!(kind, EditKind::Fold { kept, .. } if kept.iter().any(|kept| kept.key == longhaul::view::KeepKey::Goal));
     let first = session.ledger().edits().find(|(edit, _)| restates(&edit.kind)).unwrap().0.id;
     // With it go those that were made from it: they come back, the last one first.
     let gone = session.undo(first).unwrap();

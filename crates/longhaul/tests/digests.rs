@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use longhaul::{Block, Handle, Json, ToolCall, Vocabulary, digest_by_tool, digest_of};
+use longhaul::digest::{of_call as digest_of, of_call_by_tool as digest_by_tool};
+use longhaul::{Block, Handle, Json, ToolCall, Vocabulary};
 
 struct Example {
     kind: &'static str,

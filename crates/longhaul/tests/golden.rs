@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{entries, observe, saved};
+use longhaul::conversation::Thinking;
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
     Block, Edit, EditId, EditKind, Extra, Frame, Json, Message, Meter, Model, Models, Outcome, Overflow,
-    Prepared, Profile, RecallBy, Role, Seal, Seals, Session, Summariser, Task, Thinking, Time, Tokens, Usage,
+    Prepared, Profile, RecallBy, Role, Seal, Seals, Session, Summariser, Task, Time, Tokens, Usage,
 };
 use serde_json::Value;
 
@@ -163,7 +164,7 @@ fn ledgers_of_every_profile_render_the_same() {
         let journal = upgraded(&conversation(&profile, 1 << 30), model(6_000), &read("jsonl"));
         kinds.extend(journal.iter().filter_map(|entry| match entry {
             Entry::Edit(edit) => Some(match &edit.kind {
-                EditKind::Fold { placement: longhaul::Placement::SystemHint, .. } => "hint",
+                EditKind::Fold { placement: longhaul::edits::Placement::SystemHint, .. } => "hint",
                 kind => kind.name(),
             }),
             Entry::Undo { .. } => Some("undo"),
@@ -216,7 +217,7 @@ fn everything() -> Session {
     session.set_rules("AGENTS.md", Some("Never change the public interface."));
     let system = vec![Block::text("You mend parsers.")];
     session.set_frame(Frame { model: Some("m".into()), system, ..Frame::default() });
-    session.teach(longhaul::Measure { counted: 100, answers: 1, rough: false }, 130);
+    session.teach(longhaul::size::Measure { counted: 100, answers: 1, rough: false }, 130);
     session.push(Message::user("Mend the parser of dates. <Pin>The year is 1900.</Pin>"));
     for n in 0..16 {
         let id = format!("call_{n}");

@@ -4,10 +4,13 @@
 mod common;
 
 use common::*;
+use longhaul::conversation::Thinking;
+use longhaul::edits::Rule;
+use longhaul::size::Measure;
 use longhaul::{
-    At, Block, EditId, Extra, Frame, Json, Measure, Message, Meter, Outcome, Overflow, PrepareError,
-    Prepared, Profile, RecallBy, RecallPart, Role, Rule, Seal, Seals, Session, Summariser, Task, Thinking,
-    Ticket, Time, Tokens, Usage, Why,
+    Block, EditId, Extra, Frame, Json, Message, Meter, Outcome, Overflow, Position, PrepareError, Prepared,
+    Profile, RecallBy, RecallPart, Role, Seal, Seals, Session, Summariser, Task, Ticket, Time, Tokens, Usage,
+    Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -280,7 +283,7 @@ fn apply(s: &mut Session, op: &Op, aux: &mut Aux) {
             s.switch(model(&name, WINDOWS[*n as usize]), if *client { Seals::Client } else { Seals::Engine });
         }
         Op::Fork(at) => {
-            *s = s.fork(At(*at as u32)).unwrap().fork(At(*at as u32 + 3)).unwrap();
+            *s = s.fork(Position(*at as u32)).unwrap().fork(Position(*at as u32 + 3)).unwrap();
             let end = s.log().end().index();
             // Who wrote what, as the journal says.
             aux.authors = vec![(0, "start".into())];
@@ -305,7 +308,7 @@ fn apply(s: &mut Session, op: &Op, aux: &mut Aux) {
         }
         Op::Answer(at, n) => {
             if s.log().end().0 > 0 {
-                let at = At(*at as u32 % s.log().end().0);
+                let at = Position(*at as u32 % s.log().end().0);
                 let r = s.answer(at, n % 3, "answer line\n".repeat(*n % 2_000));
                 aux.out.push(format!("{r:?}"));
             }

@@ -5,10 +5,11 @@
 mod common;
 
 use common::*;
+use longhaul::conversation::Thinking;
 use longhaul::edits::MemoryArchive;
 use longhaul::{
-    At, Block, EditKind, Extra, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Prepared, Profile,
-    RecallBy, RecallPart, Resolved, Role, Seal, Seals, Session, Summariser, Thinking, Ticket, Time, Tokens,
+    Block, EditKind, Extra, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Position, Prepared,
+    Profile, RecallBy, RecallPart, Resolved, Role, Seal, Seals, Session, Summariser, Ticket, Time, Tokens,
     Usage, Why,
 };
 
@@ -269,7 +270,7 @@ fn recall_looks_inside_folds_of_folds() {
 fn a_search_finds_what_was_taken_out() {
     let (session, _) = folded_twice();
     let found = session.search("value_0 in", 3).unwrap();
-    assert_eq!((found.len(), found[0].at), (3, At(2)));
+    assert_eq!((found.len(), found[0].at), (3, Position(2)));
     assert!(found[2].number > found[0].number && found[0].line.contains("step_0"));
     assert!(session.search("(", 3).is_err());
     assert!(session.search("nobody said this", 3).unwrap().is_empty());
@@ -310,7 +311,7 @@ fn the_host_answers_a_call_that_the_client_could_not_run() {
     // The client's own bytes are there still.
     let own = edit.originals[0].to_string();
     assert_eq!(session.recall(&own, &RecallPart::Whole).unwrap(), "No such tool available");
-    assert!(session.answer(At(0), 0, "x").is_err());
+    assert!(session.answer(Position(0), 0, "x").is_err());
 }
 
 #[test]

@@ -4,11 +4,14 @@
 mod common;
 
 use common::*;
+use longhaul::conversation::Thinking;
+use longhaul::edits::Rule;
 use longhaul::session::journal::{Allowed, Counting, SentRequest};
+use longhaul::size::{Billed, Calibration, Measure};
 use longhaul::{
-    At, Billed, Block, Calibration, EditId, EditKind, Entry, Extra, Frame, Json, LedgerError, Measure,
-    Message, Meter, Notice, Outcome, Overflow, Prepared, Profile, RecallPart, Resolved, Role, Rule, Seal,
-    Seals, Session, Span, Summariser, Thinking, Ticket, Time, Tokens, Usage, Why,
+    Block, EditId, EditKind, Entry, Extra, Frame, Json, LedgerError, Message, Meter, Notice, Outcome,
+    Overflow, Position, Prepared, Profile, RecallPart, Resolved, Role, Seal, Seals, Session, Span,
+    Summariser, Ticket, Time, Tokens, Usage, Why,
 };
 use std::sync::Arc;
 
@@ -545,7 +548,7 @@ fn use_it(mut s: Session) {
         _ = s.redo(EditId(0));
         s.compact_now();
         step(&mut s, 900 + round as usize, 3_000);
-        let f = s.fork(At(7)).unwrap();
+        let f = s.fork(Position(7)).unwrap();
         _ = f.audit();
     }
 }
@@ -741,14 +744,14 @@ fn hostile_edits() {
     let next = |j: &[Entry]| EditId(j.iter().filter(|e| matches!(e, Entry::Edit(_))).count() as u32);
     let fold = |spans: Vec<Span>| EditKind::Fold {
         spans,
-        placement: longhaul::Placement::InPlace,
+        placement: longhaul::edits::Placement::InPlace,
         kept: vec![],
         text: "t".into(),
         summary: None,
     };
     let hint = |spans: Vec<Span>| EditKind::Fold {
         spans,
-        placement: longhaul::Placement::SystemHint,
+        placement: longhaul::edits::Placement::SystemHint,
         kept: vec![],
         text: "t".into(),
         summary: None,
@@ -763,11 +766,11 @@ fn hostile_edits() {
         fold(vec![Span::new(1, 91)]),
         fold(vec![Span::new(117, 121)]),
         hint(vec![Span::new(1, 3), Span::new(119, 121)]),
-        EditKind::Digest { at: At(120), block: usize::MAX, text: "x".repeat(10 << 20).into() },
-        EditKind::Answer { at: At(0), block: 0, text: "".into() },
-        EditKind::Digest { at: At(1), block: 0, text: "".into() },
-        EditKind::DigestArgs { at: At(119), block: 0, arguments: Json::new("[]").unwrap() },
-        EditKind::DropThinking { at: At(5) },
+        EditKind::Digest { at: Position(120), block: usize::MAX, text: "x".repeat(10 << 20).into() },
+        EditKind::Answer { at: Position(0), block: 0, text: "".into() },
+        EditKind::Digest { at: Position(1), block: 0, text: "".into() },
+        EditKind::DigestArgs { at: Position(119), block: 0, arguments: Json::new("[]").unwrap() },
+        EditKind::DropThinking { at: Position(5) },
         EditKind::Hide { spans: vec![Span::new(u32::MAX - 1, u32::MAX)], text: "".into() },
     ];
     for a in &kinds {
@@ -959,7 +962,7 @@ fn cliffs() {
     time("snapshots", || s.snapshots());
     time("clone", || s.clone());
     time("fork end", || s.fork(s.log().end()).unwrap());
-    time("fork middle", || s.fork(At(50_001)).unwrap());
+    time("fork middle", || s.fork(Position(50_001)).unwrap());
     time("search 5", || s.search("words", 5).unwrap().len());
     let h = s.ledger().edits().next().map(|(e, _)| e.originals[0].to_string());
     if let Some(h) = &h {

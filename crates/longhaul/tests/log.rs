@@ -4,9 +4,10 @@
 
 use std::collections::HashSet;
 
+use longhaul::conversation::{Fact, FactKind, PLACEHOLDER, Shown, Thinking, UnitKind};
 use longhaul::{
-    At, Block, Extra, Fact, FactKind, Frame, Json, Log, Message, Meter, Models, PLACEHOLDER, Profile, Role,
-    Seal, Session, Shown, Thinking, Tokens, ToolCall, UnitKind,
+    Block, Extra, Frame, Json, Log, Message, Meter, Models, Position, Profile, Role, Seal, Session, Tokens,
+    ToolCall,
 };
 use proptest::prelude::*;
 
@@ -100,8 +101,8 @@ fn a_step_is_an_answer_with_its_results_and_a_turn_ends_with_the_answer() {
     let turns: Vec<_> = log.turns().iter().map(|t| (t.start.0, t.ended)).collect();
     assert_eq!(turns, [(1, true), (6, false)]);
     assert_eq!(log.running_turn().unwrap().range(), 6..8);
-    assert_eq!(log.unit_of(At(3)).unwrap().span.start, At(2));
-    assert_eq!(log.unit_of(At(99)), None);
+    assert_eq!(log.unit_of(Position(3)).unwrap().span.start, Position(2));
+    assert_eq!(log.unit_of(Position(99)), None);
 }
 
 #[test]
@@ -304,8 +305,8 @@ fn a_fork_does_not_know_the_frame_of_what_comes_after() {
     session.push(Message::user("a"));
     session.push(Message::user("b"));
     session.set_frame(Frame { model: Some("m".into()), ..Frame::default() });
-    assert_eq!(session.fork(At(1)).unwrap().log().frame(), None);
-    assert!(session.fork(At(2)).unwrap().log().frame().is_some());
+    assert_eq!(session.fork(Position(1)).unwrap().log().frame(), None);
+    assert!(session.fork(Position(2)).unwrap().log().frame().is_some());
 }
 
 #[test]
@@ -338,7 +339,7 @@ fn facts_are_appended_when_they_change() {
     assert_eq!(log.fact(FactKind::Goal, ""), Some("ship it"));
     assert_eq!(log.facts(FactKind::Pin), [("2", "me too")]);
     assert_eq!(log.notes().len(), 5);
-    assert_eq!(log.notes()[1].at, At(1));
+    assert_eq!(log.notes()[1].at, Position(1));
 }
 
 #[test]
@@ -379,7 +380,7 @@ fn a_fork_shares_messages_and_goes_its_own_way() {
         session.push(message);
     }
     session.set_goal("later");
-    let mut fork = session.fork(At(2)).unwrap();
+    let mut fork = session.fork(Position(2)).unwrap();
     assert!(std::sync::Arc::ptr_eq(&fork.log().messages()[1], &session.log().messages()[1]));
     assert_eq!(fork.log().fact(FactKind::Goal, ""), None);
     fork.push(Message::result("a", "other"));
@@ -530,7 +531,7 @@ proptest! {
         let cut = cut.min(messages.len());
         let mut session = new_session(1 << 30);
         messages.iter().for_each(|message| _ = session.push(message.clone()));
-        let fork = session.fork(At(cut as u32)).unwrap();
+        let fork = session.fork(Position(cut as u32)).unwrap();
         let (fork, short) = (fork.log(), log_of(messages[..cut].iter().cloned()));
         prop_assert_eq!(fork.units(), short.units());
         prop_assert_eq!(fork.turns(), short.turns());

@@ -8,10 +8,11 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
+use longhaul::conversation::Thinking;
 use longhaul::edits::{EditText, MemoryArchive};
 use longhaul::{
-    At, Block, Cursor, EditId, EditKind, Entry, Extra, Json, Known, LoadError, Message, Meter, Profile,
-    RecallPart, Role, Seal, Seals, Session, Source, Span, Thinking, Tokens, Usage,
+    Block, Cursor, EditId, EditKind, Entry, Extra, Json, Known, LoadError, Message, Meter, Position, Profile,
+    RecallPart, Role, Seal, Seals, Session, Source, Span, Tokens, Usage,
 };
 
 /// A session with a fold over its first steps.
@@ -196,7 +197,7 @@ fn a_fork_from_before_a_switch_keeps_the_seals_of_its_own_model() {
     session.push(Message::user("go"));
     (0..10).for_each(|n| step(&mut session, n, 100));
     session.switch(model("other", 100_000), Seals::Engine);
-    let mut fork = session.fork(At(3)).unwrap();
+    let mut fork = session.fork(Position(3)).unwrap();
     fork.push(thought("mine", "x"));
     fork.push(Message::result("x", "a".repeat(9_000)));
     fork.push(thought("mine too", "y"));

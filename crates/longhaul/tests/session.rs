@@ -6,10 +6,13 @@
 mod common;
 
 use common::{entries, observe, overflowed, reload, saved};
+use longhaul::conversation::{Image, Thinking};
+use longhaul::edits::Limit;
+use longhaul::policy::Tripped;
 use longhaul::{
-    At, Block, EditId, EditKind, End, Extra, Frame, Image, Json, LedgerError, Limit, Message, Meter, Model,
-    Models, Outcome, PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Seals, Session,
-    Source, Summariser, Thinking, Time, Tokens, TooLarge, Tool, Tripped, Usage, Why,
+    Block, EditId, EditKind, End, Extra, Frame, Json, LedgerError, Message, Meter, Model, Models, Outcome,
+    Position, PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Seals, Session, Source,
+    Summariser, Time, Tokens, TooLarge, Tool, Usage, Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -24,7 +27,8 @@ fn session(window: u64) -> Session {
 
 /// A ladder that begins with digests.
 fn digests_first(window: u64) -> Session {
-    let named = |name: &str| longhaul::STRATEGIES.into_iter().find(|strategy| strategy.name == name).unwrap();
+    let named =
+        |name: &str| longhaul::policy::STRATEGIES.into_iter().find(|strategy| strategy.name == name).unwrap();
     let profile = Profile {
         ladder: ["old-results", "fold-turns", "fold-steps"].map(named).to_vec(),
         ..Profile::longhaul()
@@ -320,7 +324,7 @@ fn undo_gives_back_and_redo_takes_again_and_what_is_held_is_left_alone() {
         session
             .ledger()
             .edits()
-            .filter(|(edit, active)| *active && edit.kind.spans()[0].contains(At(2)))
+            .filter(|(edit, active)| *active && edit.kind.spans()[0].contains(Position(2)))
             .count()
     };
     assert_eq!(taken(&session), 0);
@@ -647,7 +651,7 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>
         Op::Todos(text) => session.set_todos(text.as_deref()),
         Op::GitStat(text) => session.set_git_stat(text.as_deref()),
         Op::Switch(n) => session.switch(model(&format!("m{n}"), WINDOWS[*n as usize]), Seals::Engine),
-        Op::Fork(at) => *session = session.fork(At(*at as u32)).unwrap(),
+        Op::Fork(at) => *session = session.fork(Position(*at as u32)).unwrap(),
         Op::Reload => *session = reload(session),
         // A summary that was written beside the work.
         Op::Resolve => {
@@ -705,7 +709,7 @@ proptest! {
         prop_assert_eq!(saved(&session), saved(&again));
         prop_assert_eq!(format!("{:?}", session.prepare(None)), format!("{:?}", again.prepare(None)));
         // A fork is the same as a session that was told the same prefix.
-        let end = At(reloads as u32 % (session.log().end().0 + 1));
+        let end = Position(reloads as u32 % (session.log().end().0 + 1));
         let mut fork = session.fork(end).unwrap();
         let told = saved(&fork).split_last().map(|(_, told)| told.to_vec()).unwrap();
         let mut told = Session::load(session.profile().clone(), entries(&told)).unwrap();
@@ -720,8 +724,8 @@ proptest! {
             session.undo(EditId(n)).ok();
         }
         let log: Vec<Message> = session.log().show(session.log().units()).map(|shown| match shown {
-            longhaul::Shown::AsIs(at) => (**session.log().get(at).unwrap()).clone(),
-            longhaul::Shown::Made(_, message) => (*message).clone(),
+            longhaul::conversation::Shown::AsIs(at) => (**session.log().get(at).unwrap()).clone(),
+            longhaul::conversation::Shown::Made(_, message) => (*message).clone(),
         }).collect();
         // A window that nothing fills: what is shown is the repaired log.
         let mut large = session.clone();

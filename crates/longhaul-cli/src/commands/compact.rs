@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{Edit, EditPrice, Price, Role, Session, Tokens, pays_back};
+use longhaul::edits::EditPrice;
+use longhaul::size::Price;
+use longhaul::view::pays_back;
+use longhaul::{Edit, Role, Session, Tokens};
 use longhaul_config::Config;
 use longhaul_wire::transcript;
 

@@ -7,7 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use longhaul::{Log, Shown};
+use longhaul::Log;
+use longhaul::conversation::Shown;
 use longhaul_wire::api::{Api, Request};
 use longhaul_wire::transcript;
 

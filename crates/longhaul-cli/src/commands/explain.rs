@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use longhaul::{
-    At, Block, Edit, EditKind, EditPrice, Measure, Message, Part, Role, Session, Source, Tokens, Why,
-};
+use longhaul::edits::EditPrice;
+use longhaul::size::Measure;
+use longhaul::{Block, Edit, EditKind, Message, Part, Position, Role, Session, Source, Tokens, Why};
 use longhaul_config::Config;
 use serde::Serialize;
 
@@ -132,7 +132,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profile = without_model(config.profile(config.profile_name())?);
     let mut recorded = RecordedSession::new(profile, "", Tokens(args.window), MeterKind::Neutral);
     let (mut calls, mut empty) = (0, true);
-    let (mut batches, mut sent) = (Vec::new(), At(0));
+    let (mut batches, mut sent) = (Vec::new(), Position(0));
     for message in file.main_log() {
         empty = false;
         if message.role() == Role::Assistant {
@@ -341,7 +341,7 @@ fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
     let mut at = 0;
     let mut gone = |out: &mut dyn Write, upto: u32| -> io::Result<()> {
         while at < upto {
-            if let Some(message) = session.log().get(At(at)) {
+            if let Some(message) = session.log().get(Position(at)) {
                 writeln!(out, "{bad}-{bad:#}{at:5} {}", line(message))?;
             }
             at += 1;

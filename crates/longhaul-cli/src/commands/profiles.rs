@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use longhaul::{OnFailure, Profile, Strategy, Summariser};
+use longhaul::policy::OnFailure;
+use longhaul::{Profile, Strategy, Summariser};
 use longhaul_config::Config;
 use serde::Serialize;
 

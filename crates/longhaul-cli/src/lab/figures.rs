@@ -1,6 +1,8 @@
 //! What a replay adds up: sizes, costs, times, needs, and errors of the meter.
 
-use longhaul::{Billed, Sent, Tokens};
+use longhaul::Tokens;
+use longhaul::size::Billed;
+use longhaul::view::Sent;
 
 use crate::lab::needs::Found;
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use longhaul::{Measure, Meter, Tokens};
+use longhaul::size::Measure;
+use longhaul::{Meter, Tokens};
 
 use crate::lab::recorded::RecordedSession;
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul::{Message, Part, View};
+use longhaul::view::View;
+use longhaul::{Message, Part};
 
 use crate::lab::needs::{Needs, Piece, text_of};
 

@@ -5,7 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul::{Message, RecordedCompaction, Role};
+use longhaul::conversation::RecordedCompaction;
+use longhaul::{Message, Role};
 
 use crate::lab::needs::{self, Needs, Piece};
 

@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use longhaul::edits::Audited;
+use longhaul::size::Measure;
 use longhaul::{
-    At, Audited, EditId, Measure, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Seals,
-    Session, Summariser, Time, Tokens,
+    EditId, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Seals, Session,
+    Summariser, Time, Tokens,
 };
 use longhaul_wire::transcript;
 
@@ -140,7 +142,7 @@ impl RecordedSession {
 
     /// True if the message is under a handle in the view.
     pub fn is_recallable(&self, at: u32) -> bool {
-        let (at, ledger) = (At(at), self.session.ledger());
+        let (at, ledger) = (Position(at), self.session.ledger());
         let has_handle = |id: &EditId| ledger.get(*id).is_some_and(|edit| !edit.originals.is_empty());
         ledger.covering(at).is_some_and(|(_, id)| has_handle(&id)) || ledger.inside(at).iter().any(has_handle)
     }

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use longhaul::{EditId, Part, Tokens, View};
+use longhaul::view::View;
+use longhaul::{EditId, Part, Tokens};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use longhaul::{
-    Block, Extra, Image, Json, Message, Opaque, RecordedCompaction, Role, Seal, Thinking, Time, ToolCall,
-    ToolResult, Usage,
-};
+use longhaul::conversation::{Image, Opaque, RecordedCompaction, Thinking};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use crate::transcript::{parse_time, text_of};

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use longhaul::{Block, Extra, Message, RecordedCompaction, Role, Seal, ToolCall, ToolResult, Usage};
+use longhaul::conversation::RecordedCompaction;
+use longhaul::{Block, Extra, Message, Role, Seal, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use super::build::{

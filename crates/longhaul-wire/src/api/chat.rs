@@ -4,10 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use longhaul::{
-    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Text, Thinking, ToolCall,
-    ToolResult,
-};
+use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Text, Thinking};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 
 use super::picture::Picture;

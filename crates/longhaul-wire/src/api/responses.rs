@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use longhaul::{
-    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, Role, Seal, Thinking, ToolCall, ToolResult,
-};
+use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Thinking};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 
 use super::chat::{arguments_for, arguments_from, arguments_text};

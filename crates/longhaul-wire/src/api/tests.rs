@@ -77,7 +77,7 @@ fn fields_of_a_client_are_not_taken_for_ours() {
         let mut log = longhaul::Log::new();
         log.push(request.messages()[0].clone());
         assert_eq!(log.frame(), None);
-        assert_eq!(log.goal_message(), Some(longhaul::At(0)));
+        assert_eq!(log.goal_message(), Some(longhaul::Position(0)));
 
         // By way of a transcript: the frame of the request is there, and still none is believed.
         let lines: Vec<String> =
@@ -450,7 +450,7 @@ fn summaries_and_notes_of_the_host_are_not_the_users_words() {
 
 #[test]
 fn pictures_of_results_follow_them_where_results_are_text() {
-    let picture = Block::Image(longhaul::Image {
+    let picture = Block::Image(longhaul::conversation::Image {
         source: Json::new(r#"{"type":"base64","media_type":"image/png","data":"aGk="}"#).unwrap(),
         size: None,
         extra: Extra::NONE,

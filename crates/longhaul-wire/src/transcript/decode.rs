@@ -2,10 +2,9 @@
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use longhaul::{
-    Block, BlockPart, Extra, Image, Json, Message, Opaque, Raw, RecordedCompaction, Role, Seal, Text,
-    Thinking, Time, ToolCall, ToolResult, Usage, image_size,
-};
+use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RecordedCompaction, Text, Thinking};
+use longhaul::size::image_size;
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use serde_json::value::RawValue;
 
 use crate::base64;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use longhaul::{Block, Extra, Message, RecordedCompaction, Seal, Time};
+use longhaul::conversation::RecordedCompaction;
+use longhaul::{Block, Extra, Message, Seal, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 

@@ -2,10 +2,8 @@
 
 use std::io::Write;
 
-use longhaul::{
-    Block, Extra, Image, Json, Message, Opaque, RecordedCompaction, Role, Seal, Text, Thinking, Time,
-    ToolCall, ToolResult, Usage,
-};
+use longhaul::conversation::{Image, Opaque, RecordedCompaction, Text, Thinking};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use proptest::prelude::*;
 
 use super::*;

@@ -29,7 +29,8 @@ pub struct Bond {
 /// The bonds inside `message`, in the order of their first block.
 ///
 /// ```
-/// use longhaul::{Block, BondKind, Message, Role, bonds};
+/// use longhaul::{Block, Message, Role};
+/// use longhaul::conversation::{BondKind, bonds};
 /// let message = Message::new(Role::Assistant, vec![
 ///     Block::thinking("first"), Block::thinking("second"), Block::text("answer"),
 /// ]);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::frame::Frame;
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 
 /// What a fact is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub enum Note {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
     /// The number of messages that stood before it.
-    pub at: At,
+    pub at: Position,
     /// What was said.
     pub note: Note,
 }

@@ -17,9 +17,9 @@ use crate::session::journal::Entry;
 /// The position of a message in its log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct At(pub u32);
+pub struct Position(pub u32);
 
-impl At {
+impl Position {
     /// As an index.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -30,15 +30,15 @@ impl At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// The first message.
-    pub start: At,
+    pub start: Position,
     /// The one after the last.
-    pub end: At,
+    pub end: Position,
 }
 
 impl Span {
     /// From `start` up to, not including, `end`.
     pub fn new(start: u32, end: u32) -> Self {
-        Self { start: At(start), end: At(end) }
+        Self { start: Position(start), end: Position(end) }
     }
 
     /// As a range of indices.
@@ -62,7 +62,7 @@ impl Span {
     }
 
     /// True if `at` is in it.
-    pub fn contains(self, at: At) -> bool {
+    pub fn contains(self, at: Position) -> bool {
         self.range().contains(&at.index())
     }
 }
@@ -71,7 +71,8 @@ impl Span {
 /// the messages before it.
 ///
 /// ```
-/// use longhaul::{Block, Json, Log, Message, Role, UnitKind};
+/// use longhaul::{Block, Json, Log, Message, Role};
+/// use longhaul::conversation::UnitKind;
 ///
 /// let mut log = Log::new();
 /// log.push(Message::user("What is in a.txt?"));
@@ -93,7 +94,7 @@ pub struct Log {
     /// How many different prompts frames have made.
     prompts: usize,
     /// Where system messages stand.
-    system: Vec<At>,
+    system: Vec<Position>,
     outline: Outline,
 }
 
@@ -104,7 +105,7 @@ impl Log {
     }
 
     /// Appends a message. No field of it changes the frame: see [`note_frame`](Self::note_frame).
-    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> At {
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> Position {
         let message = message.into();
         let at = self.end();
         self.outline.push(at, &message);
@@ -116,7 +117,7 @@ impl Log {
     }
 
     /// Where system messages stand, in order: on their own, or between a call and its result.
-    pub fn system_messages(&self) -> &[At] {
+    pub fn system_messages(&self) -> &[Position] {
         &self.system
     }
 
@@ -180,13 +181,13 @@ impl Log {
     }
 
     /// The position that the next message will have; also the number of messages.
-    pub fn end(&self) -> At {
+    pub fn end(&self) -> Position {
         // A log of 2³² messages does not fit into memory.
-        At(u32::try_from(self.messages.len()).unwrap_or(u32::MAX))
+        Position(u32::try_from(self.messages.len()).unwrap_or(u32::MAX))
     }
 
     /// The message at a position.
-    pub fn get(&self, at: At) -> Option<&Arc<Message>> {
+    pub fn get(&self, at: Position) -> Option<&Arc<Message>> {
         self.messages.get(at.index())
     }
 
@@ -223,7 +224,7 @@ impl Log {
     }
 
     /// Where it was said.
-    pub(crate) fn fact_at(&self, kind: FactKind, key: &str) -> Option<At> {
+    pub(crate) fn fact_at(&self, kind: FactKind, key: &str) -> Option<Position> {
         self.notes.get(*self.facts.get(&(kind, key.into()))?).map(|noted| noted.at)
     }
 
@@ -253,12 +254,12 @@ impl Log {
     }
 
     /// The unit that holds the message at a position.
-    pub fn unit_of(&self, at: At) -> Option<&Unit> {
+    pub fn unit_of(&self, at: Position) -> Option<&Unit> {
         self.unit_index(at).map(|index| &self.units()[index])
     }
 
     /// The number of that unit.
-    pub fn unit_index(&self, at: At) -> Option<usize> {
+    pub fn unit_index(&self, at: Position) -> Option<usize> {
         let index = self.units().partition_point(|unit| unit.span.start <= at).checked_sub(1)?;
         self.units()[index].span.contains(at).then_some(index)
     }
@@ -294,7 +295,7 @@ impl Log {
     }
 
     /// Where the first words of a person stand: the goal until another is set.
-    pub fn goal_message(&self) -> Option<At> {
+    pub fn goal_message(&self) -> Option<Position> {
         self.outline.first_user()
     }
 
@@ -330,7 +331,7 @@ impl Log {
 
     /// Where the step starts whose calls still wait for results. It may take in what follows
     /// it, so nothing from there on can be folded.
-    pub fn waiting(&self) -> Option<At> {
+    pub fn waiting(&self) -> Option<Position> {
         self.outline.waiting()
     }
 

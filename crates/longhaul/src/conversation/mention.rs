@@ -8,7 +8,7 @@ const MOST: usize = 5;
 /// it the paths of the project: one outside of it must not exist for it.
 ///
 /// ```
-/// let text = longhaul::with_mentions("See @src/auth.rs, please.", |path| path == "src/auth.rs");
+/// let text = longhaul::conversation::with_mentions("See @src/auth.rs, please.", |path| path == "src/auth.rs");
 /// assert!(text.ends_with(
 ///     "<system-reminder>\nThe user mentioned @src/auth.rs.\n\
 ///      You MUST read this file with the Read tool before answering.\n</system-reminder>"

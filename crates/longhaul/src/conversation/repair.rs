@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::conversation::json::Extra;
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role, ToolResult};
 use crate::conversation::step::{Outline, Unit};
 
@@ -68,14 +68,14 @@ pub(crate) struct Missing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
     /// As it came.
-    AsIs(At),
+    AsIs(Position),
     /// Mended, edited, or made to fill a gap. Names the message it stems from.
-    Made(At, Arc<Message>),
+    Made(Position, Arc<Message>),
 }
 
 impl Shown {
     /// The message that it is, or stems from.
-    pub fn at(&self) -> At {
+    pub fn at(&self) -> Position {
         match self {
             Self::AsIs(at) | Self::Made(at, _) => *at,
         }
@@ -85,7 +85,7 @@ impl Shown {
 impl Outline {
     /// True if the unit is shown exactly as it came.
     pub(crate) fn is_whole(&self, unit: &Unit) -> bool {
-        let ats = || unit.span.range().map(|at| At(at as u32));
+        let ats = || unit.span.range().map(|at| Position(at as u32));
         self.missing(unit).is_empty() && ats().all(|at| self.repairs(at).is_empty())
     }
 
@@ -95,7 +95,7 @@ impl Outline {
         let mut shown = Vec::with_capacity(unit.span.len());
         let mut after = Vec::new();
         for index in unit.span.range() {
-            let (at, message) = (At(index as u32), &messages[index]);
+            let (at, message) = (Position(index as u32), &messages[index]);
             let repairs = self.repairs(at);
             let edited = edited(at, message);
             if repairs.is_empty() && edited.is_none() {
@@ -120,7 +120,7 @@ impl Outline {
 
 /// The blocks of a message that an edit changed, each in its place; `None` for one that is
 /// gone. `None` for a message that no edit touched.
-pub(crate) type Edited<'a> = dyn Fn(At, &Message) -> Option<Vec<Option<Block>>> + 'a;
+pub(crate) type Edited<'a> = dyn Fn(Position, &Message) -> Option<Vec<Option<Block>>> + 'a;
 
 /// The message without what is empty or a note; `None` if nothing is left.
 fn mended(message: &Message, mut blocks: Vec<Option<Block>>, repairs: &[Repair]) -> Option<Message> {

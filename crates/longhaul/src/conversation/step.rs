@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::conversation::message::{Block, Message, Role, Seal};
 use crate::conversation::repair::{Missing, NoteReason, Repair};
 
@@ -36,12 +36,12 @@ pub struct Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Its first message. It ends where the next turn starts.
-    pub start: At,
+    pub start: Position,
     /// The last assistant message asked for nothing more. A turn that never ended but has
     /// a successor was broken off.
     pub ended: bool,
     /// Its first step, if it has one.
-    pub first_step: Option<At>,
+    pub first_step: Option<Position>,
 }
 
 /// Calls that have no result yet, in their order, found by id.
@@ -84,16 +84,16 @@ pub(crate) struct Outline {
     turns: Vec<Turn>,
     open: Option<OpenStep>,
     /// The first message of a person.
-    first_user: Option<At>,
+    first_user: Option<Position>,
     /// The newest step.
     newest_step: Option<usize>,
     /// Calls of the newest answer that the provider runs itself and may finish in the next.
     unfinished: Pending,
     /// How often each call id was used, generated ids included.
     ids: HashMap<Box<str>, u32>,
-    repairs: BTreeMap<At, Vec<Repair>>,
+    repairs: BTreeMap<Position, Vec<Repair>>,
     /// Calls that got no result, by the first message of their step.
-    missing: BTreeMap<At, Vec<Missing>>,
+    missing: BTreeMap<Position, Vec<Missing>>,
 }
 
 /// Whether a message without calls is an answer: one that was broken off before its first word
@@ -119,12 +119,12 @@ impl Outline {
         self.newest_step.map(|unit| self.units[unit])
     }
 
-    pub(crate) fn first_user(&self) -> Option<At> {
+    pub(crate) fn first_user(&self) -> Option<Position> {
         self.first_user
     }
 
     /// Where the step starts whose calls still wait for results: it may take in what follows.
-    pub(crate) fn waiting(&self) -> Option<At> {
+    pub(crate) fn waiting(&self) -> Option<Position> {
         let open = self.open.as_ref().filter(|open| !open.pending.is_empty())?;
         Some(self.units[open.unit].span.start)
     }
@@ -144,7 +144,7 @@ impl Outline {
     }
 
     /// What must be mended in the message.
-    pub(crate) fn repairs(&self, at: At) -> &[Repair] {
+    pub(crate) fn repairs(&self, at: Position) -> &[Repair] {
         self.repairs.get(&at).map_or(&[], Vec::as_slice)
     }
 
@@ -156,7 +156,7 @@ impl Outline {
     }
 
     /// Takes in the next message.
-    pub(crate) fn push(&mut self, at: At, message: &Message) {
+    pub(crate) fn push(&mut self, at: Position, message: &Message) {
         self.find_bad_blocks(at, message);
         match message.role() {
             Role::Assistant => self.push_step(at, message),
@@ -171,11 +171,11 @@ impl Outline {
         }
     }
 
-    fn push_unit(&mut self, kind: UnitKind, at: At) {
-        self.units.push(Unit { kind, span: Span { start: at, end: At(at.0 + 1) } });
+    fn push_unit(&mut self, kind: UnitKind, at: Position) {
+        self.units.push(Unit { kind, span: Span { start: at, end: Position(at.0 + 1) } });
     }
 
-    fn push_user(&mut self, at: At, message: &Message) {
+    fn push_user(&mut self, at: Position, message: &Message) {
         let running = self.turns.last().filter(|turn| !turn.ended);
         let joins = running.is_some_and(|turn| turn.first_step.is_none() || message.is_attachment());
         if !joins {
@@ -188,7 +188,7 @@ impl Outline {
         self.push_unit(UnitKind::User, at);
     }
 
-    fn push_step(&mut self, at: At, message: &Message) {
+    fn push_step(&mut self, at: Position, message: &Message) {
         self.close_step();
         self.newest_step = Some(self.units.len());
         self.push_unit(UnitKind::Step, at);
@@ -230,7 +230,7 @@ impl Outline {
         self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: HashSet::new() });
     }
 
-    fn push_results(&mut self, at: At, message: &Message) {
+    fn push_results(&mut self, at: Position, message: &Message) {
         let mut repairs = Vec::new();
         let mut matched = false;
         for (block, result) in message.blocks().iter().enumerate() {
@@ -252,7 +252,7 @@ impl Outline {
             Some(open) if matched => {
                 // What came between call and result belongs to the step now.
                 self.units.truncate(open.unit + 1);
-                self.units[open.unit].span.end = At(at.0 + 1);
+                self.units[open.unit].span.end = Position(at.0 + 1);
             }
             // Words of a person beside results that answer nothing: they begin a turn.
             _ if message.role() == Role::User
@@ -308,7 +308,7 @@ impl Outline {
 
     /// Providers refuse text that is empty or blank, and calls that no model made; unsealed
     /// thinking without text says nothing either.
-    fn find_bad_blocks(&mut self, at: At, message: &Message) {
+    fn find_bad_blocks(&mut self, at: Position, message: &Message) {
         for (block, content) in message.blocks().iter().enumerate() {
             let empty = match content {
                 Block::Text(text) => text.text.trim_start().is_empty(),
@@ -327,7 +327,7 @@ impl Outline {
         }
     }
 
-    fn repair(&mut self, at: At, repair: Repair) {
+    fn repair(&mut self, at: Position, repair: Repair) {
         self.repairs.entry(at).or_default().push(repair);
     }
 }

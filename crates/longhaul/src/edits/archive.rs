@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::log::{At, Log, Span};
+use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message};
 use crate::edits::edit::{Edit, EditKind, EditText};
 use crate::edits::ledger::{Ledger, Stretch};
@@ -235,8 +235,8 @@ fn only_one(mut found: impl Iterator<Item = Handle>) -> Option<Handle> {
 /// Where in the log an original is.
 #[derive(Debug, Clone)]
 enum Place {
-    Block(At, usize),
-    Thinking(At),
+    Block(Position, usize),
+    Thinking(Position),
     /// The text by which the host answered.
     Answer(Arc<Edit>),
     /// Runs of messages, and what was taken out before them.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::json::Json;
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::edits::archive::Handle;
 use crate::size::tokens::Tokens;
 use crate::summary::Summary;
@@ -49,7 +49,7 @@ pub enum EditKind {
     /// A result, or another text, becomes shorter text.
     Digest {
         /// The message.
-        at: At,
+        at: Position,
         /// Which of its blocks.
         block: usize,
         /// What is shown instead.
@@ -58,7 +58,7 @@ pub enum EditKind {
     /// A call's arguments become shorter, valid JSON.
     DigestArgs {
         /// The message.
-        at: At,
+        at: Position,
         /// Which of its blocks.
         block: usize,
         /// What is shown instead.
@@ -68,13 +68,13 @@ pub enum EditKind {
     /// All thinking of a message goes.
     DropThinking {
         /// The message.
-        at: At,
+        at: Position,
     },
     /// The host answers a call itself: its text stands in the place of what a result says. It may be
     /// longer.
     Answer {
         /// The message.
-        at: At,
+        at: Position,
         /// Which of its blocks.
         block: usize,
         /// What is shown instead.
@@ -113,7 +113,7 @@ impl EditKind {
             | Self::DigestArgs { at, .. }
             | Self::DropThinking { at }
             | Self::Answer { at, .. } => {
-                vec![Span { start: *at, end: At(at.0.saturating_add(1)) }]
+                vec![Span { start: *at, end: Position(at.0.saturating_add(1)) }]
             }
         }
     }

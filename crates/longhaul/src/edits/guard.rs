@@ -9,7 +9,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::conversation::bond::{BondKind, bonds};
-use crate::conversation::log::{At, Log, Span};
+use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role, Seal};
 use crate::edits::edit::{EditKind, Limit, Why};
 use crate::edits::ledger::{Ledger, nests, reaches_beyond};
@@ -159,7 +159,7 @@ impl Check<'_> {
         let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
         // Sealed reasoning may go with a finished turn; in the running one it stays.
         let running = self.log.running_turn();
-        let sealed = |at: At| {
+        let sealed = |at: Position| {
             let blocks = self.log.get(at).map(|message| message.blocks()).unwrap_or_default();
             blocks.iter().any(|block| matches!(block, Block::Thinking(thinking) if thinking.seal.is_sealed()))
         };
@@ -197,7 +197,7 @@ impl Check<'_> {
                 self.log.unit_index(span.start).filter(|at| self.log.units()[*at].span.start == span.start);
             let last = self
                 .log
-                .unit_index(At(span.end.0 - 1))
+                .unit_index(Position(span.end.0 - 1))
                 .filter(|at| self.log.units()[*at].span.end == span.end);
             if first.is_none() || last.is_none() {
                 return breaks(Rule::BondsWhole, "a run begins or ends inside a unit");
@@ -221,7 +221,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn digest(&self, at: At, block: usize) -> Result<(), Refusal> {
+    fn digest(&self, at: Position, block: usize) -> Result<(), Refusal> {
         let message = self.message(at)?;
         match self.block(at, block)? {
             Block::Text(_) | Block::ToolResult(_) => {}
@@ -238,7 +238,7 @@ impl Check<'_> {
     }
 
     /// An edit inside a message: it is visible, and may be touched.
-    fn inside(&self, at: At) -> Result<(), Refusal> {
+    fn inside(&self, at: Position) -> Result<(), Refusal> {
         let message = self.message(at)?;
         if message.role() == Role::System {
             return breaks(Rule::KeepSet, "a system message stays");
@@ -253,7 +253,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn thinking(&self, at: At) -> Result<(), Refusal> {
+    fn thinking(&self, at: Position) -> Result<(), Refusal> {
         let message = self.message(at)?;
         if self.ledger.covering(at).is_some() {
             return Err(Refusal::Nothing("the message is inside an edit already"));
@@ -287,11 +287,11 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn message(&self, at: At) -> Result<&Arc<Message>, Refusal> {
+    fn message(&self, at: Position) -> Result<&Arc<Message>, Refusal> {
         self.log.get(at).ok_or(Refusal::Nothing("there is no such message"))
     }
 
-    fn block(&self, at: At, block: usize) -> Result<&Block, Refusal> {
+    fn block(&self, at: Position, block: usize) -> Result<&Block, Refusal> {
         self.message(at)?.blocks().get(block).ok_or(Refusal::Nothing("there is no such block"))
     }
 }

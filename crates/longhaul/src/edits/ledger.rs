@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText};
 use crate::session::journal::Entry;
@@ -67,9 +67,9 @@ pub enum LedgerError {
 pub struct Ledger {
     edits: Vec<Standing>,
     /// Active edits inside messages, oldest first.
-    inside: HashMap<At, Vec<EditId>>,
+    inside: HashMap<Position, Vec<EditId>>,
     /// Outermost active spans, by their start.
-    outer: BTreeMap<At, (At, EditId)>,
+    outer: BTreeMap<Position, (Position, EditId)>,
     rules: Option<Arc<str>>,
     /// Edits that a person took back: few.
     held: Vec<EditId>,
@@ -122,12 +122,12 @@ impl Ledger {
     }
 
     /// Active edits inside a message, oldest first.
-    pub fn inside(&self, at: At) -> &[EditId] {
+    pub fn inside(&self, at: Position) -> &[EditId] {
         self.inside.get(&at).map_or(&[], Vec::as_slice)
     }
 
     /// The text or arguments that the newest active edit shows in the place of a block.
-    pub fn shown(&self, at: At, block: usize) -> Option<&str> {
+    pub fn shown(&self, at: Position, block: usize) -> Option<&str> {
         self.inside(at).iter().rev().filter_map(|id| self.get(*id)).find_map(|edit| match &edit.kind {
             EditKind::Digest { block: b, text, .. } | EditKind::Answer { block: b, text, .. }
                 if *b == block =>
@@ -140,7 +140,7 @@ impl Ledger {
     }
 
     /// The text by which the host answers in the place of a block, if it does.
-    pub fn answer(&self, at: At, block: usize) -> Option<&str> {
+    pub fn answer(&self, at: Position, block: usize) -> Option<&str> {
         self.inside(at).iter().rev().filter_map(|id| self.get(*id)).find_map(|edit| match &edit.kind {
             EditKind::Answer { block: b, text, .. } if *b == block => Some(&**text),
             _ => None,
@@ -149,7 +149,8 @@ impl Ledger {
 
     /// The handles of all texts by which the host answers inside a run.
     pub(crate) fn answers_in(&self, run: Span) -> impl Iterator<Item = Handle> {
-        let edits = run.range().flat_map(|at| self.inside(At(at as u32))).filter_map(|id| self.get(*id));
+        let edits =
+            run.range().flat_map(|at| self.inside(Position(at as u32))).filter_map(|id| self.get(*id));
         edits.filter_map(|edit| match &edit.kind {
             EditKind::Answer { text, .. } => Some(text.handle()),
             _ => None,
@@ -157,13 +158,13 @@ impl Ledger {
     }
 
     /// True if an active edit dropped the thinking of a message.
-    pub fn dropped_thinking(&self, at: At) -> bool {
+    pub fn dropped_thinking(&self, at: Position) -> bool {
         let edits = self.inside(at).iter().filter_map(|id| self.get(*id));
         edits.into_iter().any(|edit| matches!(edit.kind, EditKind::DropThinking { .. }))
     }
 
     /// The outermost edit whose span holds the message, with that span.
-    pub fn covering(&self, at: At) -> Option<(Span, EditId)> {
+    pub fn covering(&self, at: Position) -> Option<(Span, EditId)> {
         let (start, (end, id)) = self.outer.range(..=at).next_back()?;
         (*end > at).then_some((Span { start: *start, end: *end }, *id))
     }
@@ -206,7 +207,7 @@ impl Ledger {
     }
 
     /// True if a person took back an edit of this message and wants it so.
-    pub fn is_held(&self, at: At) -> bool {
+    pub fn is_held(&self, at: Position) -> bool {
         self.held_spans().any(|span| span.contains(at))
     }
 
@@ -304,7 +305,7 @@ impl Ledger {
                     if self.covering(span.start).is_some_and(stays) {
                         continue;
                     }
-                    let inner: Vec<At> =
+                    let inner: Vec<Position> =
                         self.outer.range(span.start..span.end).map(|(start, _)| *start).collect();
                     inner.iter().for_each(|start| _ = self.outer.remove(start));
                     self.outer.insert(span.start, (span.end, edit.id));

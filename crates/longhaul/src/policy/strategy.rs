@@ -18,7 +18,7 @@ mod sliding_window;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::conversation::log::{At, Log, Span};
+use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Message, Role, ToolCall, ToolResult};
 use crate::conversation::step::UnitKind;
 use crate::edits::archive::{Handle, Original};
@@ -152,13 +152,13 @@ impl FoldPlan {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RulesSeen {
     /// The end of the log then.
-    pub(crate) end: At,
+    pub(crate) end: Position,
     /// Where its newest step or its current input began: from here on the guard kept all whole.
-    pub(crate) step: At,
+    pub(crate) step: Position,
     /// Where its running turn began.
-    pub(crate) running: At,
+    pub(crate) running: Position,
     /// The earlier of the two.
-    pub(crate) turn: At,
+    pub(crate) turn: Position,
 }
 
 impl RulesSeen {
@@ -208,7 +208,7 @@ impl ResultText<'_> {
     }
 
     /// A shorter text in its place.
-    pub(crate) fn digested(self, at: At, block: usize, text: String) -> Option<Proposal> {
+    pub(crate) fn digested(self, at: Position, block: usize, text: String) -> Option<Proposal> {
         let kind = EditKind::Digest { at, block, text: text.into() };
         self.original.map(|original| Proposal::Inside(kind, original))
     }
@@ -291,7 +291,7 @@ impl Context<'_> {
         item.spans.iter().any(|span| hits(span) || waits(span) || held(span))
     }
 
-    pub(crate) fn message(&self, at: At) -> Option<&Arc<Message>> {
+    pub(crate) fn message(&self, at: Position) -> Option<&Arc<Message>> {
         self.log.get(at)
     }
 
@@ -312,7 +312,7 @@ impl Context<'_> {
     }
 
     /// True if a digest stands for this block that was not a mere cut.
-    pub(crate) fn is_digested(&self, at: At, block: usize) -> bool {
+    pub(crate) fn is_digested(&self, at: Position, block: usize) -> bool {
         self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id)).any(|edit| {
             let cut = || Strategy::find(&edit.strategy).is_some_and(|strategy| strategy.cuts);
             matches!(edit.kind, EditKind::Digest { block: b, .. } if b == block)
@@ -322,13 +322,18 @@ impl Context<'_> {
     }
 
     /// The call that a result answers.
-    pub(crate) fn call_of(&self, at: At, result: &ToolResult) -> Option<&ToolCall> {
+    pub(crate) fn call_of(&self, at: Position, result: &ToolResult) -> Option<&ToolCall> {
         let unit = self.log.unit_of(at)?;
         self.message(unit.span.start)?.calls().find(|call| call.id == result.id)
     }
 
     /// What a result says: as it came, or as the host answered.
-    pub(crate) fn result_at<'a>(&'a self, at: At, block: usize, result: &'a ToolResult) -> ResultText<'a> {
+    pub(crate) fn result_at<'a>(
+        &'a self,
+        at: Position,
+        block: usize,
+        result: &'a ToolResult,
+    ) -> ResultText<'a> {
         if let Some(text) = self.ledger.answer(at, block) {
             return ResultText { text, original: Some(Original::Text(text.into())), alone: true };
         }
@@ -351,7 +356,7 @@ impl Context<'_> {
     }
 
     /// The text that an edit shows in the place of this block.
-    pub(crate) fn shown(&self, at: At, block: usize) -> Option<&str> {
+    pub(crate) fn shown(&self, at: Position, block: usize) -> Option<&str> {
         self.ledger.shown(at, block)
     }
 
@@ -360,7 +365,7 @@ impl Context<'_> {
     }
 
     /// What shortening a message's text to so many bytes of it would save, about.
-    pub(crate) fn saving(&self, at: At, before: usize, after: usize) -> Tokens {
+    pub(crate) fn saving(&self, at: Position, before: usize, after: usize) -> Tokens {
         let size = self.sizes.get(at.index()).copied().unwrap_or_default();
         let bytes = self.message(at).map_or(1, |message| message.bytes()).max(1) as u128;
         let gone =

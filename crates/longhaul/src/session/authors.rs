@@ -1,22 +1,22 @@
 //! Which model wrote which messages. Sealed reasoning can be read by its own model alone.
 
 use super::journal::{Entry, Seals};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 
 /// The models of a session, each from the message where it took over.
 #[derive(Debug, Clone)]
 pub(super) struct Authors {
-    from: Vec<(At, Box<str>)>,
+    from: Vec<(Position, Box<str>)>,
     pub(super) seals: Seals,
 }
 
 impl Authors {
     pub(super) fn new(model: &str) -> Self {
-        Self { from: vec![(At(0), model.into())], seals: Seals::default() }
+        Self { from: vec![(Position(0), model.into())], seals: Seals::default() }
     }
 
     /// `end` is the number of messages before the entry.
-    pub(super) fn apply(&mut self, entry: &Entry, end: At) {
+    pub(super) fn apply(&mut self, entry: &Entry, end: Position) {
         if let Entry::Switched { model, seals } = entry {
             self.seals = *seals;
             if self.current() != &*model.name {
@@ -30,14 +30,14 @@ impl Authors {
     }
 
     /// True if the message was written by a model that is not here now.
-    pub(super) fn is_foreign(&self, at: At) -> bool {
+    pub(super) fn is_foreign(&self, at: Position) -> bool {
         let next = self.from.partition_point(|(from, _)| *from <= at);
         let author = next.checked_sub(1).and_then(|last| self.from.get(last));
         author.is_some_and(|(_, name)| **name != *self.current())
     }
 
     /// Messages from here on were written by the model that is here now.
-    pub(super) fn own_from(&self) -> At {
-        self.from.last().map_or(At(0), |(from, _)| *from)
+    pub(super) fn own_from(&self) -> Position {
+        self.from.last().map_or(Position(0), |(from, _)| *from)
     }
 }

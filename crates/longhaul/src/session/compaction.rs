@@ -4,7 +4,7 @@
 
 use super::journal::{Compaction, Entry, JobEnd, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::Time;
 use crate::edits::edit::{Limit, Why};
 use crate::policy::profile::{OnFailure, Summariser};
@@ -270,7 +270,7 @@ impl Session {
     /// Names what does not fit.
     fn too_large(&self, tokens: Tokens) -> PrepareError {
         let (parts, budget) = (self.state.view.parts(), self.budget());
-        let is_system = |at: At| self.log().system_messages().binary_search(&at).is_ok();
+        let is_system = |at: Position| self.log().system_messages().binary_search(&at).is_ok();
         let system = parts.iter().filter(|part| match part.source {
             Source::Message(at) => is_system(at),
             source => source == Source::Rules,

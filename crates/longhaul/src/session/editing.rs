@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::journal::Entry;
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, Why};
@@ -57,7 +57,7 @@ impl Session {
     fn make(&mut self, allowed: Allowed, strategy: &str, why: Why) -> EditId {
         let Allowed { kind, before, after, original, depends } = allowed;
         let id = self.ledger().next_id();
-        let first = kind.spans().first().map_or(At(0), |span| span.start);
+        let first = kind.spans().first().map_or(Position(0), |span| span.start);
         let cache = &self.state.requests.cache;
         // A cold cache has nothing to bill again, nor one behind another frame.
         let cold = why == Why::Cold || cache.is_behind_another_frame(self.log().frame_version());
@@ -88,9 +88,11 @@ impl Session {
     /// What an edit inside a message replaces, as it is shown now, and by what.
     fn change(&self, kind: &EditKind) -> (Tokens, Tokens) {
         let text = |text: &str| self.tokens(self.meter().text(text));
-        let block = |at: At, block: usize| self.log().get(at).and_then(|message| message.blocks().get(block));
+        let block =
+            |at: Position, block: usize| self.log().get(at).and_then(|message| message.blocks().get(block));
         // As an edit shows it, or as it came. Pictures beside a text stay.
-        let before = |at: At, number: usize| match (self.ledger().shown(at, number), block(at, number)) {
+        let before = |at: Position, number: usize| match (self.ledger().shown(at, number), block(at, number))
+        {
             (Some(shown), _) => text(shown),
             // Counted when it came, if it came alone.
             (None, Some(Block::ToolResult(result)))

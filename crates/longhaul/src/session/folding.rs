@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Session;
 use super::editing::Replacement;
 use super::journal::{Entry, JobEnd};
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Block;
 use crate::edits::edit::{EditId, EditKind, Why};
 use crate::edits::guard::Refusal;
@@ -241,7 +241,7 @@ impl Session {
 
     /// Names that are mentioned behind these runs, as far as it is shown.
     fn names_after(&self, spans: &[Span]) -> impl Iterator<Item = &str> {
-        let end = spans.last().map_or(At(0), |span| span.end);
+        let end = spans.last().map_or(Position(0), |span| span.end);
         let after = self
             .state
             .view
@@ -286,7 +286,7 @@ impl Session {
 
     /// The size of what the view shows of these runs.
     fn shown_size(&self, spans: &[Span]) -> Measure {
-        let inside = |at: At| spans.iter().any(|span| span.contains(at));
+        let inside = |at: Position| spans.iter().any(|span| span.contains(at));
         let shown = self.state.view.parts().iter().filter(|part| match part.source {
             Source::Message(_) | Source::Edit(_) => inside(part.source.start(self.ledger())),
             Source::Rules | Source::Tail => false,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::fact::Fact;
 use crate::conversation::frame::Frame;
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Message, Time};
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditText, Why};
@@ -143,7 +143,7 @@ pub enum Entry {
     /// The session went its own way from here: what stands before is shared with another.
     Forked {
         /// How many messages both share.
-        end: At,
+        end: Position,
     },
 }
 
@@ -364,7 +364,7 @@ impl Journal {
     }
 
     /// The place before a message of the log came; the end, if it has not come.
-    pub fn before(&self, message: At) -> Cursor {
+    pub fn before(&self, message: Position) -> Cursor {
         self.messages.get(message.index()).map_or(self.end(), |at| Cursor(*at as usize))
     }
 

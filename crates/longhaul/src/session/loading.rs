@@ -7,7 +7,7 @@ use super::journal::{self, Entry, Journal};
 use super::sizes::Snapshot;
 use super::state::{LostText, State};
 use super::{Cursor, Session};
-use crate::conversation::log::{At, Log, Span};
+use crate::conversation::log::{Log, Position, Span};
 use crate::edits::archive::{Archive, Handle};
 use crate::edits::edit::{Edit, EditId, Why};
 use crate::edits::ledger::Ledger;
@@ -114,7 +114,7 @@ impl Session {
     /// Ends what the journal was cut off in: a message whose result was to enter shorter, a switch of
     /// models that was to leave reasoning out. Both are functions of what is there.
     fn finish(&mut self) {
-        let Some(last) = self.log().end().0.checked_sub(1).map(At) else { return };
+        let Some(last) = self.log().end().0.checked_sub(1).map(Position) else { return };
         let of_last = |entry: &Entry| {
             let Entry::Edit(edit) = entry else { return false };
             edit.why == Why::Entry && edit.kind.spans() == [Span::new(last.0, last.0 + 1)]
@@ -170,7 +170,7 @@ fn problem_of(edit: &Edit, log: &Log) -> Option<&'static str> {
     if edit.originals.len() != 1 {
         return Some("has not one original");
     }
-    let starts = |at: At| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
+    let starts = |at: Position| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
     let cuts = |span: &Span| !starts(span.start) || !starts(span.end);
     (edit.kind.is_fold() && spans.iter().any(cuts)).then_some("begins or ends inside a step")
 }

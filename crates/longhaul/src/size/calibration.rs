@@ -25,7 +25,7 @@ const MOST_PER_ANSWER: i64 = 2_000;
 /// The learnt relation `tokens = ratio × counted + per_answer × answers`.
 ///
 /// ```
-/// use longhaul::Calibration;
+/// use longhaul::size::Calibration;
 /// let mut calibration = Calibration::new(1_000_000);
 /// for n in 0..200 {
 ///     let counted = 300 + 37 * (n % 50);

@@ -26,7 +26,8 @@ impl ImageRule {
     /// The tokens of a picture of this size in pixels.
     ///
     /// ```
-    /// use longhaul::{ImageRule, Tokens};
+    /// use longhaul::Tokens;
+    /// use longhaul::size::ImageRule;
     /// assert_eq!(ImageRule::Claude.tokens((1000, 750)), Tokens(1000));
     /// assert_eq!(ImageRule::Tiles.tokens((1024, 1024)), Tokens(765));
     /// ```

@@ -69,7 +69,8 @@ impl std::iter::Sum for Measure {
 /// Counts what is sent to a model.
 ///
 /// ```
-/// use longhaul::{CountKind, Message, Meter, Models, Tokens, Usage};
+/// use longhaul::{Message, Meter, Models, Tokens, Usage};
+/// use longhaul::size::CountKind;
 /// let mut meter = Meter::for_model(Models::builtin().find("gpt-4o"));
 /// let view = meter.message(&Message::user("Count these five words."));
 /// assert_eq!(meter.estimate(view).kind, CountKind::Exact);

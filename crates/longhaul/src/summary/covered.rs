@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Material;
 use super::value::Earlier;
 use crate::conversation::json::Extra;
-use crate::conversation::log::{At, Log, Span};
+use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, ToolResult};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
@@ -20,7 +20,7 @@ pub(crate) struct Covered {
 
 #[derive(Debug)]
 enum Held {
-    Message(At, Arc<Message>),
+    Message(Position, Arc<Message>),
     /// A fold or a hide, where its first run begins.
     Edit(Arc<Edit>),
     /// The texts by which the host answered in the messages that follow.
@@ -44,7 +44,9 @@ impl Covered {
                         all.push(Held::Answers(ledger.answers_in(span).collect()));
                         let messages = log.messages()[span.range()].iter().cloned();
                         all.extend(
-                            messages.zip(span.start.0..).map(|(message, at)| Held::Message(At(at), message)),
+                            messages
+                                .zip(span.start.0..)
+                                .map(|(message, at)| Held::Message(Position(at), message)),
                         );
                     }
                 }
@@ -129,7 +131,7 @@ fn earlier(edit: &Edit) -> Option<Earlier> {
 
 /// A message with the digests that it entered with, and as the host answered. What nobody was ever
 /// shown is not told.
-fn entered(ledger: &Ledger, at: At, message: &Arc<Message>) -> Arc<Message> {
+fn entered(ledger: &Ledger, at: Position, message: &Arc<Message>) -> Arc<Message> {
     let on_entry = ledger.inside(at).iter().filter_map(|id| ledger.get(*id));
     let digests: Vec<(usize, &str)> = on_entry
         .filter_map(|edit| match &edit.kind {

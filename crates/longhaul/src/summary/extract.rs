@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::value::{Earlier, Passage, SavedEntry, SavedLine};
 use super::{Language, Material};
 use crate::conversation::json::{Extra, Json};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role};
 use crate::digest::{Failures, HUGE, is_digest};
 use crate::text::names::{NameMap, names};
@@ -82,7 +82,7 @@ impl Speaker {
 pub(crate) struct Entry<'a> {
     speaker: Speaker,
     /// The message that the heading came from.
-    at: Option<At>,
+    at: Option<Position>,
     /// As it is written: with the speaker's label, what goes on indented.
     heading: String,
     /// Worth of the heading alone, whether the model wrote it, and whether it is in.
@@ -97,7 +97,7 @@ pub(crate) struct Entry<'a> {
 struct LinesOf<'a> {
     text: &'a str,
     /// The message that it came from.
-    at: Option<At>,
+    at: Option<Position>,
     /// How many lines the entry has up to the end of this text.
     end: usize,
 }
@@ -113,7 +113,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(speaker: Speaker, at: Option<At>, said: &str, worth: f32, own: bool) -> Self {
+    fn new(speaker: Speaker, at: Option<Position>, said: &str, worth: f32, own: bool) -> Self {
         let heading = format!("{}{said}", speaker.label());
         Self { speaker, at, heading, worth, own, kept: false, lines: Vec::new(), texts: Vec::new() }
     }
@@ -130,12 +130,12 @@ impl<'a> Entry<'a> {
     }
 
     /// Adds lines of a text, in their order.
-    fn add(&mut self, at: Option<At>, text: &'a str, lines: impl Iterator<Item = Candidate<'a>>) {
+    fn add(&mut self, at: Option<Position>, text: &'a str, lines: impl Iterator<Item = Candidate<'a>>) {
         self.lines.extend(lines);
         self.texts.push(LinesOf { text, at, end: self.lines.len() });
     }
 
-    fn add_inherited(&mut self, at: Option<At>, line: &'a str) {
+    fn add_inherited(&mut self, at: Option<Position>, line: &'a str) {
         let candidate = Candidate { text: line, worth: 0.0, own: false, kept: false };
         self.add(at, line, std::iter::once(candidate));
     }
@@ -195,7 +195,7 @@ pub(super) fn of_model(lines: Vec<&str>) -> Extract {
 /// What messages and earlier summaries say, one after the other. Holds the texts that do not
 /// stand in a message as they are: arguments, unquoted.
 struct Utterances<'a> {
-    all: Vec<(Option<At>, Utterance<'a>)>,
+    all: Vec<(Option<Position>, Utterance<'a>)>,
 }
 
 enum Utterance<'a> {
@@ -597,7 +597,7 @@ mod tests {
     use crate::conversation::message::Message;
 
     fn told(message: Message) -> Material {
-        Material::Message(At(0), Arc::new(message))
+        Material::Message(Position(0), Arc::new(message))
     }
 
     fn earlier(text: &str) -> Material {

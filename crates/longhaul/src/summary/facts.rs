@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Material;
 use super::statement::{Command, File, Problem, Request, Todo, TodoState};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::digest::{Aliases, Failures, HUGE, ToolKind};
 
@@ -23,7 +23,7 @@ const SHORT: usize = 140;
 const CALL: usize = 80;
 
 /// Something and the message that it was found in.
-pub(crate) type Found<T> = (At, T);
+pub(crate) type Found<T> = (Position, T);
 
 /// What happened in a run of messages.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Facts {
     }
 
     /// Of several texts of one message the last says what is wanted: clients put context before.
-    fn asked<'a>(&mut self, at: At, texts: impl Iterator<Item = &'a str>) {
+    fn asked<'a>(&mut self, at: Position, texts: impl Iterator<Item = &'a str>) {
         let mut asked = None;
         for text in texts {
             let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
@@ -107,7 +107,7 @@ impl Facts {
         }
     }
 
-    fn answered(&mut self, at: At, text: &str, message: &Message) {
+    fn answered(&mut self, at: Position, text: &str, message: &Message) {
         for line in sentences(text, &TOLD) {
             if has_word(line, &DECISIONS) {
                 self.decisions.push((at, shorten(line, LINE)));
@@ -125,7 +125,7 @@ impl Facts {
         }
     }
 
-    fn called(&mut self, at: At, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
+    fn called(&mut self, at: Position, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
         let subject = tool.subject(&call.arguments);
         let subject = shorten(subject.trim(), SHORT);
         let runs = matches!(tool, ToolKind::Bash | ToolKind::Other);
@@ -157,7 +157,7 @@ impl Facts {
         }
     }
 
-    fn touch(&mut self, at: At, path: String, changed: bool) {
+    fn touch(&mut self, at: Position, path: String, changed: bool) {
         self.touches += 1;
         let ((newest, file), last) = self
             .touched
@@ -410,7 +410,10 @@ mod tests {
             Message::result("d", "test result: ok\nexit code: 0"),
             Message::assistant("Fixed: the parser takes empty lines."),
         ];
-        all.into_iter().zip(0..).map(|(message, at)| Material::Message(At(at), Arc::new(message))).collect()
+        all.into_iter()
+            .zip(0..)
+            .map(|(message, at)| Material::Message(Position(at), Arc::new(message)))
+            .collect()
     }
 
     #[test]
@@ -418,24 +421,27 @@ mod tests {
         let all = session();
         let facts = Facts::of(all.iter(), &Aliases::default());
         let file = File { path: "src/parse.rs".to_owned(), reads: 1, changes: 1 };
-        assert_eq!(facts.files, [(At(7), file)]);
+        assert_eq!(facts.files, [(Position(7), file)]);
         let command =
             |status| Command { line: "cargo test".to_owned(), status: Some(status), failed: status != 0 };
-        assert_eq!(facts.commands, [(At(4), command(101)), (At(9), command(0))]);
+        assert_eq!(facts.commands, [(Position(4), command(101)), (Position(9), command(0))]);
         let problem = Problem {
             line: "assertion failed: left == right".to_owned(),
             call: "Bash cargo test".to_owned(),
             solved: true,
         };
-        assert_eq!(facts.errors, [(At(4), problem)]);
+        assert_eq!(facts.errors, [(Position(4), problem)]);
         let request = Request {
             asked: "Fix the parser, please.".to_owned(),
             answer: Some("Fixed: the parser takes empty lines.".to_owned()),
         };
-        assert_eq!(facts.requests, [(At(0), request)]);
-        assert_eq!(facts.preferences, [(At(0), "Never touch the lock file.".to_owned())]);
-        assert_eq!(facts.decisions, [(At(5), "I decided to use a slice instead of an index.".to_owned())]);
-        assert_eq!(facts.learnings, [(At(5), "The problem is an off-by-one.".to_owned())]);
+        assert_eq!(facts.requests, [(Position(0), request)]);
+        assert_eq!(facts.preferences, [(Position(0), "Never touch the lock file.".to_owned())]);
+        assert_eq!(
+            facts.decisions,
+            [(Position(5), "I decided to use a slice instead of an index.".to_owned())]
+        );
+        assert_eq!(facts.learnings, [(Position(5), "The problem is an off-by-one.".to_owned())]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::extract::Extract;
 use super::slot::{Look, Slot, Yield};
 use super::statement::{File, Statement};
 use super::value::{Passage, Written};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 
 /// A form that a summary has.
 #[derive(Debug)]
@@ -52,12 +52,12 @@ pub static TEMPLATES: [&Template; 5] = [&LINES, &ARCHIVE, &HAND_OFF, &REBUILD, &
 /// A value of a slot, and the message that it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
-    pub(crate) at: Option<At>,
+    pub(crate) at: Option<Position>,
     pub(crate) statement: Statement,
 }
 
 impl Item {
-    pub(crate) fn words(at: Option<At>, words: impl Into<String>) -> Self {
+    pub(crate) fn words(at: Option<Position>, words: impl Into<String>) -> Self {
         Self { at, statement: Statement::Words(words.into()) }
     }
 }

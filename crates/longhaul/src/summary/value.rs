@@ -13,7 +13,7 @@ use super::extract::{self, Entry, Extract, Speaker};
 use super::slot::Slot;
 use super::statement::Statement;
 use super::template::{Item, Prose, SlotValues, Template};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 
 /// What a summary says, as values over its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(crate) struct SlotItem {
     slot: Slot,
     /// The message that it came from, where code found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    at: Option<At>,
+    at: Option<Position>,
     #[serde(flatten)]
     statement: Statement<Passage>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct SavedEntry {
     pub(super) speaker: Speaker,
     /// The message that the heading came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) at: Option<At>,
+    pub(super) at: Option<Position>,
     /// What was said, behind the speaker's label.
     #[serde(default)]
     pub(super) heading: Passage,
@@ -66,7 +66,7 @@ pub(crate) struct SavedEntry {
 
 /// A line under a heading, and the message that it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SavedLine(pub(super) Option<At>, pub(super) Passage);
+pub(crate) struct SavedLine(pub(super) Option<Position>, pub(super) Passage);
 
 impl Passage {
     pub(super) fn new(start: usize, end: usize) -> Self {

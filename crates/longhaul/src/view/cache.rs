@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Message, Time};
 use crate::size::meter::{Measure, Meter};
 use crate::size::models::{CacheKind, CacheRule};
@@ -20,7 +20,7 @@ pub struct PromptCache {
     /// The size up to and including each message.
     sums: Vec<Measure>,
     /// Where each message stands in the log, or what it stands for begins.
-    starts: Vec<At>,
+    starts: Vec<Position>,
     used: bool,
     last: Option<Time>,
 }
@@ -65,7 +65,7 @@ impl PromptCache {
     }
 
     /// Tokens that a change of this message would have billed again.
-    pub(crate) fn warm_after(&self, at: At, meter: &Meter) -> Tokens {
+    pub(crate) fn warm_after(&self, at: Position, meter: &Meter) -> Tokens {
         let part = self.starts.partition_point(|start| *start < at);
         let all = self.sums.last().copied().unwrap_or_default();
         let before =
@@ -104,7 +104,7 @@ impl PromptCache {
     }
 
     /// Takes in that this view is sent. Costs what differs from the view that was sent before.
-    pub(crate) fn send(&mut self, view: &View, start_of: impl Fn(&Part) -> At) {
+    pub(crate) fn send(&mut self, view: &View, start_of: impl Fn(&Part) -> Position) {
         let common = self.common(view);
         self.messages.truncate(common);
         self.sums.truncate(common);
@@ -127,7 +127,9 @@ impl PromptCache {
 /// the price of a read, against what is billed again, at what a write costs more than a read.
 ///
 /// ```
-/// use longhaul::{Price, Tokens, pays_back};
+/// use longhaul::Tokens;
+/// use longhaul::size::Price;
+/// use longhaul::view::pays_back;
 /// let price = Price { input: 3_000_000, cache_read: 300_000, cache_write: 3_750_000, cache_write_1h: None, output: 15_000_000 };
 /// assert!(pays_back(Tokens(40_000), 30, Tokens(60_000), &price));
 /// assert!(!pays_back(Tokens(4_000), 30, Tokens(60_000), &price));

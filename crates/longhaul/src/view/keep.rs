@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::fact::{Fact, FactKind, Note};
-use crate::conversation::log::{At, Log, Span};
+use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role};
 use crate::digest;
 use crate::edits::archive::Handle;
@@ -52,7 +52,7 @@ pub struct KeepItem {
     /// The handle of its text.
     pub handle: Handle,
     /// The message it is, if it is one.
-    pub source: Option<At>,
+    pub source: Option<Position>,
 }
 
 /// Files of project rules, in the order they are shown. A host looks for them in the root of the
@@ -63,7 +63,7 @@ pub const RULE_FILES: [&str; 3] = ["CODE_LAW.md", "AGENTS.md", "CLAUDE.md"];
 /// Whether a file of this name holds project rules; letter case does not matter.
 ///
 /// ```
-/// use longhaul::{RULE_FILES, is_rule_file};
+/// use longhaul::view::{RULE_FILES, is_rule_file};
 /// assert!(is_rule_file("code_law.md", &RULE_FILES) && !is_rule_file("README.md", &RULE_FILES));
 /// ```
 pub fn is_rule_file(name: &str, rules: &[&str]) -> bool {
@@ -85,7 +85,7 @@ pub(crate) struct KeepSet {
     items: Vec<KeepItem>,
     /// What the items follow from: notes of the log, the first request, changes of the ledger, and
     /// the room in bytes.
-    seen: Option<(usize, Option<At>, usize)>,
+    seen: Option<(usize, Option<Position>, usize)>,
     turns_seen: usize,
 }
 
@@ -138,7 +138,7 @@ impl KeepSet {
     /// The items that would go with these runs, and those that stand in the tail: a fold takes them
     /// in, since it changes what follows anyway.
     pub(crate) fn restated_by(&self, spans: &[Span], ledger: &Ledger) -> Vec<KeepItem> {
-        let gone = |at: At| spans.iter().any(|span| span.contains(at));
+        let gone = |at: Position| spans.iter().any(|span| span.contains(at));
         let steady =
             |item: &&KeepItem| !matches!(item.key, KeepKey::Rules(_) | KeepKey::Todos | KeepKey::GitStat);
         let restated = |item: &&KeepItem| match item.source {
@@ -285,21 +285,21 @@ pub(crate) fn are_in(shown: &str, rules: &KeepItem, log: &Log) -> bool {
 }
 
 /// The name of a pin that stands in a message.
-pub(crate) fn pin_name(at: At) -> String {
+pub(crate) fn pin_name(at: Position) -> String {
     format!("{PINNED}{}", at.0 + 1)
 }
 
 const PINNED: &str = "message ";
 
 /// The message that a pin stands in, if it is one of those.
-fn pinned_in(log: &Log, name: &str, text: &str) -> Option<At> {
+fn pinned_in(log: &Log, name: &str, text: &str) -> Option<Position> {
     let number: u32 = name.strip_prefix(PINNED)?.parse().ok()?;
-    let at = At(number.checked_sub(1)?);
+    let at = Position(number.checked_sub(1)?);
     log.get(at).filter(|message| text_of(message).contains(text)).map(|_| at)
 }
 
 /// The first thing a person said is the goal until another is set.
-fn first_goal(log: &Log) -> Option<(At, String)> {
+fn first_goal(log: &Log) -> Option<(Position, String)> {
     let start = log.goal_message()?;
     Some((start, text_of(log.get(start)?)))
 }

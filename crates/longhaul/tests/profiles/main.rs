@@ -11,10 +11,12 @@ mod mini;
 mod progressive;
 mod transform;
 
+use longhaul::conversation::Thinking;
+use longhaul::edits::Placement;
+use longhaul::policy::{OnFailure, STRATEGIES};
 use longhaul::{
-    Block, EditKind, Extra, Job, Json, Message, Meter, Model, Models, OnFailure, Outcome, Placement,
-    Prepared, Profile, RecallPart, Resolved, Role, STRATEGIES, Seal, Seals, Session, Source, Summariser,
-    Task, Thinking, Tokens, Usage, Why,
+    Block, EditKind, Extra, Job, Json, Message, Meter, Model, Models, Outcome, Prepared, Profile, RecallPart,
+    Resolved, Role, Seal, Seals, Session, Source, Summariser, Task, Tokens, Usage, Why,
 };
 
 use common::{observe, overflowed, reload};

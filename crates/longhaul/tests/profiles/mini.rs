@@ -147,11 +147,11 @@ fn mini_keeps_history_however_often_the_summariser_fails() {
     }
     assert!(strategies(&session).is_empty(), "{:?}", strategies(&session));
     // A fork begins without the prompts of what came after, and with those that came before.
-    let mut fork = session.fork(longhaul::At(3)).unwrap();
+    let mut fork = session.fork(longhaul::Position(3)).unwrap();
     fork.push(Message::user("Another way."));
     ready(&mut fork);
     assert!(strategies(&fork).is_empty());
-    let mut later = session.fork(longhaul::At(4)).unwrap();
+    let mut later = session.fork(longhaul::Position(4)).unwrap();
     later.push(Message::user("Another way."));
     assert_eq!(job(&mut later).strategy.name, "rebuild");
 }

@@ -22,7 +22,7 @@ fn transform_keeps_the_newest_six_results_whole() {
     assert_eq!(all.matches("⟦25 lines left out, 1200 characters originally; recall ").count(), 4);
     assert!(session.ledger().edits().all(|(edit, _)| edit.why == Why::Rule));
     // The log itself is as it came, and so are the arguments.
-    assert!(shown(session.log().get(longhaul::At(2)).unwrap()).contains("step_0 line 10"));
+    assert!(shown(session.log().get(longhaul::Position(2)).unwrap()).contains("step_0 line 10"));
     assert_eq!(all.matches(r#"{"path":"src/lib.rs"}"#).count(), 10);
 }
 

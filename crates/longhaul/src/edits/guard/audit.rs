@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Rule, Violation};
 use crate::conversation::bond::{BondKind, bonds};
-use crate::conversation::log::{At, Log};
+use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
 use crate::edits::archive::{Archive, Handle};
@@ -120,7 +120,8 @@ impl Audit<'_> {
         }
         for (span, id) in self.ledger.outermost() {
             let begins = self.log.unit_of(span.start).is_some_and(|unit| unit.span.start == span.start);
-            let ends = self.log.unit_of(At(span.end.0 - 1)).is_some_and(|unit| unit.span.end == span.end);
+            let ends =
+                self.log.unit_of(Position(span.end.0 - 1)).is_some_and(|unit| unit.span.end == span.end);
             if !(begins && ends) || self.log.waiting().is_some_and(|open| span.end > open) {
                 faults.push(format!("edit {} cuts inside a unit", id.0));
             }
@@ -130,7 +131,7 @@ impl Audit<'_> {
 
     /// Bonds inside a message: what the provider ran itself is as it came, and encrypted
     /// reasoning goes only where no model can read it any more.
-    fn broken_bonds(&self, at: At, shown: &Message, came: &Message) -> Vec<String> {
+    fn broken_bonds(&self, at: Position, shown: &Message, came: &Message) -> Vec<String> {
         let foreign = self.is_foreign(at);
         let broken = |kind: BondKind, blocks: &[usize]| match kind {
             BondKind::ServerTool => {
@@ -148,7 +149,7 @@ impl Audit<'_> {
     }
 
     /// The model changed: reasoning that only another can read went.
-    fn is_foreign(&self, at: At) -> bool {
+    fn is_foreign(&self, at: Position) -> bool {
         let edits = self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id));
         edits.into_iter().any(|edit| edit.why == Why::Switched)
     }
@@ -195,7 +196,7 @@ impl Audit<'_> {
 
     fn keep_set(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let shown: HashSet<At> = self
+        let shown: HashSet<Position> = self
             .view
             .parts()
             .iter()
@@ -245,14 +246,14 @@ impl Audit<'_> {
         faults
     }
 
-    fn is_cut(&self, at: At) -> bool {
+    fn is_cut(&self, at: Position) -> bool {
         !self.ledger.inside(at).is_empty()
     }
 
     fn current_input(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for span in self.log.protected() {
-            for at in span.range().map(|at| At(at as u32)) {
+            for at in span.range().map(|at| Position(at as u32)) {
                 if let Some((_, id)) = self.ledger.covering(at) {
                     faults.push(format!("message {} is inside edit {}", at.0, id.0));
                 }
@@ -309,13 +310,13 @@ impl Audit<'_> {
     }
 
     /// Shown messages that an edit touched, with what they would be without it.
-    fn edited_messages(&self) -> Vec<(At, &Message, Arc<Message>)> {
+    fn edited_messages(&self) -> Vec<(Position, &Message, Arc<Message>)> {
         let edited = self.view.parts().iter().filter_map(|part| match part.source {
             Source::Message(at) if !self.ledger.inside(at).is_empty() => Some((at, &*part.message)),
             _ => None,
         });
         // A placeholder or a note stems from a message without being it: roles tell.
-        let unedited = |at: At, role: Role| {
+        let unedited = |at: Position, role: Role| {
             let shown = self.log.show(std::slice::from_ref(self.log.unit_of(at)?)).collect::<Vec<_>>();
             shown.into_iter().find_map(|shown| match shown {
                 Shown::AsIs(here) => self.log.get(here).filter(|_| here == at).cloned(),
@@ -332,7 +333,7 @@ impl Audit<'_> {
         while let Some(part) = parts.next() {
             let Source::Message(at) = part.source else { continue };
             let Some(unit) = self.log.unit_of(at) else { continue };
-            if unit.span.range().any(|at| !self.ledger.inside(At(at as u32)).is_empty()) {
+            if unit.span.range().any(|at| !self.ledger.inside(Position(at as u32)).is_empty()) {
                 continue;
             }
             let mut shown = vec![part];

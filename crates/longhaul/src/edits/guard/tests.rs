@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::conversation::json::{Extra, Json};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Thinking, ToolCall};
 use crate::edits::edit::{Edit, EditPrice, EditText, Placement};
 use crate::policy::profile::Profile;
@@ -49,7 +49,7 @@ fn log() -> impl Strategy<Value = Vec<Message>> {
 }
 
 fn kind() -> impl Strategy<Value = EditKind> {
-    let at = || (0..24u32).prop_map(At);
+    let at = || (0..24u32).prop_map(Position);
     let span = (0..20u32, 1..8u32).prop_map(|(start, len)| Span::new(start, start + len));
     let spans = prop::collection::vec(span, 1..3);
     let text = || prop_oneof![4 => Just("short"), 1 => Just("")].prop_map(EditText::from);

@@ -5,7 +5,7 @@
 use super::old_results::digests;
 use super::{Context, Proposal, Strategy, Visible, joined};
 use crate::conversation::fact::FactKind;
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::conversation::message::{Block, Role};
 use crate::conversation::step::UnitKind;
 use crate::digest;
@@ -57,7 +57,7 @@ pub static CUT_NEWEST: Strategy = Strategy {
     name: "cut-newest",
     says: "texts of the newest step and the current input are cut, head and tail",
     propose: |context| {
-        let ats = context.log.protected().flat_map(|span| span.range()).map(|at| At(at as u32));
+        let ats = context.log.protected().flat_map(|span| span.range()).map(|at| Position(at as u32));
         let texts: Vec<Long> = ats.flat_map(|at| long_texts(context, at)).collect();
         let all: Tokens = texts.iter().map(|text| text.shown).sum();
         let most = level(&texts, all - (context.excess + Tokens(MARK)));
@@ -74,7 +74,7 @@ const MARK: u64 = 40;
 
 /// A text or arguments that may be cut.
 struct Long {
-    at: At,
+    at: Position,
     block: usize,
     /// Its size as it is shown now.
     shown: Tokens,
@@ -82,7 +82,7 @@ struct Long {
     came: Tokens,
 }
 
-fn long_texts(context: &Context<'_>, at: At) -> Vec<Long> {
+fn long_texts(context: &Context<'_>, at: Position) -> Vec<Long> {
     let Some(message) = context.message(at).filter(|message| message.role() != Role::System) else {
         return Vec::new();
     };
@@ -102,7 +102,7 @@ fn long_texts(context: &Context<'_>, at: At) -> Vec<Long> {
 }
 
 /// Thinking that nobody sealed can go.
-fn drop_thinking(context: &Context<'_>, at: At) -> Option<Proposal> {
+fn drop_thinking(context: &Context<'_>, at: Position) -> Option<Proposal> {
     let message = context.message(at)?;
     let any = message.blocks().iter().any(|block| matches!(block, Block::Thinking(_)));
     any.then(|| Proposal::Inside(EditKind::DropThinking { at }, Original::Thinking(message.clone())))

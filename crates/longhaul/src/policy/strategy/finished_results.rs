@@ -2,7 +2,7 @@
 //! runs, the model sees them whole.
 
 use super::{Context, Proposal, Strategy};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::Block;
 use crate::digest::{self, ToolKind};
 
@@ -12,13 +12,13 @@ pub static FINISHED_RESULTS: Strategy = Strategy {
     says: "when a turn has ended, its results become digests by tool",
     propose: |context: &Context<'_>| {
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
-        let ats = (context.rules_seen.turn.0..running.0).map(At);
+        let ats = (context.rules_seen.turn.0..running.0).map(Position);
         ats.flat_map(|at| digests(context, at)).collect()
     },
     ..Strategy::PLAIN
 };
 
-fn digests(context: &Context<'_>, at: At) -> Vec<Proposal> {
+fn digests(context: &Context<'_>, at: Position) -> Vec<Proposal> {
     let Some(message) = context.message(at) else { return Vec::new() };
     let results = message.blocks().iter().enumerate().filter_map(|(block, content)| match content {
         Block::ToolResult(result) if !context.is_digested(at, block) => Some((block, result)),

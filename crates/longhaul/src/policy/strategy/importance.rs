@@ -100,7 +100,7 @@ fn score(context: &Context<'_>, item: &Visible) -> u32 {
 pub(super) fn said(context: &Context<'_>, item: &Visible) -> String {
     let mut said = String::new();
     for at in item.spans.iter().flat_map(|span| span.range()) {
-        let Some(message) = context.message(crate::conversation::log::At(at as u32)) else { continue };
+        let Some(message) = context.message(crate::conversation::log::Position(at as u32)) else { continue };
         if !matches!(message.role(), Role::User | Role::Assistant) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use super::importance::{LEAST, has_word, said};
 use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Block;
 use crate::conversation::step::UnitKind;
 use crate::digest::ToolKind;
@@ -55,11 +55,11 @@ fn is_key(context: &Context<'_>, item: &Visible) -> bool {
             "失败",
         ])
         || has(&["completed", "finished", "all done", "任务完成", "已完成", "开始任务"])
-        || item.spans.iter().flat_map(|span| span.range()).any(|at| changes(context, At(at as u32)))
+        || item.spans.iter().flat_map(|span| span.range()).any(|at| changes(context, Position(at as u32)))
 }
 
 /// Failed, or changed a file.
-fn changes(context: &Context<'_>, at: At) -> bool {
+fn changes(context: &Context<'_>, at: Position) -> bool {
     let Some(message) = context.message(at) else { return false };
     message.blocks().iter().any(|block| match block {
         Block::ToolCall(call) => {

@@ -1,7 +1,7 @@
 //! All but the newest results become their first and last lines (seed 001), before every call.
 
 use super::Strategy;
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::Block;
 use crate::digest;
 
@@ -16,7 +16,7 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
         let newest = context.log.newest_step().map_or(context.log.end(), |step| step.span.start);
         let (mut seen, mut seen_before) = (0, 0);
         let mut proposals = Vec::new();
-        for at in (0..context.log.end().0).rev().map(At) {
+        for at in (0..context.log.end().0).rev().map(Position) {
             let Some(message) = context.message(at) else { continue };
             for (block, content) in message.blocks().iter().enumerate().rev() {
                 let Block::ToolResult(result) = content else { continue };

@@ -1,7 +1,7 @@
 //! Old tool results become digests, oldest first, until enough is gone.
 
 use super::{Context, Proposal, ResultText, Strategy};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::{Block, ToolResult};
 use crate::conversation::step::UnitKind;
 use crate::digest::{self, ToolKind};
@@ -28,7 +28,7 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
     let names = context.used_names();
     let mut proposals = Vec::new();
     let mut saved = Tokens::ZERO;
-    for at in ats.map(|at| At(at as u32)) {
+    for at in ats.map(|at| Position(at as u32)) {
         let Some(message) = context.message(at) else { continue };
         for (block, content) in message.blocks().iter().enumerate() {
             let Block::ToolResult(result) = content else { continue };
@@ -58,7 +58,7 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
 /// The best lines of a result, by what it is.
 fn by_content(
     context: &Context<'_>,
-    at: At,
+    at: Position,
     result: &ToolResult,
     said: &ResultText<'_>,
     names: &NameSet<'_>,

@@ -2,7 +2,7 @@
 //! thinking of the running turn stays: the guard sees to it.
 
 use super::{Context, Proposal, Strategy};
-use crate::conversation::log::At;
+use crate::conversation::log::Position;
 use crate::conversation::message::Block;
 use crate::edits::archive::Original;
 use crate::edits::edit::EditKind;
@@ -22,7 +22,7 @@ pub static OLD_THINKING: Strategy = Strategy {
         };
         let (mut seen, mut seen_before) = (0, 0);
         let mut proposals = Vec::new();
-        for at in (0..context.log.end().0).rev().map(At) {
+        for at in (0..context.log.end().0).rev().map(Position) {
             // What was old at the last call is done; and if none came since, all of it.
             if at < done && (seen_before > keep || seen == seen_before) {
                 break;

@@ -2,7 +2,7 @@
 //! the ones before; when summaries have grown too large, code merges them.
 
 use super::{Context, FoldPlan, Proposal, Strategy, joined};
-use crate::conversation::log::{At, Span};
+use crate::conversation::log::{Position, Span};
 use crate::conversation::step::UnitKind;
 use crate::edits::edit::{EditKind, Placement};
 use crate::size::tokens::Tokens;
@@ -86,8 +86,8 @@ pub static FOLD_KEPT_ROUNDS: Strategy = Strategy {
 };
 
 /// Where the newest rounds begin.
-fn kept_rounds(context: &Context<'_>) -> At {
+fn kept_rounds(context: &Context<'_>) -> Position {
     let turns = context.log.turns();
     let kept = turns.len().saturating_sub(context.profile.constants.min_retain_rounds.max(1));
-    turns.get(kept).map_or(At(0), |turn| turn.start)
+    turns.get(kept).map_or(Position(0), |turn| turn.start)
 }
