@@ -6,6 +6,7 @@
 //! Decisions are made here and in `compaction`, `folding` and `editing`; each ends as an entry.
 
 mod authors;
+mod checkpoints;
 mod compaction;
 mod editing;
 mod folding;
@@ -43,6 +44,7 @@ use crate::view::cache::Sent;
 use crate::view::keep::{self, KeepSet};
 use crate::view::{Outgoing, Part, Source, View};
 
+use checkpoints::Checkpoints;
 use journal::{Allowed, Counting, Cursor, Entry, Journal, RecallBy, Seals, Ticket};
 pub use loading::{Known, LoadError};
 pub use sizes::Snapshot;
@@ -74,6 +76,7 @@ pub struct Session {
     /// The view is as the last `prepare` left it, within the limits of then.
     prepared: bool,
     notices: Vec<Notice>,
+    checkpoints: Checkpoints,
     /// Where texts are that the session itself does not have.
     store: Option<Arc<dyn Archive>>,
 }
@@ -199,6 +202,7 @@ impl Session {
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),
+            checkpoints: Checkpoints::default(),
             store: None,
         }
     }
@@ -612,9 +616,13 @@ impl Session {
     /// can be wrong with it but that the store has lost a text.
     fn replayed(&self, end: Cursor) -> Result<Self, LoadError> {
         let journal = self.journal.prefix(end);
-        let mut state = State::new(self.first_model(), self.snapshots());
-        state.replay(journal.since(Cursor(0)), self.store.as_deref(), |_, _| Ok::<_, LoadError>(()))?;
-        Ok(Self { store: self.store.clone(), ..Self::of(self.profile.clone(), journal, state) })
+        let (from, mut state) = match self.checkpoints.before(end) {
+            Some(checkpoint) => checkpoint,
+            None => (Cursor(0), State::new(self.first_model(), self.snapshots())),
+        };
+        state.replay(journal.since(from), self.store.as_deref(), |_, _| Ok::<_, LoadError>(()))?;
+        let (checkpoints, store) = (self.checkpoints.upto(end), self.store.clone());
+        Ok(Self { checkpoints, store, ..Self::of(self.profile.clone(), journal, state) })
     }
 
     /// The model that the journal began with.

@@ -100,6 +100,7 @@ impl Session {
             closed: self.log().waiting().is_some(),
             large,
         }));
+        self.checkpoints.pass(self.journal.end(), &self.state);
         self.prepared = true;
         Prepared::Send(ticket)
     }
