@@ -45,7 +45,7 @@ fn work(task: &str, journal: &mut Vec<String>) -> Result<Message, Box<dyn Error>
             session.push(Message::result(call.id.clone(), run_tool(call)));
         }
         save(&session, journal)?;
-        session.take_notices().iter().for_each(|notice| eprintln!("{notice:?}"));
+        session.take_notices().iter().for_each(|notice| eprintln!("{notice}"));
         if answer.calls().next().is_none() {
             return Ok(answer);
         }
