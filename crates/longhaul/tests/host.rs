@@ -5,20 +5,11 @@
 mod common;
 
 use common::*;
-use longhaul::conversation::Thinking;
 use longhaul::edits::MemoryArchive;
 use longhaul::{
-    Block, EditKind, Extra, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Position, Prepared,
-    Profile, RecallBy, RecallPart, Resolved, Role, Seal, Seals, Session, Summariser, Ticket, Time, Tokens,
-    Usage, Why,
+    Block, EditKind, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Position, Prepared, Profile,
+    RecallBy, RecallPart, Resolved, Role, Seals, Session, Summariser, Ticket, Time, Tokens, Usage, Why,
 };
-
-fn ticket(session: &mut Session) -> Ticket {
-    match session.prepare(None).unwrap() {
-        Prepared::Send(ticket) => ticket,
-        Prepared::Summarise(job) => panic!("unexpected {job:?}"),
-    }
-}
 
 fn folds(session: &Session) -> usize {
     session.ledger().edits().filter(|(edit, active)| *active && edit.kind.is_fold()).count()
@@ -44,9 +35,10 @@ fn a_summary_is_written_beside_the_work_and_only_the_hard_limit_waits() {
     let mut session = over_trigger(true);
     let job = session.job().expect("a summary is asked for");
     let mut sent = 0;
-    // The work goes on, and the question stays the same.
+    // The work goes on, through a store too, and the question stays the same.
     let waited = loop {
         step(&mut session, 200 + sent, 1_000);
+        session = reload(&session);
         match session.prepare(None).unwrap() {
             Prepared::Send(_) => sent += 1,
             Prepared::Summarise(waited) => break waited,
@@ -126,6 +118,135 @@ fn the_same_request_again_is_a_retry() {
     assert_eq!(reload(&session).prepare(None).map(|p| matches!(p, Prepared::Send(Ticket(2)))), Ok(true));
 }
 
+/// A session in a window that leaves room, with this many steps.
+fn roomy(steps: usize) -> Session {
+    let mut session = session(200_000);
+    session.push(Message::user("Find the bug."));
+    (0..steps).for_each(|n| step(&mut session, n, 2_000));
+    session
+}
+
+/// What is learnt moves the room for a pin, which must not move under a ticket.
+#[test]
+fn a_report_changes_no_request_that_has_a_ticket() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 20_000));
+    session.push(Message::system("words of the system prompt ".repeat(1_500)));
+    session.pin("p", "pinned words of some length, ".repeat(3_000));
+    session.push(Message::user("Find the bug."));
+    let mut retries = 0;
+    for _ in 0..40 {
+        let Ok(Prepared::Send(first)) = session.prepare(None) else { break };
+        let request = sent(&session);
+        session.observe(first, &Usage { input: session.size().tokens.0 + 60, ..Usage::default() });
+        let Ok(Prepared::Send(again)) = session.prepare(None) else { break };
+        assert!(again != first || sent(&session) == request, "one ticket, two requests");
+        retries += usize::from(again == first);
+        session.push(Message::assistant("w ".repeat(40)));
+        session.push(Message::user("x ".repeat(40)));
+    }
+    assert!(retries > 0);
+}
+
+#[test]
+fn a_report_on_a_request_of_another_frame_is_no_base() {
+    let frame = |n: usize| Frame { system: vec![Block::text("s".repeat(n))], ..Frame::default() };
+    let usage = Usage { input: 60_000, ..Usage::default() };
+    let size = |report_first: bool| {
+        let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+        session.set_frame(frame(100));
+        session.push(Message::user("Find the bug."));
+        (0..10).for_each(|n| step(&mut session, n, 2_000));
+        let request = ticket(&mut session);
+        if report_first {
+            session.observe(request, &usage);
+        }
+        session.set_frame(frame(200));
+        if !report_first {
+            session.observe(request, &usage);
+        }
+        ready(&mut session);
+        session.size().tokens
+    };
+    assert_eq!(size(true), size(false));
+}
+
+#[test]
+fn a_late_overflow_of_the_model_before_teaches_the_new_one_nothing() {
+    let named = Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(8_000)) };
+    for overflow in [named, Overflow::default()] {
+        let mut session = roomy(20);
+        let refused = ticket(&mut session);
+        session.switch(model("large", 1_000_000), Seals::Client);
+        ready(&mut session);
+        session.overflowed(refused, overflow);
+        assert_eq!(session.budget().window, Tokens(1_000_000));
+        ready(&mut session);
+        assert_eq!(session.ledger().edits().count(), 0, "nothing was refused that it was sent");
+    }
+}
+
+#[test]
+fn a_late_overflow_makes_no_new_request_of_the_same_bytes() {
+    let mut session = roomy(20);
+    let first = ticket(&mut session);
+    session.compact_now();
+    let second = ticket(&mut session);
+    assert_ne!(first, second);
+    let request = sent(&session);
+    session.overflowed(first, Overflow::default());
+    let third = ticket(&mut session);
+    assert!(sent(&session) != request || third == second, "two tickets, one request");
+}
+
+#[test]
+fn a_request_after_a_refusal_is_smaller_and_its_retry_the_same() {
+    let mut session = roomy(30);
+    session.set_todos(Some(&"todo words of some length, ".repeat(3_000)));
+    ticket(&mut session);
+    let refused = session.size().tokens;
+    overflowed(&mut session);
+    let second = ticket(&mut session);
+    assert!(session.size().tokens < refused);
+    let request = sent(&session);
+    assert_eq!(ticket(&mut session), second);
+    assert_eq!(sent(&session), request);
+    // Nor does the next request grow back to it.
+    session.push(Message::assistant("ok"));
+    session.push(Message::user("Go on."));
+    ticket(&mut session);
+    assert!(session.size().tokens < refused, "{} was refused", refused);
+}
+
+#[test]
+fn a_pin_is_cut_when_the_provider_refuses() {
+    let mut session = session(200_000);
+    session.pin("p", "pinned words of some length, ".repeat(3_000));
+    session.push(Message::user("Find the bug."));
+    ticket(&mut session);
+    let refused = session.size().tokens;
+    overflowed(&mut session);
+    ready(&mut session);
+    assert!(session.size().tokens < refused && text(&session).contains(" left out; recall "));
+}
+
+#[test]
+fn an_overflow_while_a_summary_is_written_folds_to_the_new_window() {
+    let mut session = over_trigger(true);
+    assert!(session.job().is_some());
+    let refused = session.last_ticket().unwrap();
+    session.overflowed(refused, Overflow { prompt: None, window: Some(Tokens(8_000)) });
+    let mut asked = 0;
+    while let Prepared::Summarise(job) = session.prepare(None).unwrap() {
+        asked += 1;
+        assert!(asked < 10, "it asks for summaries without end");
+        let resolved = session.resolve(job.id, Outcome::Summary("Steps were read.".into()));
+        assert!(matches!(resolved, Resolved::Folded), "{resolved:?}");
+    }
+    // The summary was asked for with the target of the larger window.
+    let (size, target) = (session.size().tokens, session.budget().target);
+    assert!(size <= target + Tokens(600), "{size} is over {target}");
+}
+
 #[test]
 fn a_window_that_the_provider_names_is_the_window() {
     let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
@@ -180,6 +301,26 @@ fn another_frame_is_a_cold_moment() {
 }
 
 #[test]
+fn another_limit_of_the_answer_is_no_cold_moment() {
+    let frame = |max_tokens: usize| {
+        let json = format!(r#"{{"system":"Be brief.","max_tokens":{max_tokens}}}"#);
+        Frame::from_json(&Json::new(json).unwrap()).unwrap()
+    };
+    let mut session = session(20_000);
+    session.set_frame(frame(1_000));
+    session.push(Message::user("Find the bug."));
+    (0..5).for_each(|n| step(&mut session, n, 9_000));
+    ready(&mut session);
+    assert!(session.size().tokens > session.budget().target);
+    session.set_frame(frame(1_001));
+    session.push(Message::assistant("Done."));
+    session.push(Message::user("And now?"));
+    ready(&mut session);
+    assert_eq!(session.ledger().edits().count(), 0);
+    assert!(!session.sent().unwrap().cold);
+}
+
+#[test]
 fn the_cache_lives_as_long_as_the_request_asks() {
     let minutes = |n: i64| Some(Time(n * 60_000_000));
     let warm = |lifetime: Option<u64>| {
@@ -196,25 +337,13 @@ fn the_cache_lives_as_long_as_the_request_asks() {
     assert!(!warm(None) && warm(Some(3_600)));
 }
 
-fn thought(id: &str) -> Message {
-    let seal = Seal::Signed("s".into());
-    let thinking = Thinking { text: "I think.".into(), seal, extra: Extra::NONE };
-    let call = Block::call(id, "Read", Json::empty_object());
-    Message::new(Role::Assistant, vec![Block::Thinking(thinking), call])
-}
-
-fn thoughts(session: &Session) -> usize {
-    let blocks = session.view().parts().iter().flat_map(|part| part.message.blocks());
-    blocks.filter(|block| matches!(block, Block::Thinking(_))).count()
-}
-
 #[test]
 fn sealed_reasoning_comes_back_with_its_model() {
     let thinking = || {
         let mut session = session(100_000);
         session.push(Message::user("go"));
         for id in ["a", "b", "c"] {
-            session.push(thought(id));
+            session.push(thought("I think.", id));
             session.push(Message::result(id, "ok"));
         }
         ready(&mut session);
@@ -222,7 +351,7 @@ fn sealed_reasoning_comes_back_with_its_model() {
     };
     let mut session = thinking();
     session.switch(model("other", 100_000), Seals::Engine);
-    session.push(thought("d"));
+    session.push(thought("I think.", "d"));
     session.push(Message::result("d", "ok"));
     ready(&mut session);
     assert_eq!(thoughts(&session), 1);
@@ -235,6 +364,24 @@ fn sealed_reasoning_comes_back_with_its_model() {
     session.switch(model("other", 100_000), Seals::Client);
     ready(&mut session);
     assert_eq!(thoughts(&session), 3);
+}
+
+#[test]
+fn redo_drops_no_reasoning_that_the_model_can_read() {
+    let mut session = session(100_000);
+    session.push(Message::user("Find the bug."));
+    session.push(thought("I think.", "a"));
+    session.push(Message::result("a", "ok"));
+    session.switch(model("other", 100_000), Seals::Engine);
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 0);
+    let dropped = session.ledger().edits().next().unwrap().0.id;
+    session.switch(model("m", 100_000), Seals::Engine);
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 1);
+    _ = session.redo(dropped);
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 1);
 }
 
 /// A session with a fold that took in a fold, and the handle of the newest.
@@ -264,6 +411,24 @@ fn recall_looks_inside_folds_of_folds() {
     let (number, line) = found.lines().next().unwrap().split_once(':').unwrap();
     let number = number.parse().unwrap();
     assert_eq!(session.recall(&handle, &RecallPart::Lines(number, number)).unwrap(), line);
+}
+
+#[test]
+fn a_result_that_begins_with_a_handle_is_recalled_as_it_was() {
+    let mut session = session(8_000);
+    let numbered = |word: &str| (0..9_000).map(|n| format!("{word}{n}\n")).collect::<String>();
+    let newest = |session: &Session| session.ledger().edits().last().unwrap().0.originals[0];
+    session.push(Message::user("Find the bug."));
+    session.push(call("a"));
+    session.push(Message::result("a", numbered("x")));
+    ready(&mut session);
+    let original = format!("[{}]\n{}", newest(&session), numbered("y"));
+    session.push(call("b"));
+    let at = session.push(Message::result("b", original.as_str()));
+    ready(&mut session);
+    let (edit, _) = session.ledger().edits().find(|(edit, _)| edit.kind.spans()[0].contains(at)).unwrap();
+    let recalled = session.recall(&edit.originals[0].to_string(), &RecallPart::Whole).unwrap();
+    assert!(recalled == original, "{} bytes of {}", recalled.len(), original.len());
 }
 
 #[test]
@@ -341,6 +506,17 @@ fn a_warning_is_given_once_each_time_it_is_passed() {
 }
 
 #[test]
+fn a_warning_is_given_when_the_window_shrinks_around_the_prompt() {
+    let mut session = roomy(30);
+    ready(&mut session);
+    assert_eq!(session.take_notices(), []);
+    // Between the warning (70 %) and the trigger (75 %).
+    session.set_window(Tokens(session.size().tokens.0 * 100 / 72));
+    ready(&mut session);
+    assert!(matches!(session.take_notices()[..], [Notice::Large { .. }]));
+}
+
+#[test]
 fn an_audit_between_push_and_prepare_finds_nothing_wrong() {
     let mut session = session(8_000);
     session.push(Message::user("Find the bug."));
@@ -352,6 +528,61 @@ fn an_audit_between_push_and_prepare_finds_nothing_wrong() {
         assert_eq!(session.audit(), [], "{n}");
         ready(&mut session);
     }
+}
+
+#[test]
+fn what_outgrew_the_window_is_no_fault_before_it_is_prepared() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the bug."));
+    ready(&mut session);
+    (0..60).for_each(|n| step(&mut session, n, 2_000));
+    assert_eq!(session.audit(), []);
+    assert_eq!(reload(&session).audit(), []);
+    assert_eq!(session.fork(session.log().end()).unwrap().audit(), []);
+    ready(&mut session);
+    assert!(folds(&session) > 0);
+}
+
+#[test]
+fn a_limit_that_moved_is_no_fault_before_it_is_prepared() {
+    let prepared = || {
+        let mut session = roomy(60);
+        ready(&mut session);
+        session
+    };
+    let mut smaller = prepared();
+    smaller.set_window(Tokens(20_000));
+    let mut switched = prepared();
+    switched.switch(model("small", 8_000), Seals::Engine);
+    // A neutral meter learns nothing: this one is the model's own.
+    let mut reported = Session::new(Profile::longhaul(), model("m", 200_000));
+    reported.push(Message::user("Find the bug."));
+    ready(&mut reported);
+    observe(&mut reported, &Usage { input: 199_000, ..Usage::default() });
+    assert!(reported.size().tokens > reported.budget().hard);
+    let mut answered = prepared();
+    answered.answer(Position(120), 0, "x".repeat(4_000_000)).unwrap();
+    for session in [smaller, switched, reported, answered] {
+        assert_eq!(session.audit(), []);
+    }
+}
+
+#[test]
+fn a_fact_that_changed_is_no_fault_before_it_is_prepared() {
+    let mut session = session(8_000);
+    session.set_rules("AGENTS.md", Some("Never use tabs."));
+    session.push(Message::user("Find the bug."));
+    ready(&mut session);
+    session.set_rules("AGENTS.md", Some("Never use spaces."));
+    session.pin("branch", "main");
+    session.push(Message::assistant("ok"));
+    assert_eq!(session.audit(), []);
+    session.set_rules("AGENTS.md", None);
+    session.unpin("branch");
+    session.set_goal("Find the other bug.");
+    session.push(Message::user("Go on."));
+    assert_eq!(session.audit(), []);
+    assert_eq!(reload(&session).audit(), []);
 }
 
 #[test]
@@ -409,6 +640,36 @@ fn an_answer_is_cut_digested_folded_and_recalled_like_a_result() {
     let found = session.recall(&fold, &RecallPart::Pattern("recalled_line 77 ".into())).unwrap();
     assert!(found.contains("recalled_line 77 of what"), "{found}");
     assert_eq!(reload(&session).recall(&fold, &RecallPart::Pattern("line 77 ".into())).unwrap(), found);
+}
+
+#[test]
+fn a_digest_of_what_was_answered_is_of_the_answer() {
+    let mut session = Session::new(Profile::transform(), model("m", 200_000)).with_meter(Meter::neutral());
+    session.push(Message::user("Find the bug."));
+    session.push(call("r"));
+    let at = session.push(Message::result("r", "error of the client\n".repeat(40)));
+    let page: String = (0..400).map(|n| format!("recalled_line {n}\n")).collect();
+    session.answer(at, 0, page).unwrap();
+    (0..10).for_each(|n| step(&mut session, n, 600));
+    ready(&mut session);
+    let digest = |kind: &EditKind| matches!(kind, EditKind::Digest { at: digested, .. } if *digested == at);
+    assert!(session.ledger().edits().any(|(edit, active)| active && digest(&edit.kind)));
+    assert!(!text(&session).contains("error of the client"));
+}
+
+#[test]
+fn an_answer_is_no_error() {
+    let mut session = session(8_000);
+    session.push(Message::user("Find the bug."));
+    session.push(call("r"));
+    let Block::ToolResult(mut failed) = Block::result("r", "No such tool available") else { panic!() };
+    failed.is_error = true;
+    let at = session.push(Message::new(Role::Tool, vec![Block::ToolResult(failed)]));
+    session.answer(at, 0, "what was recalled").unwrap();
+    ready(&mut session);
+    let shown = session.view().parts().iter().flat_map(|part| part.message.results());
+    let shown: Vec<_> = shown.map(|result| (&*result.text, result.is_error)).collect();
+    assert_eq!(shown, [("what was recalled", false)]);
 }
 
 #[test]

@@ -8,11 +8,10 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
-use longhaul::conversation::Thinking;
 use longhaul::edits::{EditText, MemoryArchive};
 use longhaul::{
-    Block, Cursor, EditId, EditKind, Entry, Extra, Json, Known, LoadError, Message, Meter, Position, Profile,
-    RecallPart, Role, Seal, Seals, Session, Source, Span, Tokens, Usage,
+    Block, Cursor, EditId, EditKind, Entry, Frame, Json, Known, LoadError, Message, Meter, Position, Profile,
+    RecallPart, Role, Seals, Session, Source, Span, Tokens, Usage,
 };
 
 /// A session with a fold over its first steps.
@@ -46,6 +45,37 @@ fn wherever_a_journal_was_cut_the_session_goes_on() {
         ready(&mut again);
         assert_eq!(text(&again), text(&cut), "{end}");
     }
+}
+
+#[test]
+fn a_journal_cut_behind_a_switch_sends_no_foreign_seal() {
+    let mut session = session(100_000);
+    session.push(Message::user("Find the bug."));
+    session.push(thought("hm", "a"));
+    session.push(Message::result("a", "ok"));
+    ready(&mut session);
+    session.switch(model("other", 100_000), Seals::Engine);
+    let lines = saved(&session);
+    let switched = lines.iter().position(|line| line.contains("\"switched\"")).unwrap();
+    assert!(switched + 1 < lines.len(), "the switch leaves reasoning out");
+    let mut cut = load(&session, &lines[..=switched]).unwrap();
+    ready(&mut cut);
+    assert_eq!(thoughts(&cut), 0);
+}
+
+#[test]
+fn a_journal_cut_behind_a_message_that_enters_shorter_enters_it_shorter() {
+    let mut session = session(100_000);
+    session.push(Message::user("Show the log."));
+    session.push(call("a"));
+    let log = "2026-03-02 09:00:00 INFO request handled in 12 ms\n".repeat(4_000);
+    session.push(Message::result("a", log));
+    let lines = saved(&session);
+    let edit = lines.iter().position(|line| line.contains("\"edit\"")).unwrap();
+    let mut cut = load(&session, &lines[..edit]).unwrap();
+    ready(&mut cut);
+    ready(&mut session);
+    assert_eq!(text(&cut), text(&session));
 }
 
 #[test]
@@ -142,6 +172,73 @@ fn what_is_reported_after_loading_is_of_what_was_sent() {
     assert!(text(&refused).matches("line of step_19 ").count() > 40);
 }
 
+/// Secrets are not stored; the host sets the frame again.
+#[test]
+fn a_frame_with_secrets_counts_the_same_after_loading() {
+    let secret = "k9x ".repeat(3_000);
+    let json = format!(r#"{{"tools":[{{"name":"a","headers":{{"x":"{secret}"}}}}]}}"#);
+    let frame = Frame::from_json(&Json::new(json).unwrap()).unwrap();
+    let mut session = session(20_000);
+    session.set_frame(frame.clone());
+    session.push(Message::user("Find the bug."));
+    (0..16).for_each(|n| step(&mut session, n, 2_000));
+    assert!(!saved(&session).concat().contains(&secret));
+    let mut loaded = reload(&session);
+    loaded.set_frame(frame);
+    ready(&mut session);
+    ready(&mut loaded);
+    assert_eq!(loaded.size(), session.size());
+}
+
+/// A digest that saved nothing may save something when tokens are counted in another way.
+#[test]
+fn rules_look_again_when_the_meter_changed() {
+    let mut session = Session::new(Profile::transform(), model("m", 200_000));
+    session.push(Message::user("Find the bug."));
+    for n in 0..10 {
+        let id = format!("call_{n}");
+        session.push(call(&id));
+        // A line of blanks is few tokens to the model's own meter.
+        session.push(Message::result(id, format!("{}\n", " ".repeat(60)).repeat(12)));
+    }
+    ready(&mut session);
+    assert_eq!(session.ledger().edits().count(), 0);
+    session = session.with_meter(Meter::neutral());
+    let mut loaded = reload(&session);
+    ready(&mut session);
+    ready(&mut loaded);
+    assert!(session.ledger().edits().count() > 0);
+    assert_eq!(saved(&loaded), saved(&session));
+}
+
+/// Of two messages alike the first goes: what was sent is found by content, not by place.
+#[test]
+fn a_prefix_that_was_found_by_content_is_the_same_after_loading() {
+    let thinking = || Message::new(Role::Assistant, vec![thought("hm", "a").blocks()[0].clone()]);
+    let mut session = session(100_000);
+    session.push(Message::user("Find the bug."));
+    session.push(thinking());
+    session.switch(model("other", 100_000), Seals::Client);
+    session.push(thinking());
+    session.push(Message::assistant("x ".repeat(400)));
+    session.push(Message::user("Go on."));
+    step(&mut session, 1, 4_000);
+    step(&mut session, 2, 4_000);
+    ready(&mut session);
+    session.switch(model("other", 100_000), Seals::Engine);
+    ready(&mut session);
+    session.pin("branch", "main");
+    ready(&mut session);
+    let mut loaded = reload(&session);
+    for session in [&mut session, &mut loaded] {
+        session.compact_now();
+        ready(session);
+        step(session, 9, 100);
+        ready(session);
+    }
+    assert_eq!(saved(&loaded), saved(&session));
+}
+
 #[test]
 fn a_base_of_another_model_does_not_come_back() {
     let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
@@ -158,19 +255,6 @@ fn a_base_of_another_model_does_not_come_back() {
     let mut loaded = reload(&session);
     ready(&mut loaded);
     assert_eq!(loaded.size().tokens, size);
-}
-
-fn thought(text: &str, id: &str) -> Message {
-    let thinking = Thinking { text: text.into(), seal: Seal::Signed("s".into()), extra: Extra::NONE };
-    Message::new(
-        Role::Assistant,
-        vec![Block::Thinking(thinking), Block::call(id, "Read", Json::empty_object())],
-    )
-}
-
-fn thoughts(session: &Session) -> usize {
-    let blocks = session.view().parts().iter().flat_map(|part| part.message.blocks());
-    blocks.filter(|block| matches!(block, Block::Thinking(_))).count()
 }
 
 #[test]

@@ -5,25 +5,17 @@
 
 mod common;
 
-use common::{entries, observe, overflowed, reload, saved};
+use common::histories::{WINDOWS, answer, histories, message, prepare, start};
+use common::{entries, model, observe, overflowed, reload, saved, sent, session, step, text};
 use longhaul::conversation::{Image, Thinking};
 use longhaul::edits::Limit;
 use longhaul::policy::Tripped;
 use longhaul::{
-    Block, EditId, EditKind, End, Extra, Frame, Json, LedgerError, Message, Meter, Model, Models, Outcome,
-    Position, PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Seals, Session, Source,
-    Summariser, Time, Tokens, TooLarge, Tool, Usage, Why,
+    Block, EditId, EditKind, End, Extra, Frame, Json, LedgerError, Message, Meter, Outcome, Position,
+    PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Seals, Session, Source, Summariser,
+    Time, Tokens, TooLarge, Tool, Usage, Why,
 };
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
-fn model(name: &str, window: u64) -> Model {
-    Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
-}
-
-fn session(window: u64) -> Session {
-    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
-}
 
 /// A ladder that begins with digests.
 fn digests_first(window: u64) -> Session {
@@ -46,14 +38,6 @@ fn asks(ids: &[&str]) -> Message {
     Message::new(Role::Assistant, ids.iter().map(call).collect())
 }
 
-/// A step of one call with a result of so many bytes.
-fn step(session: &mut Session, n: usize, bytes: usize) {
-    let id = format!("call_{n}");
-    session.push(asks(&[&id]));
-    let line = format!("line of step_{n} with value_{n} in it\n");
-    session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
-}
-
 /// Prepares, and checks that all rules hold and the limit too.
 fn ready(session: &mut Session) -> usize {
     match session.prepare(None).unwrap() {
@@ -63,18 +47,6 @@ fn ready(session: &mut Session) -> usize {
     assert_eq!(session.audit(), []);
     assert!(session.size().tokens <= session.budget().hard);
     session.view().parts().len()
-}
-
-fn text(session: &Session) -> String {
-    let parts = session.view().parts().iter().chain(session.view().tail());
-    parts
-        .flat_map(|part| part.message.blocks())
-        .map(|block| match block {
-            Block::Text(b) => b.text.to_string() + "\n",
-            Block::ToolResult(b) => b.text.to_string() + "\n",
-            _ => String::new(),
-        })
-        .collect()
 }
 
 // covers: S-5, S-8
@@ -507,8 +479,6 @@ fn cache_marks_are_few_and_in_order() {
     }
 }
 
-// --- anything, in any order ------------------------------------------------------------
-
 #[derive(Debug, Clone)]
 enum Op {
     Push(Message),
@@ -530,46 +500,6 @@ enum Op {
     Frame(String),
     Overflowed,
     Resolve,
-}
-
-fn message() -> impl Strategy<Value = Message> {
-    let id = || prop::sample::select(vec!["a", "b", "c", "d", "e", "f", ""]);
-    let words = |most: usize| {
-        (prop::sample::select(vec!["word ", "line\n", "字", "fn a_name() {}\n"]), 0..most)
-            .prop_map(|(w, n)| w.repeat(n))
-    };
-    let seal = prop_oneof![
-        Just(Seal::Open),
-        Just(Seal::Signed("s".into())),
-        Just(Seal::Redacted(Some("x".into()))),
-        Just(Seal::Encrypted("e".into()))
-    ];
-    let arguments =
-        words(300).prop_map(|text| Json::new(serde_json::json!({ "text": text }).to_string()).unwrap());
-    let block = prop_oneof![
-        5 => (id(), arguments).prop_map(|(id, arguments)| Block::call(id, "Write", arguments)),
-        3 => words(60).prop_map(Block::text),
-        2 => (words(60), seal).prop_map(|(text, seal)| Block::Thinking(Thinking { text: text.into(), seal, extra: Extra::NONE })),
-        1 => id().prop_map(|id| Block::result(id, "inside")),
-    ];
-    let image = Just(Message::new(
-        Role::User,
-        vec![Block::Image(Image {
-            source: Json::empty_object(),
-            size: Some((800, 600)),
-            extra: Extra::NONE,
-        })],
-    ));
-    let attachment = words(40).prop_map(|text| Message::user(text).with_attachment());
-    prop_oneof![
-        6 => prop::collection::vec(block, 0..4).prop_map(|blocks| Message::new(Role::Assistant, blocks)),
-        9 => (id(), words(700)).prop_map(|(id, text)| Message::result(id, text)),
-        1 => (id(), id(), words(300)).prop_map(|(a, b, text)| Message::new(Role::Tool, vec![Block::result(a, text.clone()), Block::text("t"), Block::result(b, text)])),
-        3 => words(200).prop_map(Message::user),
-        1 => attachment,
-        1 => image,
-        1 => words(20).prop_map(Message::system),
-    ]
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -597,43 +527,13 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-const WINDOWS: [u64; 4] = [1_500, 3_000, 8_000, 40_000];
-
-/// What is sent, byte for byte as far as the engine knows bytes.
-fn sent(session: &Session) -> Vec<Message> {
-    session.view().parts().iter().chain(session.view().tail()).map(|part| (*part.message).clone()).collect()
-}
-
-/// A summariser that is not always of use.
-fn answer(job: &longhaul::Job) -> Outcome {
-    assert!(!job.fresh(Tokens(4_000)).is_empty());
-    match job.id % 7 {
-        0 => Outcome::Failed("overloaded".into()),
-        1 => Outcome::TimedOut,
-        2 => Outcome::Summary(" ".into()),
-        3 => Outcome::Summary("far too long ".repeat(2_000)),
-        4 => Outcome::Parts(vec!["### Done\n* one".into(), "two".into()]),
-        _ => Outcome::Summary("What was done.".into()),
-    }
-}
-
 /// Applies an operation; gives what was sent, if anything.
 fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>> {
     match op {
         Op::Push(message) => _ = session.push(message.clone()),
         Op::Prepare(minutes) => {
             *clock += i64::from(*minutes) * 60_000_000 / 10;
-            for asked in 0.. {
-                assert!(asked < 200, "it asks for summaries without end");
-                match session.prepare(Some(Time(*clock))) {
-                    Ok(Prepared::Send(_)) => {
-                        assert_eq!(session.audit(), []);
-                        return Some(sent(session));
-                    }
-                    Ok(Prepared::Summarise(job)) => _ = session.resolve(job.id, answer(&job)),
-                    Err(PrepareError::TooLarge { .. }) => break,
-                }
-            }
+            return prepare(session, Time(*clock)).ok().map(|_| sent(session));
         }
         Op::Compact => session.compact_now(),
         Op::Undo(n) => _ = session.undo(EditId(*n as u32)),
@@ -663,33 +563,14 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>
     None
 }
 
-/// 10,000 histories from a seed that is printed with a failure: the same ones each time, so
-/// that a change is judged by its own faults. `HISTORIES_SEED=n` (and `PROPTEST_CASES=n`) look
-/// for others.
-fn histories() -> ProptestConfig {
-    let seed = std::env::var("HISTORIES_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_260_302);
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(10_000);
-    println!("histories from seed {seed}");
-    ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(histories())]
+    #![proptest_config(histories(10_000))]
 
     /// All rules hold for every view; what is loaded goes on like what was saved; a view is a
     /// function of what came before; undoing everything gives the repaired log back.
     #[test]
     fn no_history_breaks_a_rule(ops in prop::collection::vec(op(), 1..60), window in 0usize..4, profile in 0usize..8, host: bool, reloads in 0usize..60) {
-        let start = || {
-            // The default more often than the others.
-            let mut profile = Profile::all().into_iter().nth(profile).unwrap_or_else(Profile::longhaul);
-            if host {
-                profile.summariser = Summariser::Host;
-            }
-            profile.triggers.calls = profile.triggers.calls.min(6);
-            let session = Session::new(profile, model("start", WINDOWS[window]));
-            session.with_meter(Meter::neutral())
-        };
+        let start = || start(profile, window, host).with_meter(Meter::neutral());
         let (mut session, mut clock) = (start(), 0);
         let mut views = Vec::new();
         for op in &ops {

@@ -92,7 +92,7 @@ impl Frame {
         ];
         let same_setting = |name: &&str| self.settings.get(name) == other.settings.get(name);
         (&self.model, &self.system, &self.tools) == (&other.model, &other.system, &other.tools)
-            && OF_PROMPT.iter().all(|name| same_setting(name))
+            && OF_PROMPT.iter().all(same_setting)
     }
 
     /// The longest answer that the request allows, by any of the names that providers have for it.

@@ -2,9 +2,13 @@
 
 #![allow(dead_code)]
 
+pub mod histories;
+
+use longhaul::conversation::Thinking;
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
-    Block, Json, Message, Meter, Model, Models, Overflow, Prepared, Profile, Role, Session, Tokens, Usage,
+    Block, Extra, Json, Message, Meter, Model, Models, Overflow, Prepared, Profile, Role, Seal, Session,
+    Ticket, Tokens, Usage,
 };
 
 pub fn model(name: &str, window: u64) -> Model {
@@ -28,9 +32,35 @@ pub fn step(session: &mut Session, n: usize, bytes: usize) {
     session.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
 }
 
+/// An answer with sealed reasoning and a call.
+pub fn thought(text: &str, id: &str) -> Message {
+    let thinking = Thinking { text: text.into(), seal: Seal::Signed("s".into()), extra: Extra::NONE };
+    let call = Block::call(id, "Read", Json::empty_object());
+    Message::new(Role::Assistant, vec![Block::Thinking(thinking), call])
+}
+
+/// How many pieces of reasoning a view shows.
+pub fn thoughts(session: &Session) -> usize {
+    let blocks = session.view().parts().iter().flat_map(|part| part.message.blocks());
+    blocks.filter(|block| matches!(block, Block::Thinking(_))).count()
+}
+
+/// Prepares what can be sent at once.
+pub fn ticket(session: &mut Session) -> Ticket {
+    match session.prepare(None).unwrap() {
+        Prepared::Send(ticket) => ticket,
+        Prepared::Summarise(job) => panic!("unexpected {job:?}"),
+    }
+}
+
+/// What is sent, byte for byte as far as the engine knows bytes.
+pub fn sent(session: &Session) -> Vec<Message> {
+    session.outgoing().messages().map(|message| (**message).clone()).collect()
+}
+
 /// Prepares, and checks that all rules hold.
 pub fn ready(session: &mut Session) {
-    assert!(matches!(session.prepare(None).unwrap(), Prepared::Send(_)));
+    ticket(session);
     assert_eq!(session.audit(), []);
 }
 
