@@ -190,15 +190,15 @@ fn fresh(message: &Arc<Message>, round: usize) -> Arc<Message> {
     }
     let letters = [round % 26, round / 26].map(|n| char::from(b'a' + n as u8));
     let letters: String = letters.iter().collect();
-    let marked = |text: &str| format!("{letters}{}", text.replace('\n', &format!("\n{letters}"))).into();
+    let marked = |text: &str| format!("{letters}{}", text.replace('\n', &format!("\n{letters}")));
     let blocks = message.blocks().iter().cloned().map(|mut block| {
         match &mut block {
-            Block::Text(b) => b.text = marked(&b.text),
-            Block::Thinking(b) => b.text = marked(&b.text),
+            Block::Text(b) => b.text = marked(&b.text).into(),
+            Block::Thinking(b) => b.text = marked(&b.text).into(),
             Block::ToolCall(b) => b.id = format!("{}-{round}", b.id).into(),
             Block::ToolResult(b) => {
                 b.id = format!("{}-{round}", b.id).into();
-                b.text = marked(&b.text);
+                b.text = marked(&b.text).into();
             }
             Block::Image(_) | Block::Opaque(_) => {}
         }

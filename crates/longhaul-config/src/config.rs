@@ -79,6 +79,11 @@ impl Config {
         Tokens(self.text("window").parse().unwrap_or_default())
     }
 
+    /// The window, if anybody set it: where nobody did, the model's own is the right one.
+    pub fn own_window(&self) -> Option<Tokens> {
+        self.get("window").filter(|setting| setting.origin != Origin::BuiltIn).map(|_| self.window())
+    }
+
     /// The name of the profile to go by.
     pub fn profile_name(&self) -> &str {
         self.text("profile")

@@ -239,6 +239,7 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         get: |profile| profile.summary_model.as_deref().unwrap_or_default().to_owned(),
         set: |profile, value| profile.summary_model = (!value.is_empty()).then(|| value.into()),
     },
+    flag!("background", "the work goes on while a model writes a summary", &[], background),
     number!(
         "summary_timeout",
         ValueKind::Number(1, 86_400),

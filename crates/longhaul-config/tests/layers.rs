@@ -135,3 +135,11 @@ fn a_folder_is_searched_for_its_project() {
     let path = folder.path().join("longhaul.toml");
     assert_eq!(found, SettingsFile { path, text: "window = 77_000\n".to_owned() });
 }
+
+#[test]
+fn a_window_that_nobody_set_is_the_models() {
+    assert_eq!(Config::default().own_window(), None);
+    assert_eq!(read("window = 64_000").own_window(), Some(Tokens(64_000)));
+    let profile = read("[profiles.longhaul]\nsummariser = \"model\"\nbackground = false").profile("longhaul");
+    assert!(!profile.unwrap().background);
+}

@@ -6,9 +6,7 @@ pub(crate) mod edit;
 pub(crate) mod guard;
 pub(crate) mod ledger;
 
-pub use archive::{
-    Archive, BadHandle, Handle, MemoryArchive, Original, Part as RecallPart, RecallError, recall,
-};
+pub use archive::{Archive, BadHandle, Handle, MemoryArchive, Original, RecallError, RecallPart, recall};
 pub use edit::{Edit, EditId, EditKind, EditPrice, EditText, Limit, Placement, Why};
 pub use guard::{Audited, Refusal, Rule, Violation};
 pub use ledger::{Ledger, LedgerError};

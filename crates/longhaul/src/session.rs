@@ -26,7 +26,7 @@ use crate::conversation::frame::Frame;
 use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role, Time, ToolResult};
 use crate::digest::{self, ToolKind};
-use crate::edits::archive::{Archive, Original, Part as RecallPart, RecallError, recall, regex_of};
+use crate::edits::archive::{Archive, Original, RecallError, RecallPart, recall, regex_of};
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Why};
 use crate::edits::guard::{Audit, Audited, Check, Refusal, Rule, Violation};
 use crate::edits::ledger::{Ledger, LedgerError};

@@ -17,7 +17,7 @@ use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role, Text, ToolCall, ToolResult};
 use crate::conversation::repair::Shown;
 use crate::conversation::step::UnitKind;
-use crate::edits::edit::{Edit, EditId, EditKind, Placement};
+use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
 use crate::edits::ledger::Ledger;
 use crate::size::meter::{Measure, Meter};
 
@@ -349,7 +349,7 @@ impl View {
 impl Made {
     fn fold(&mut self, edit: &Edit, meter: &Meter) -> Part {
         let make = || {
-            let text: &str = edit.kind.text().map_or("", |text| text);
+            let text = edit.kind.text().map(EditText::shared).unwrap_or_default();
             let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
             Part { source: Source::Edit(edit.id), measure: meter.message(&message), message }
         };
@@ -421,14 +421,14 @@ fn edited(ledger: &Ledger, at: Position, message: &Message) -> Option<Vec<Option
 }
 
 /// The block with another text; `None` if it has none.
-fn with_text(block: &Block, text: &str, answered: bool) -> Option<Block> {
+fn with_text(block: &Block, text: &EditText, answered: bool) -> Option<Block> {
     match block {
-        Block::Text(b) => Some(Block::Text(Text { text: text.into(), extra: b.extra.clone() })),
+        Block::Text(b) => Some(Block::Text(Text { text: text.shared(), extra: b.extra.clone() })),
         Block::ToolResult(b) => Some(Block::ToolResult(ToolResult {
             id: b.id.clone(),
             name: b.name.clone(),
-            text: text.into(),
-            content: pictures(b, text),
+            text: text.shared(),
+            content: pictures(b, text.shared()),
             is_error: b.is_error && !answered,
             extra: b.extra.clone(),
         })),
@@ -437,7 +437,7 @@ fn with_text(block: &Block, text: &str, answered: bool) -> Option<Block> {
 }
 
 /// The content of a result whose text became shorter: what is no text stays.
-fn pictures(result: &ToolResult, text: &str) -> Option<Box<[Block]>> {
+fn pictures(result: &ToolResult, text: Arc<str>) -> Option<Box<[Block]>> {
     let others = result.content.as_deref()?.iter().filter(|block| !matches!(block, Block::Text(_)));
     let mut content = vec![Block::text(text)];
     content.extend(others.cloned());

@@ -76,7 +76,7 @@ pub(super) fn result(id: &str, name: Option<&str>, content: Vec<Block>, is_error
     let result = ToolResult {
         id: id.into(),
         name: name.filter(|name| !name.is_empty()).map(Into::into),
-        text,
+        text: text.into(),
         content: more.then(|| content.into()),
         is_error,
         extra: Extra::NONE,

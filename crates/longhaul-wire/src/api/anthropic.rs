@@ -227,7 +227,7 @@ fn read_result(fields: &mut Fields<'_>) -> Result<ToolResult, FieldError> {
     Ok(ToolResult {
         id,
         name: None,
-        text,
+        text: text.into(),
         content,
         is_error: fields.take_flag("is_error"),
         extra: Extra::NONE,

@@ -45,7 +45,7 @@ pub(super) fn read_message(json: &str) -> Result<Message, FieldError> {
         blocks.push(Block::ToolResult(ToolResult {
             id,
             name: fields.take_text("name")?,
-            text: text_of(&content),
+            text: text_of(&content).into(),
             content: more.then(|| content.into()),
             is_error: false,
             extra: Extra::NONE,
@@ -197,7 +197,7 @@ fn read_rest(fields: &mut Fields<'_>, blocks: &mut Vec<Block>) {
         };
         let block = match name {
             "refusal" => match serde_json::from_str::<Box<str>>(value.get()) {
-                Ok(text) => Block::Text(Text { text, extra }),
+                Ok(text) => Block::Text(Text { text: text.into(), extra }),
                 Err(_) => continue,
             },
             // Of the days before ids: its result names the tool.

@@ -268,7 +268,7 @@ fn read_output(kind: &str, mut fields: Fields<'_>) -> Result<ToolResult, FieldEr
             extra.push("no_output", Json::from(&serde_json::Value::Bool(true)));
         }
     }
-    Ok(ToolResult { id, name: None, text, content, is_error: false, extra })
+    Ok(ToolResult { id, name: None, text: text.into(), content, is_error: false, extra })
 }
 
 /// The messages, as texts of JSON, each of one item or of several.

@@ -152,9 +152,10 @@ fn read_block<'a>(
     let in_block =
         |e: FieldError| FieldError(format!("in a {} block, {}", kind.as_deref().unwrap_or("?"), e.0));
     Ok(match kind.as_deref() {
-        Some("text") => {
-            Block::Text(Text { text: fields.need_text("text").map_err(in_block)?, extra: rest(fields) })
-        }
+        Some("text") => Block::Text(Text {
+            text: fields.need_text("text").map_err(in_block)?.into(),
+            extra: rest(fields),
+        }),
         Some("thinking") => Block::Thinking(read_thinking(fields).map_err(in_block)?),
         Some("tool_call") => Block::ToolCall(read_call(fields).map_err(in_block)?),
         Some("tool_result") if depth < DEEPEST => {
@@ -204,7 +205,14 @@ fn read_result(mut fields: Fields<'_>, depth: usize) -> Result<ToolResult, Field
         Some(text) => text,
         None => text_of(content.as_deref().unwrap_or_default()),
     };
-    Ok(ToolResult { id, name, text, content, is_error: read_is_error(&mut fields), extra: rest(fields) })
+    Ok(ToolResult {
+        id,
+        name,
+        text: text.into(),
+        content,
+        is_error: read_is_error(&mut fields),
+        extra: rest(fields),
+    })
 }
 
 /// `false` is the same as nothing; anything but a flag stays what it is.

@@ -223,7 +223,7 @@ fn simple_block() -> impl Strategy<Value = Block> {
         text().prop_map(Seal::Encrypted),
     ];
     prop_oneof![
-        (text(), extra()).prop_map(|(text, extra)| Block::Text(Text { text, extra })),
+        (text(), extra()).prop_map(|(text, extra)| Block::Text(Text { text: text.into(), extra })),
         (text(), seal, extra()).prop_map(|(text, seal, extra)| Block::Thinking(Thinking {
             text,
             seal,
@@ -243,7 +243,7 @@ fn block() -> impl Strategy<Value = Block> {
         prop::option::of(prop::collection::vec(simple_block(), 0..3).prop_map(Vec::into_boxed_slice));
     let result = (text(), prop::option::of(text()), text(), content, any::<bool>(), extra()).prop_map(
         |(id, name, text, content, is_error, extra)| {
-            Block::ToolResult(ToolResult { id, name, text, content, is_error, extra })
+            Block::ToolResult(ToolResult { id, name, text: text.into(), content, is_error, extra })
         },
     );
     prop_oneof![3 => simple_block(), 1 => result]

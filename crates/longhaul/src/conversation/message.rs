@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +68,7 @@ pub enum Block {
 
 impl Block {
     /// A text block.
-    pub fn text(text: impl Into<Box<str>>) -> Self {
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(Text { text: text.into(), extra: Extra::NONE })
     }
 
@@ -88,7 +89,7 @@ impl Block {
     }
 
     /// A tool result of text alone.
-    pub fn result(id: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+    pub fn result(id: impl Into<Box<str>>, text: impl Into<Arc<str>>) -> Self {
         Self::ToolResult(ToolResult {
             id: id.into(),
             name: None,
@@ -132,7 +133,7 @@ impl Block {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
     /// The text.
-    pub text: Box<str>,
+    pub text: Arc<str>,
     /// Unknown fields (citations, cache marks, …).
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
@@ -207,7 +208,7 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
     /// All of its text.
-    pub text: Box<str>,
+    pub text: Arc<str>,
     /// Its blocks, when there is more than text (pictures, documents).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<[Block]>>,
@@ -450,22 +451,22 @@ impl Message {
     }
 
     /// A user message of one text.
-    pub fn user(text: impl Into<Box<str>>) -> Self {
+    pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::User, vec![Block::text(text)])
     }
 
     /// A system message of one text.
-    pub fn system(text: impl Into<Box<str>>) -> Self {
+    pub fn system(text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::System, vec![Block::text(text)])
     }
 
     /// An assistant message of one text.
-    pub fn assistant(text: impl Into<Box<str>>) -> Self {
+    pub fn assistant(text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::Assistant, vec![Block::text(text)])
     }
 
     /// A tool message with one result of text.
-    pub fn result(id: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+    pub fn result(id: impl Into<Box<str>>, text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::Tool, vec![Block::result(id, text)])
     }
 

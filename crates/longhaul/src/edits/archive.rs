@@ -341,7 +341,7 @@ impl Archive for OriginalsOf<'_> {
 
 /// What part of an original is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum RecallPart {
     /// All of it.
     Whole,
     /// Lines from a first to a last, both included, counted from 1.
@@ -371,18 +371,18 @@ pub enum RecallError {
 /// assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(2, 3)).unwrap(), "two\nthree");
 /// assert_eq!(recall(&archive, &handle.short(), &RecallPart::Pattern("^t".into())).unwrap(), "2:two\n3:three");
 /// ```
-pub fn recall(archive: &dyn Archive, handle: &str, part: &Part) -> Result<String, RecallError> {
+pub fn recall(archive: &dyn Archive, handle: &str, part: &RecallPart) -> Result<String, RecallError> {
     let unknown = || RecallError::Unknown(handle.chars().take(40).collect());
     let found = handle.parse().ok().or_else(|| archive.find(handle)).ok_or_else(unknown)?;
     let text = expanded(archive, found).ok_or_else(unknown)?;
     match part {
-        Part::Whole => Ok(text),
-        Part::Lines(first, last) => {
+        RecallPart::Whole => Ok(text),
+        RecallPart::Lines(first, last) => {
             let lines = text.lines().skip(first.saturating_sub(1));
             let count = last.saturating_add(1).saturating_sub((*first).max(1));
             Ok(lines.take(count).collect::<Vec<_>>().join("\n"))
         }
-        Part::Pattern(pattern) => {
+        RecallPart::Pattern(pattern) => {
             let regex = regex_of(pattern)?;
             let numbered = text.lines().enumerate().filter(|(_, line)| regex.is_match(line));
             Ok(numbered.map(|(at, line)| format!("{}:{line}", at + 1)).collect::<Vec<_>>().join("\n"))
@@ -455,14 +455,14 @@ mod tests {
         let original = Original::Run(vec![], run);
         let handle = archive.put(original.text());
         assert_eq!(original.handle(), handle);
-        let text = recall(&archive, &handle.to_string(), &Part::Whole).unwrap();
+        let text = recall(&archive, &handle.to_string(), &RecallPart::Whole).unwrap();
         assert_eq!(Handle::of(&text), handle);
         // What was taken out before it is followed.
         let later = archive.put(Original::Run(vec![handle], vec![Arc::new(Message::user("more"))]).text());
-        let all = recall(&archive, &later.short(), &Part::Whole).unwrap();
+        let all = recall(&archive, &later.short(), &RecallPart::Whole).unwrap();
         assert_eq!(all, format!("{text}## user\nmore\n"));
         assert_eq!(
-            recall(&archive, &later.short(), &Part::Pattern("a.tb".into())).unwrap(),
+            recall(&archive, &later.short(), &RecallPart::Pattern("a.tb".into())).unwrap(),
             "6:{\"text\": \"a\\tb\"}"
         );
         assert_eq!(
@@ -477,9 +477,12 @@ mod tests {
         let mut archive = MemoryArchive::default();
         let handle = archive.put("x");
         let why = |handle: &str, part| recall(&archive, handle, &part).unwrap_err().to_string();
-        assert_eq!(why("zz", Part::Whole), "no single original has the handle \"zz\"");
-        assert_eq!(why("", Part::Pattern("(".into())), "the pattern cannot be read: error: unclosed group");
-        assert_eq!(recall(&archive, &handle.short(), &Part::Lines(0, 0)).unwrap(), "");
-        assert_eq!(recall(&archive, &handle.short(), &Part::Lines(5, usize::MAX)).unwrap(), "");
+        assert_eq!(why("zz", RecallPart::Whole), "no single original has the handle \"zz\"");
+        assert_eq!(
+            why("", RecallPart::Pattern("(".into())),
+            "the pattern cannot be read: error: unclosed group"
+        );
+        assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(0, 0)).unwrap(), "");
+        assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(5, usize::MAX)).unwrap(), "");
     }
 }

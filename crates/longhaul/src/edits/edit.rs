@@ -172,6 +172,14 @@ pub enum EditText {
 }
 
 impl EditText {
+    /// The text, shared; empty while it is apart.
+    pub fn shared(&self) -> Arc<str> {
+        match self {
+            Self::Here(text) => text.clone(),
+            Self::Apart { .. } => "".into(),
+        }
+    }
+
     /// The handle of the text.
     pub fn handle(&self) -> Handle {
         match self {

@@ -7,7 +7,7 @@ use super::journal::Entry;
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role};
 use crate::edits::archive::{Handle, Original};
-use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, Why};
+use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, EditText, Why};
 use crate::edits::guard::{Check, Refusal};
 use crate::size::tokens::Tokens;
 use crate::view::{Part, Source};
@@ -22,9 +22,8 @@ struct Allowed {
 }
 
 /// Runs that are to become a text.
-pub(super) struct Replacement<'a> {
+pub(super) struct Replacement {
     pub(super) kind: EditKind,
-    pub(super) text: &'a str,
     /// Tokens of what is replaced, as it is shown.
     pub(super) before: Tokens,
     pub(super) original: Handle,
@@ -36,11 +35,12 @@ impl Session {
     /// Makes an edit of whole units, if the guard lets it through.
     pub(super) fn replace_runs(
         &mut self,
-        replacement: Replacement<'_>,
+        replacement: Replacement,
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let Replacement { kind, text, before, original, depends } = replacement;
+        let Replacement { kind, before, original, depends } = replacement;
+        let text = kind.text().map(EditText::shared).unwrap_or_default();
         let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
         let measure = self.meter().message(&message);
         let after = self.tokens(measure);

@@ -235,8 +235,8 @@ impl Session {
         let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
         let summary = Some(summary);
-        let kind = EditKind::Fold { spans, placement, kept, text: text.as_str().into(), summary };
-        self.replace_runs(Replacement { kind, text: &text, before, original: handle, depends }, strategy, why)
+        let kind = EditKind::Fold { spans, placement, kept, text: text.into(), summary };
+        self.replace_runs(Replacement { kind, before, original: handle, depends }, strategy, why)
     }
 
     /// Names that are mentioned behind these runs, as far as it is shown.
@@ -274,9 +274,9 @@ impl Session {
         let space = if says.is_empty() { "" } else { " " };
         let recall = self.state.recall_by.says(&handle.short());
         let text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count());
-        let kind = EditKind::Hide { spans, text: text.as_str().into() };
+        let kind = EditKind::Hide { spans, text: text.into() };
         let depends = Vec::new();
-        self.replace_runs(Replacement { kind, text: &text, before, original: handle, depends }, strategy, why)
+        self.replace_runs(Replacement { kind, before, original: handle, depends }, strategy, why)
     }
 
     /// What these runs hold.

@@ -10,7 +10,7 @@ use super::{Cursor, Session};
 use crate::conversation::log::{Log, Position, Span};
 use crate::edits::archive::{Archive, Handle};
 use crate::edits::edit::{Edit, EditId, Why};
-use crate::edits::ledger::Ledger;
+use crate::edits::ledger::{Ledger, nests};
 use crate::policy::profile::Profile;
 
 /// Why a session cannot be loaded: its journal is not one that was saved.
@@ -145,7 +145,7 @@ fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), Loa
             if edit.id != expected {
                 return Err(LoadError::OutOfOrder { at, found: edit.id, expected });
             }
-            let problem = problem_of(edit, log);
+            let problem = problem_of(edit, log, ledger);
             problem.map_or(Ok(()), |problem| Err(LoadError::Edit { at, edit: edit.id, problem }))
         }
         Entry::Undo { edit, .. } | Entry::Redo { edit } if *edit >= ledger.next_id() => {
@@ -158,7 +158,7 @@ fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), Loa
     }
 }
 
-fn problem_of(edit: &Edit, log: &Log) -> Option<&'static str> {
+fn problem_of(edit: &Edit, log: &Log, ledger: &Ledger) -> Option<&'static str> {
     let spans = edit.kind.spans();
     if spans.is_empty() || spans.iter().any(|span| span.is_empty()) {
         return Some("covers nothing");
@@ -172,5 +172,12 @@ fn problem_of(edit: &Edit, log: &Log) -> Option<&'static str> {
     }
     let starts = |at: Position| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
     let cuts = |span: &Span| !starts(span.start) || !starts(span.end);
-    (edit.kind.is_fold() && spans.iter().any(cuts)).then_some("begins or ends inside a step")
+    if edit.kind.is_fold() && spans.iter().any(cuts) {
+        return Some("begins or ends inside a step");
+    }
+    let across = |span: &Span| {
+        let mut others = ledger.overlapping(*span).filter_map(|(_, id)| ledger.get(id));
+        others.any(|other| !nests(&edit.kind, &other.kind))
+    };
+    (edit.kind.is_fold() && spans.iter().any(across)).then_some("cuts across another")
 }
