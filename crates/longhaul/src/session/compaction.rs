@@ -25,6 +25,18 @@ enum Rung {
 }
 
 impl Session {
+    /// Compacts at the next `prepare`, whatever the size.
+    pub fn compact_now(&mut self) {
+        self.record(Entry::Asked { focus: self.state.progress.focus.clone(), by_model: false });
+    }
+
+    /// Compacts at the next `prepare`; what is said of this is kept first.
+    pub fn compact_now_on(&mut self, focus: impl Into<Box<str>>) {
+        let focus: Box<str> = focus.into();
+        let focus = (!focus.trim().is_empty()).then_some(focus);
+        self.record(Entry::Asked { focus, by_model: false });
+    }
+
     /// Makes the next request ready, compacted if it must be; or asks for a summary to be written
     /// first; or says why there can be none. `now` is the time, if it is known.
     ///

@@ -1,0 +1,97 @@
+//! Messages on their way in: what follows from a message before it is ever sent. A result that is too
+//! large or noisy enters shorter, and marks in a text ask for a pin or a compaction.
+
+use std::sync::Arc;
+
+use super::Session;
+use super::journal::Entry;
+use crate::conversation::log::Position;
+use crate::conversation::message::{Block, Message, Role, ToolResult};
+use crate::digest::{self, ToolKind};
+use crate::edits::archive::Original;
+use crate::edits::edit::{EditKind, Why};
+use crate::view::keep;
+
+impl Session {
+    /// Appends a message and counts it, once. A result that is too large enters cut.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) -> Position {
+        let message = message.into();
+        let at = self.log().end();
+        self.record(Entry::Message(message));
+        self.entered(at);
+        at
+    }
+
+    /// Decides what follows from a message that has just come.
+    pub(super) fn entered(&mut self, at: Position) {
+        if let Some(message) = self.log().get(at).cloned() {
+            self.look_for_marks(at, &message);
+        }
+        self.enter_results(at);
+    }
+
+    /// Decides how the results of a message enter. What was decided is not decided again.
+    pub(super) fn enter_results(&mut self, at: Position) {
+        let Some(message) = self.log().get(at).cloned() else { return };
+        for (block, content) in message.blocks().iter().enumerate() {
+            if let Block::ToolResult(result) = content
+                && self.ledger().shown(at, block).is_none()
+            {
+                self.enter(at, &message, block, result);
+            }
+        }
+    }
+
+    /// Decided once, before it was ever sent: such an edit breaks no prefix.
+    pub(super) fn enter(&mut self, at: Position, message: &Arc<Message>, block: usize, result: &ToolResult) {
+        let cut = self.profile.cut;
+        if result.text.len() <= cut.bytes.min(cut.characters).min(cut.lines) && !self.profile.entry_digests {
+            return;
+        }
+        let original = Original::Block(message.clone(), block);
+        let handle = || original.handle();
+        let step = self.log().unit_of(at).and_then(|unit| self.log().get(unit.span.start));
+        let call = step.and_then(|step| step.calls().find(|call| call.id == result.id));
+        let text = if self.profile.entry_digests {
+            let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
+            let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
+            digest::entry(&result.text, tool, subject, cut.bytes, handle)
+        } else {
+            None
+        };
+        let name = call.map_or("tool", |call| &call.name);
+        let text = match text {
+            Some(text) => Some(cut.apply(&text, name, handle).unwrap_or(text)),
+            None => cut.apply(&result.text, name, handle),
+        };
+        if let Some(text) = text {
+            let kind = EditKind::Digest { at, block, text: text.into() };
+            // Refused only where a tool of the provider must stay as it is.
+            _ = self.edit_inside(kind, original, "entry", Why::Entry);
+        }
+    }
+
+    /// What a message itself asks for: text to be pinned, a compaction.
+    pub(super) fn look_for_marks(&mut self, at: Position, message: &Message) {
+        let texts = message.texts();
+        match message.role() {
+            Role::User if self.profile.pin_mark && !message.is_attachment() => {
+                let pinned: Vec<String> = texts
+                    .filter_map(|text| text.split_once("<Pin>"))
+                    .map(|(_, text)| text.replace("</Pin>", "").trim().to_owned())
+                    .filter(|text| !text.is_empty())
+                    .collect();
+                if !pinned.is_empty() {
+                    self.pin(keep::pin_name(at), pinned.join("\n"));
+                }
+            }
+            Role::Assistant => {
+                let Some(mark) = &self.profile.triggers.mark else { return };
+                if texts.flat_map(str::lines).any(|line| line.trim() == &**mark) {
+                    self.record(Entry::Asked { focus: None, by_model: true });
+                }
+            }
+            _ => {}
+        }
+    }
+}

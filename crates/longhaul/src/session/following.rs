@@ -1,0 +1,58 @@
+//! The view and the keep set follow log and ledger.
+
+use super::Session;
+use super::journal::Entry;
+use super::state::State;
+use crate::view::keep;
+use crate::view::{Part, Source};
+
+impl Session {
+    /// Brings the view up to log and ledger, and decides what stands before the history.
+    pub(super) fn follow(&mut self) {
+        self.follow_keep_set();
+        let first = self.state.requests.calls == 0;
+        if let Some(text) = self.keep.rules_to_show(self.ledger(), first) {
+            self.record(Entry::RulesShown { text: text.into() });
+            self.follow_keep_set();
+        }
+        self.follow_view();
+    }
+
+    /// The same where no request is made: nothing is decided. Who asks for the size, or reports
+    /// one, before the next `prepare` finds what would be sent.
+    pub(super) fn look(&mut self) {
+        self.follow_keep_set();
+        self.follow_view();
+    }
+
+    pub(super) fn follow_keep_set(&mut self) {
+        // What stands before the messages takes of the room.
+        self.state.look_at_frame();
+        let room = self.keep_room();
+        self.keep.follow(&self.state.log, &self.state.ledger, room);
+    }
+
+    pub(super) fn follow_view(&mut self) {
+        self.state.look();
+        let now = self.keep.tail(self.log(), self.ledger());
+        let State { view, sizes, .. } = &mut self.state;
+        if view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default() == now {
+            return;
+        }
+        let tail = (!now.is_empty()).then(|| {
+            let message = keep::host_message(now);
+            Part { source: Source::Tail, measure: sizes.meter.message(&message), message }
+        });
+        view.set_tail(tail);
+    }
+
+    /// Half of what the hard limit leaves beside the system layer, in bytes by the neutral
+    /// measure.
+    pub(super) fn keep_room(&self) -> usize {
+        let system = self.state.view.fixed().measure + self.state.sizes.system();
+        let room = self.budget().hard - self.tokens(system);
+        let room = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(2);
+        // In rough steps: the meter learns with every call, and what is shown should not change.
+        room - room % (room / 16).max(1).next_power_of_two()
+    }
+}

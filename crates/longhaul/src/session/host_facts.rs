@@ -1,0 +1,99 @@
+//! What the host says beside the messages: goal, pins, memories, rules, task list, git stat, the frame,
+//! limits, and the kind of work.
+
+use std::sync::Arc;
+
+use super::Session;
+use super::journal::{Allowed, Entry, RecallBy};
+use crate::conversation::fact::{Fact, FactKind};
+use crate::conversation::frame::Frame;
+use crate::policy::task::Task;
+use crate::size::tokens::Tokens;
+
+impl Session {
+    /// Sets what the work is for.
+    pub fn set_goal(&mut self, goal: impl Into<Box<str>>) {
+        self.note(Fact::new(FactKind::Goal, goal));
+    }
+
+    /// Text that must stay, under a name.
+    pub fn pin(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
+        self.note(Fact::keyed(FactKind::Pin, name, text));
+    }
+
+    /// Text that need not stay any longer.
+    pub fn unpin(&mut self, name: impl Into<Box<str>>) {
+        self.note(Fact::gone(FactKind::Pin, name));
+    }
+
+    /// Something to remember, under a name; the newest ten are shown.
+    pub fn remember(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
+        self.note(Fact::keyed(FactKind::Memory, name, text));
+    }
+
+    /// A file of project rules; `None` if it is gone.
+    pub fn set_rules(&mut self, path: impl Into<Box<str>>, text: Option<&str>) {
+        self.note(Fact { kind: FactKind::Rules, key: path.into(), text: text.map(Into::into) });
+    }
+
+    /// The task list; `None` if there is none.
+    pub fn set_todos(&mut self, text: Option<&str>) {
+        self.note(Fact { kind: FactKind::Todos, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// What `git diff --stat` says; `None` if nothing.
+    pub fn set_git_stat(&mut self, text: Option<&str>) {
+        self.note(Fact { kind: FactKind::GitStat, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// A fact of the host, unless it says what is known already.
+    pub(super) fn note(&mut self, fact: Fact) {
+        if self.log().fact(fact.kind, &fact.key) != fact.text.as_deref() {
+            self.record(Entry::Fact(Arc::new(fact)));
+        }
+    }
+
+    /// System prompt, tools and settings. For another model see [`switch`](Self::switch).
+    pub fn set_frame(&mut self, frame: Frame) {
+        match self.log().frame() {
+            Some(known) if *known == frame => {}
+            // Only its secrets are others: a loaded journal has none.
+            Some(known) if known.key() == frame.key() => self.state.log.refresh_frame(frame),
+            _ => self.record(Entry::Frame(Arc::new(frame))),
+        }
+    }
+
+    /// What kind of work this is, for profiles that ask. Else it is found from the tool calls.
+    pub fn set_task(&mut self, task: Task) {
+        self.record(Entry::Task(task));
+    }
+
+    /// Another window than the one so far.
+    pub fn set_window(&mut self, window: Tokens) {
+        self.allow(Allowed { window: Some(window), ..self.state.limits.allowed() });
+    }
+
+    /// The longest answer that requests ask for: so much is kept free. Without it, the frame says it
+    /// or the model's row.
+    pub fn set_max_output(&mut self, tokens: Tokens) {
+        self.allow(Allowed { max_output: Some(tokens), ..self.state.limits.allowed() });
+    }
+
+    /// How long the provider is asked to remember prefixes. Without it, the model's row says it.
+    pub fn set_cache_lifetime(&mut self, seconds: u64) {
+        self.allow(Allowed { cache_lifetime_s: Some(seconds), ..self.state.limits.allowed() });
+    }
+
+    pub(super) fn allow(&mut self, allowed: Allowed) {
+        if allowed != self.state.limits.allowed() {
+            self.record(Entry::Limited(allowed));
+        }
+    }
+
+    /// How the model gets back what was taken out: summaries say it behind `recall HANDLE`.
+    pub fn set_recall(&mut self, by: RecallBy) {
+        if by != self.state.recall_by {
+            self.record(Entry::RecallBy(by));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a person may want to know.
+
+use std::fmt;
+
+use super::Session;
+use crate::edits::guard::Refusal;
+use crate::policy::breaker::Tripped;
+use crate::size::tokens::Tokens;
+
+/// Something that a person may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The prompt has grown past the warning of the budget. Said once each time it does.
+    Large {
+        /// The size of the prompt.
+        size: Tokens,
+        /// The warning that it passed.
+        warn: Tokens,
+    },
+    /// A strategy proposed an edit that the guard refused.
+    Refused {
+        /// The strategy.
+        strategy: &'static str,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Compaction is stopped for a while.
+    Stopped(Tripped),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Large { size, warn } => write!(f, "the prompt has {size} tokens, more than {warn}"),
+            Self::Refused { strategy, refusal } => write!(f, "{strategy}: {refusal}"),
+            Self::Stopped(tripped) => tripped.fmt(f),
+        }
+    }
+}
+
+impl Session {
+    /// What a person may want to know, since this was last asked.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    pub(super) fn notice(&mut self, notice: Notice) {
+        /// A host that never asks does not fill memory.
+        const MOST: usize = 64;
+        if self.notices.len() == MOST {
+            self.notices.remove(0);
+        }
+        self.notices.push(notice);
+    }
+}

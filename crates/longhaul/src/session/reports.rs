@@ -1,0 +1,60 @@
+//! What comes back from the provider: how large a prompt was, or that it was too long.
+
+use super::Session;
+use super::journal::{Entry, Ticket};
+use crate::size::meter::Measure;
+use crate::size::tokens::Tokens;
+use crate::size::usage::Usage;
+
+/// A request that a provider refused as too long: what it said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overflow {
+    /// The tokens of the prompt, if the provider named them.
+    pub prompt: Option<Tokens>,
+    /// The tokens that fit, if the provider named them: they are the window from now on.
+    pub window: Option<Tokens>,
+}
+
+impl Session {
+    /// Takes in what the provider reported for a request.
+    pub fn observe(&mut self, ticket: Ticket, usage: &Usage) {
+        self.reported(ticket, usage.prompt());
+    }
+
+    pub(super) fn reported(&mut self, ticket: Ticket, prompt: Tokens) {
+        let Some(size) = self.state.requests.size(ticket) else { return };
+        // A report that is far from anything this view can be teaches nothing.
+        let absurd = prompt > self.tokens(size).scaled(16_000_000) + Tokens(1_000_000);
+        if prompt > Tokens::ZERO && !absurd {
+            self.record(Entry::Usage { ticket, prompt });
+        }
+    }
+
+    /// Teaches the meter from a record of other requests: the prompt grew by so much when this was
+    /// added.
+    pub fn teach(&mut self, added: Measure, growth: i64) {
+        self.record(Entry::Taught { added, growth });
+    }
+
+    /// The provider refused a request as too long: the next one is compacted, whatever it counts
+    /// here, and a window that the provider named is the window from now on.
+    pub fn overflowed(&mut self, ticket: Ticket, said: Overflow) {
+        /// No provider has a smaller window: it is not one that was named.
+        const SMALLEST: Tokens = Tokens(1_000);
+        let known = self.state.requests.size(ticket);
+        // It was sent to the model before, or long ago: it says nothing of the next one.
+        if known.is_none() && (1..=self.state.requests.calls).contains(&ticket.0) {
+            return;
+        }
+        if let Some(prompt) = said.prompt {
+            self.reported(ticket, prompt);
+        }
+        if known.is_none() {
+            self.look();
+        }
+        let sent = self.meter().estimate(known.unwrap_or(self.state.view.measure()));
+        let size = sent.tokens.min(self.budget().window);
+        let window = said.window.filter(|window| *window >= SMALLEST);
+        self.record(Entry::Refused { ticket: known.map(|_| ticket), size, window });
+    }
+}
