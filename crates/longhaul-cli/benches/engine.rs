@@ -300,7 +300,7 @@ fn compacting(sessions: &[Vec<Arc<Message>>]) {
                     let covered: u64 = new.iter().map(|(edit, _)| edit.before.0).sum();
                     // Less says more about the clock than about the work.
                     if ready && covered > 5_000 {
-                        let folded = new.iter().any(|(edit, _)| edit.kind.is_fold());
+                        let folded = new.iter().any(|(edit, _)| edit.kind.replaces_runs());
                         let one = (time * 1e3, covered as f64 / 1e5);
                         if folded { folds.push(one) } else { digests.push(one) }
                     }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | entries, and how they are stored and loaded | `journal`, `loading`, `forking`, `checkpoints` |
 //! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors` |
-//! | decisions, each of which ends as an entry | `entering`, `compaction`, `folding`, `editing`, `switching`, `undoing` |
+//! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `folding` (`resolve`), `editing`, `switching`, `undoing` |
 //! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading` |
 //! | memos: view and keep set | `following` |
 
@@ -132,22 +132,24 @@ impl Session {
         self
     }
 
-    /// With a store that is asked for texts that the session itself does not have.
+    /// With a store that `recall`, `undo` and `redo` ask for texts that the session itself does not have.
+    /// Texts that were kept apart from the journal are needed when it is loaded: see [`Known`].
     pub fn with_store(mut self, store: Arc<dyn Archive>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Makes something happen: the only way that a session changes.
+    /// Makes something happen: the only way that what is journalled changes.
     fn record(&mut self, entry: Entry) {
         self.prepared = false;
         self.state.apply(&entry);
-        let shows_other = match &entry {
+        let uncovers = match &entry {
             Entry::Undo { .. } | Entry::Redo { .. } => true,
             Entry::Edit(edit) => matches!(edit.kind, EditKind::Answer { .. }),
             _ => false,
         };
-        if shows_other {
+        // They show text that the rules of the profile have not looked at.
+        if uncovers {
             self.rules_seen = RulesSeen::default();
         }
         self.journal.append(entry);
@@ -200,7 +202,8 @@ impl Session {
         self.state.view.fixed().measure + self.state.sizes.total()
     }
 
-    /// What is to be sent, as the last `prepare` made it.
+    /// What is to be sent, as the last `prepare` made it. Right after a load, a fork or a switch it is
+    /// what would be shown, whatever its size.
     pub fn outgoing(&self) -> Outgoing<'_> {
         let view = &self.state.view;
         Outgoing {
@@ -271,7 +274,7 @@ impl Session {
         self.meter().tokens(measure).tokens
     }
 
-    /// The price of time: true if the provider's cache has lost the prefix by now.
+    /// True if the provider's cache has lost the prefix by `now`.
     fn is_cold(&self, now: Option<Time>) -> bool {
         self.state.requests.cache.is_cold(now, &self.state.limits.cache())
     }

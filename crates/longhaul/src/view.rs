@@ -123,7 +123,7 @@ pub struct View {
     /// Edits before this one were shown.
     edits_seen: EditId,
     /// How often the ledger had been turned then.
-    turns_seen: usize,
+    changes_seen: usize,
     /// System messages before all others.
     leading: usize,
     /// Messages before this one were shown.
@@ -236,8 +236,8 @@ impl View {
             is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
         };
         let mut new = from.ledger.edits_since(self.edits_seen);
-        let anew = self.turns_seen != from.ledger.turns() || new.any(|(edit, _)| reaches_back(edit));
-        (self.edits_seen, self.turns_seen) = (from.ledger.next_id(), from.ledger.turns());
+        let anew = self.changes_seen != from.ledger.changes() || new.any(|(edit, _)| reaches_back(edit));
+        (self.edits_seen, self.changes_seen) = (from.ledger.next_id(), from.ledger.changes());
         // What stands behind the system prompt moves when another system message joins it.
         let leading = leading_system(from.log);
         let moves = leading != self.leading && self.parts.iter().any(|part| part.source == Source::Rules);
@@ -376,7 +376,11 @@ fn starts_at(kind: &EditKind, at: Position) -> bool {
         EditKind::Fold { spans, placement: Placement::InPlace, .. } | EditKind::Hide { spans, .. } => {
             spans.first().is_some_and(|span| span.start == at)
         }
-        _ => false,
+        EditKind::Fold { placement: Placement::SystemHint, .. }
+        | EditKind::Digest { .. }
+        | EditKind::Answer { .. }
+        | EditKind::DigestArgs { .. }
+        | EditKind::DropThinking { .. } => false,
     }
 }
 
@@ -413,7 +417,16 @@ fn edited(ledger: &Ledger, at: Position, message: &Message) -> Option<Vec<Option
                     extra,
                 }))
             }
-            _ => None,
+            // Of another block, or of no block at all: a new kind of edit must say here what it shows.
+            (
+                EditKind::Digest { .. }
+                | EditKind::Answer { .. }
+                | EditKind::DigestArgs { .. }
+                | EditKind::DropThinking { .. }
+                | EditKind::Fold { .. }
+                | EditKind::Hide { .. },
+                _,
+            ) => None,
         });
         Some(newest.unwrap_or_else(|| block.clone()))
     });

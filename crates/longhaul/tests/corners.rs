@@ -23,7 +23,7 @@ fn a_system_message_between_a_call_and_its_result_stays() {
         ready(&mut session);
         assert!(text(&session).contains(&rule), "{n}");
     }
-    assert!(session.ledger().edits().any(|(edit, _)| edit.kind.is_fold()));
+    assert!(session.ledger().edits().any(|(edit, _)| edit.kind.replaces_runs()));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use longhaul::{
 };
 
 fn folds(session: &Session) -> usize {
-    session.ledger().edits().filter(|(edit, active)| *active && edit.kind.is_fold()).count()
+    session.ledger().edits().filter(|(edit, active)| *active && edit.kind.replaces_runs()).count()
 }
 
 /// A session that is over its trigger and under its hard limit, with a model as summariser.
@@ -601,7 +601,7 @@ fn a_fork_knows_what_was_before_it_and_nothing_else() {
     session.set_rules("AGENTS.md", Some("Never do this."));
     ready(&mut session);
     let handle =
-        session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.originals[0].short();
+        session.ledger().edits().find(|(edit, _)| edit.kind.replaces_runs()).unwrap().0.originals[0].short();
     let mut fork = session.fork(end).unwrap();
     assert_eq!((fork.sent(), fork.ledger().edits().count()), (billed, 0));
     assert!(fork.recall(&handle, &RecallPart::Whole).is_err());
@@ -636,7 +636,8 @@ fn an_answer_is_cut_digested_folded_and_recalled_like_a_result() {
     }
     assert!(!text(&session).contains("recalled_line 77 "));
     assert_eq!(session.search("recalled_line 77 ", 5).unwrap().len(), 1);
-    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.originals[0].short();
+    let fold =
+        session.ledger().edits().find(|(edit, _)| edit.kind.replaces_runs()).unwrap().0.originals[0].short();
     let found = session.recall(&fold, &RecallPart::Pattern("recalled_line 77 ".into())).unwrap();
     assert!(found.contains("recalled_line 77 of what"), "{found}");
     assert_eq!(reload(&session).recall(&fold, &RecallPart::Pattern("line 77 ".into())).unwrap(), found);

@@ -23,7 +23,7 @@ fn folded() -> Session {
         step(&mut session, n, 2_000);
     }
     ready(&mut session);
-    assert!(session.ledger().edits().any(|(edit, _)| edit.kind.is_fold()));
+    assert!(session.ledger().edits().any(|(edit, _)| edit.kind.replaces_runs()));
     session
 }
 
@@ -367,7 +367,7 @@ fn texts_of_edits_are_fetched_when_they_are_shown() {
     assert_eq!((text(&loaded), loaded.sent()), (text(&session), session.sent()));
     // What an undo brings back is fetched.
     let newest =
-        session.ledger().edits().filter(|(edit, on)| *on && edit.kind.is_fold()).last().unwrap().0.id;
+        session.ledger().edits().filter(|(edit, on)| *on && edit.kind.replaces_runs()).last().unwrap().0.id;
     for session in [&mut session, &mut loaded] {
         session.undo(newest).unwrap();
         session.switch(model("m", 1 << 30), Seals::Engine);

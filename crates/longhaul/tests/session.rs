@@ -11,7 +11,7 @@ use longhaul::conversation::{Image, Thinking};
 use longhaul::edits::Limit;
 use longhaul::policy::Tripped;
 use longhaul::{
-    Block, EditId, EditKind, End, Extra, Frame, Json, LedgerError, Message, Meter, Outcome, Position,
+    Block, EditId, EditKind, End, Extra, Frame, Json, LedgerError, Message, Meter, Notice, Outcome, Position,
     PrepareError, Prepared, Profile, RecallPart, Resolved, Role, Seal, Seals, Session, Source, Summariser,
     Time, Tokens, TooLarge, Tool, Usage, Why,
 };
@@ -210,7 +210,7 @@ fn reasoning_of_another_model_does_not_come_back_by_undo() {
     session.push(Message::user("next"));
     session.compact_now();
     ready(&mut session);
-    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.id;
+    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.replaces_runs()).unwrap().0.id;
     session.switch(model("other", 200_000), Seals::Engine);
     ready(&mut session);
     session.undo(fold).unwrap();
@@ -431,6 +431,8 @@ fn a_summariser_that_fails_three_times_is_asked_no_more() {
         }
     }
     assert_eq!(session.stopped(), Some(&Tripped::Failures));
+    let stopped = |notice: &Notice| *notice == Notice::Stopped(Tripped::Failures);
+    assert_eq!(session.take_notices().iter().filter(|notice| stopped(notice)).count(), 1);
     // The extractor goes on alone.
     ready(&mut session);
 }
@@ -455,7 +457,7 @@ fn an_answer_is_taken_as_long_as_its_question_stands() {
         }
     };
     assert!(second.earlier.as_deref().is_some_and(|earlier| earlier.contains("first_summary")));
-    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap().0.id;
+    let fold = session.ledger().edits().find(|(edit, _)| edit.kind.replaces_runs()).unwrap().0.id;
     session.undo(fold).unwrap();
     let dropped = session.resolve(second.id, Outcome::Summary("second_summary".into()));
     assert!(matches!(dropped, Resolved::Dropped(why) if why == "what it covers has changed since"));

@@ -712,7 +712,7 @@ fn a_mark_stands_behind_the_system_prompt_or_the_tools() {
             session.push(Message::result(id.as_str(), format!("line {n}\n").repeat(60)));
             session.prepare(None).unwrap();
         }
-        assert!(session.ledger().edits().any(|(edit, _)| edit.kind.is_fold()));
+        assert!(session.ledger().edits().any(|(edit, _)| edit.kind.replaces_runs()));
         serde_json::from_str(&Request::of(&session.outgoing()).encode(Api::Anthropic).body).unwrap()
     };
     let with_system = sent(vec![Block::text("You are careful."), Block::text("And brief.")]);

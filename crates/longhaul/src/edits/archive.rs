@@ -182,8 +182,9 @@ fn write_block(block: &Block, out: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Texts by their handles. A session has one of all that its edits took out; a store implements it
-/// over its own tables, and is asked for what the session does not have.
+/// Texts by their handles. A session is one itself, for all that its edits took out; a store implements
+/// it over its own tables, and is asked for what the session does not have. No text means that it is
+/// lost: errors of reading are the implementer's to keep.
 pub trait Archive: Send + Sync + fmt::Debug {
     /// The text of this handle. Handles of older originals in it are not followed.
     fn get(&self, handle: Handle) -> Option<String>;

@@ -140,7 +140,7 @@ impl EditKind {
     }
 
     /// True if it replaces whole units.
-    pub fn is_fold(&self) -> bool {
+    pub fn replaces_runs(&self) -> bool {
         matches!(self, Self::Fold { .. } | Self::Hide { .. })
     }
 

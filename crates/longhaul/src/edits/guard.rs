@@ -154,9 +154,9 @@ impl Check<'_> {
         let protected = self.log.protected();
         let hits = |span: &Span| protected.clone().any(|kept| span.overlaps(kept));
         let forced = matches!(self.why, Why::Entry | Why::Host | Why::Switched | Why::Forced(Limit::Hard))
-            && !kind.is_fold();
+            && !kind.replaces_runs();
         let spans = kind.spans();
-        let open = self.log.waiting().filter(|_| kind.is_fold()).unwrap_or(self.log.end());
+        let open = self.log.waiting().filter(|_| kind.replaces_runs()).unwrap_or(self.log.end());
         // Sealed reasoning may go with a finished turn; in the running one it stays.
         let running = self.log.running_turn();
         let sealed = |at: Position| {

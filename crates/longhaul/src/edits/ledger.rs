@@ -74,7 +74,7 @@ pub struct Ledger {
     /// Edits that a person took back: few.
     held: Vec<EditId>,
     /// How often anything but a new edit changed what is shown: an undo, a redo, other rules.
-    turns: usize,
+    changes: usize,
     /// How often an edit was made again.
     redone: usize,
 }
@@ -86,8 +86,8 @@ impl Ledger {
     }
 
     /// How often anything but a new edit changed what is shown.
-    pub(crate) fn turns(&self) -> usize {
-        self.turns
+    pub(crate) fn changes(&self) -> usize {
+        self.changes
     }
 
     /// How often an edit was made again.
@@ -142,7 +142,7 @@ impl Ledger {
     /// The text by which the host answers in the place of a block, if it does.
     pub fn answer(&self, at: Position, block: usize) -> Option<&str> {
         self.inside(at).iter().rev().filter_map(|id| self.get(*id)).find_map(|edit| match &edit.kind {
-            EditKind::Answer { block: b, text, .. } if *b == block => Some(&**text),
+            EditKind::Answer { block: b, text: EditText::Here(text), .. } if *b == block => Some(&**text),
             _ => None,
         })
     }
@@ -239,17 +239,17 @@ impl Ledger {
             }
             Entry::RulesShown { text } => {
                 self.rules = Some(text.clone());
-                self.turns += 1;
+                self.changes += 1;
             }
             _ => {}
         }
     }
 
     fn turn(&mut self, edit: EditId, active: bool, held: bool) {
-        self.turns += 1;
+        self.changes += 1;
         let Some(standing) = self.edits.get_mut(edit.0 as usize) else { return };
         (standing.active, standing.held) = (active, held);
-        if standing.edit.kind.is_fold() {
+        if standing.edit.kind.replaces_runs() {
             return self.reindex();
         }
         // A switch of models turns thousands of these.

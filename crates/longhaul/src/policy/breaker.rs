@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
 use crate::size::tokens::Tokens;
 
 /// Compactions in so many calls are too many.
@@ -19,7 +17,7 @@ const FAILURES: u32 = 3;
 const FORGIVEN: u64 = 24;
 
 /// Why compaction is stopped.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tripped {
     /// It freed next to nothing, and would again.
     #[error("compaction freed {freed} of {size} tokens and is stopped until the view has grown")]
@@ -38,12 +36,11 @@ pub enum Tripped {
 }
 
 /// Watches compactions.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Breaker {
     recent: VecDeque<u64>,
     tripped: Option<(Tripped, u64)>,
     failures: u32,
-    #[serde(default)]
     failed_at: u64,
 }
 
@@ -95,7 +92,7 @@ impl Breaker {
         self.recent.clear();
     }
 
-    /// A summary was made, or failed. True as long as it makes sense to ask for one.
+    /// A summary was made, or failed.
     pub(crate) fn summary(&mut self, call: u64, made: bool) {
         self.failures = if made { 0 } else { self.failures.saturating_add(1) };
         self.failed_at = call;

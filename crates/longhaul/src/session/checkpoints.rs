@@ -8,8 +8,10 @@ use super::state::State;
 
 /// So many are kept: forks are mostly of what was said lately.
 const KEPT: usize = 3;
-/// Entries between two of them, at least; and one in so many of all.
-const SPACING: (usize, usize) = (64, 16);
+/// They are so many entries apart, at least.
+const NEAREST: usize = 64;
+/// They are this part of the whole journal apart, at least: a sixteenth.
+const PART: usize = 16;
 
 /// Late states, the oldest first.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +23,7 @@ impl Checkpoints {
     /// The state is this at the end of the journal.
     pub(super) fn pass(&mut self, end: Cursor, state: &State) {
         let last = self.states.last().map_or(0, |(cursor, _)| cursor.0);
-        if end.0 - last < SPACING.0.max(end.0 / SPACING.1) {
+        if end.0 - last < NEAREST.max(end.0 / PART) {
             return;
         }
         if self.states.len() == KEPT {

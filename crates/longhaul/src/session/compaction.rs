@@ -195,11 +195,7 @@ impl Session {
         let counts = progress.failed.is_empty() && !progress.kept_history_at(requests.calls);
         let budget = self.budget();
         let trigger = (counts && budget.target < budget.trigger).then_some(budget.trigger);
-        let was_stopped = self.stopped().is_some();
-        self.record(Entry::CompactionEnded { after: self.size().tokens, trigger });
-        if let Some(tripped) = self.stopped().filter(|_| !was_stopped).cloned() {
-            self.notice(Notice::Stopped(tripped));
-        }
+        self.record_and_watch(Entry::CompactionEnded { after: self.size().tokens, trigger });
         None
     }
 

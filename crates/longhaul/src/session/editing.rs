@@ -13,7 +13,7 @@ use crate::size::tokens::Tokens;
 use crate::view::{Part, Source};
 
 /// An edit that the guard has let through.
-struct Allowed {
+struct Checked {
     kind: EditKind,
     before: Tokens,
     after: Tokens,
@@ -45,7 +45,7 @@ impl Session {
         let measure = self.meter().message(&message);
         let after = self.tokens(measure);
         self.check(why).edit(&kind, before, after)?;
-        let id = self.make(Allowed { kind, before, after, original, depends }, strategy, why);
+        let id = self.make(Checked { kind, before, after, original, depends }, strategy, why);
         self.state.view.is_made(id, Part { source: Source::Edit(id), message, measure });
         Ok(id)
     }
@@ -54,8 +54,8 @@ impl Session {
         Check { log: self.log(), ledger: self.ledger(), why }
     }
 
-    fn make(&mut self, allowed: Allowed, strategy: &str, why: Why) -> EditId {
-        let Allowed { kind, before, after, original, depends } = allowed;
+    fn make(&mut self, allowed: Checked, strategy: &str, why: Why) -> EditId {
+        let Checked { kind, before, after, original, depends } = allowed;
         let id = self.ledger().next_id();
         let first = kind.spans().first().map_or(Position(0), |span| span.start);
         let cache = &self.state.requests.cache;
@@ -82,7 +82,7 @@ impl Session {
         let (before, after) = self.change(&kind);
         self.check(why).edit(&kind, before, after)?;
         let original = original.handle();
-        Ok(self.make(Allowed { kind, before, after, original, depends: Vec::new() }, strategy, why))
+        Ok(self.make(Checked { kind, before, after, original, depends: Vec::new() }, strategy, why))
     }
 
     /// What an edit inside a message replaces, as it is shown now, and by what.

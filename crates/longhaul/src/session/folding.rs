@@ -104,7 +104,7 @@ impl Session {
             (Ok(_), None) => (JobEnd::Folded, Resolved::Folded),
             (Ok(_), Some(problem)) => (JobEnd::Extracted, Resolved::Extracted(problem)),
         };
-        self.record(Entry::JobEnded { job: question.id, how });
+        self.record_and_watch(Entry::JobEnded { job: question.id, how });
         self.follow();
         resolved
     }
@@ -128,7 +128,7 @@ impl Session {
             OnFailure::Next => (JobEnd::Skipped, Resolved::Kept(problem)),
             OnFailure::Keep | OnFailure::Extract => (JobEnd::Kept, Resolved::Kept(problem)),
         };
-        self.record(Entry::JobEnded { job: question.id, how });
+        self.record_and_watch(Entry::JobEnded { job: question.id, how });
         self.follow();
         resolved
     }

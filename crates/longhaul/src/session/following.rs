@@ -18,8 +18,8 @@ impl Session {
         self.follow_view();
     }
 
-    /// The same where no request is made: nothing is decided. Who asks for the size, or reports
-    /// one, before the next `prepare` finds what would be sent.
+    /// The same where no request is made: no entry is written. After a load, a fork or a switch the
+    /// size is that of what would be sent.
     pub(super) fn look(&mut self) {
         self.follow_keep_set();
         self.follow_view();

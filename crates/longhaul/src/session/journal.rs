@@ -23,7 +23,8 @@ use crate::summary::job::Question;
 
 use super::LoadError;
 
-/// The version of the form that entries are written in.
+/// The version of the form that entries are written in. With a new kind of entry it goes up, for
+/// journals that begin then; an engine that meets a kind it does not know names the entry.
 pub const VERSION: u32 = 1;
 
 /// Something that happened to a session.
@@ -54,7 +55,7 @@ pub enum Entry {
     Undo {
         /// Which.
         edit: EditId,
-        /// A person wants it so: only the hard limit may take it again.
+        /// A person undid it: only the hard limit may make such an edit again.
         held: bool,
     },
     /// An edit was made again.
@@ -150,7 +151,7 @@ pub enum Entry {
 impl Entry {
     /// The entry without the text of its edit, and that text under its handle: for a store that keeps
     /// texts once, and gives them back by [`Archive::get`](crate::edits::Archive::get) when they are
-    /// shown. `None` for an entry without a long text.
+    /// shown. `None` for an entry without a text of more than 256 bytes.
     pub fn apart(&self) -> Option<(Self, Handle, Arc<str>)> {
         /// A handle has its price too.
         const LONG: usize = 256;

@@ -13,8 +13,8 @@ use crate::size::tokens::Tokens;
 pub(super) struct Limits {
     pub(super) model: Arc<Model>,
     allowed: Allowed,
-    /// What the provider takes, by what it said when it refused a request: the window that it named, or
-    /// less than the size of that request.
+    /// What the provider takes, by what it said when it refused a request: the window that it named,
+    /// else the size of that request.
     learnt: Option<Tokens>,
     /// The longest answer that the frame asks for.
     frame_output: Option<Tokens>,

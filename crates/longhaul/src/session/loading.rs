@@ -79,7 +79,8 @@ pub struct Known {
 }
 
 impl Session {
-    /// The session of a journal.
+    /// The session of a journal. What no engine wrote is refused. An operation that the journal was cut
+    /// off in is finished: entries may be appended, which a store finds behind its own cursor.
     pub fn load(profile: Profile, entries: impl IntoIterator<Item = Entry>) -> Result<Self, LoadError> {
         Self::load_with(profile, entries, Known::default())
     }
@@ -172,12 +173,12 @@ fn problem_of(edit: &Edit, log: &Log, ledger: &Ledger) -> Option<&'static str> {
     }
     let starts = |at: Position| log.unit_of(at).is_none_or(|unit| unit.span.start == at);
     let cuts = |span: &Span| !starts(span.start) || !starts(span.end);
-    if edit.kind.is_fold() && spans.iter().any(cuts) {
+    if edit.kind.replaces_runs() && spans.iter().any(cuts) {
         return Some("begins or ends inside a step");
     }
     let across = |span: &Span| {
         let mut others = ledger.overlapping(*span).filter_map(|(_, id)| ledger.get(id));
         others.any(|other| !nests(&edit.kind, &other.kind))
     };
-    (edit.kind.is_fold() && spans.iter().any(across)).then_some("cuts across another")
+    (edit.kind.replaces_runs() && spans.iter().any(across)).then_some("cuts across another")
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Session;
+use super::journal::Entry;
 use crate::edits::guard::Refusal;
 use crate::policy::breaker::Tripped;
 use crate::size::tokens::Tokens;
@@ -25,7 +26,7 @@ pub enum Notice {
         /// Why.
         refusal: Refusal,
     },
-    /// Compaction is stopped for a while.
+    /// Compaction is stopped for a while, or done without a model.
     Stopped(Tripped),
 }
 
@@ -43,6 +44,14 @@ impl Session {
     /// What a person may want to know, since this was last asked.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// Makes something happen, and says if the breaker stops compaction for it.
+    pub(super) fn record_and_watch(&mut self, entry: Entry) {
+        let before = self.stopped().cloned();
+        self.record(entry);
+        let now = self.stopped().filter(|now| before.as_ref() != Some(*now)).cloned();
+        now.into_iter().for_each(|tripped| self.notice(Notice::Stopped(tripped)));
     }
 
     pub(super) fn notice(&mut self, notice: Notice) {

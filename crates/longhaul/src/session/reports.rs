@@ -11,7 +11,8 @@ use crate::size::usage::Usage;
 pub struct Overflow {
     /// The tokens of the prompt, if the provider named them.
     pub prompt: Option<Tokens>,
-    /// The tokens that fit, if the provider named them: they are the window from now on.
+    /// The tokens that fit, if the provider named them: they are the window from now on, if they are at
+    /// least 1,000 and fewer than before.
     pub window: Option<Tokens>,
 }
 
@@ -37,7 +38,8 @@ impl Session {
     }
 
     /// The provider refused a request as too long: the next one is compacted, whatever it counts
-    /// here, and a window that the provider named is the window from now on.
+    /// here. A window that the provider named is the window from now on; where it named none, the size of
+    /// the request that it refused is.
     pub fn overflowed(&mut self, ticket: Ticket, said: Overflow) {
         /// No provider has a smaller window: it is not one that was named.
         const SMALLEST: Tokens = Tokens(1_000);

@@ -19,7 +19,8 @@ pub(super) struct Requests {
     pub(super) last: Option<SentRequest>,
     /// The prompt of the last one, as it was reported or counted.
     pub(super) last_prompt: Tokens,
-    /// The size of a request that the provider refused as too long, until a smaller one is sent.
+    /// The size of a request that the provider refused as too long, until a smaller one is sent, another
+    /// window is set or another model goes on.
     pub(super) refused: Option<Tokens>,
     pub(super) cache: PromptCache,
     /// Requests whose usage may still come, with their sizes, oldest first.
@@ -68,13 +69,26 @@ impl Requests {
             }
             // In another window the request that was refused may fit.
             Entry::Limited(_) => (self.refused, self.changed) = (None, true),
-            Entry::Taught { .. }
+            // A new kind of entry must say here whether the next request may be another for it.
+            Entry::Began { .. }
+            | Entry::Taught { .. }
             | Entry::JobOpened(_)
             | Entry::JobEnded { .. }
             | Entry::CompactionBegan(_)
             | Entry::CompactionEnded { .. }
             | Entry::Forked { .. } => {}
-            _ => self.changed = true,
+            Entry::Counted(_)
+            | Entry::Message(_)
+            | Entry::Fact(_)
+            | Entry::Frame(_)
+            | Entry::Edit(_)
+            | Entry::Undo { .. }
+            | Entry::Redo { .. }
+            | Entry::RulesShown { .. }
+            | Entry::StepClosed
+            | Entry::Asked { .. }
+            | Entry::Task(_)
+            | Entry::RecallBy(_) => self.changed = true,
         }
     }
 

@@ -1,5 +1,6 @@
-//! The state of a session: a fold of its journal. Each part takes from an entry what concerns it;
-//! nothing else changes any of them.
+//! The state of a session: a fold of its journal. Each part takes from an entry what concerns it, and
+//! nothing else changes what is journalled. Beside it are filled in: the secrets of a frame, texts that
+//! a store kept apart, and the view.
 
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ impl State {
 
     /// Takes in an entry.
     pub(super) fn apply(&mut self, entry: &Entry) {
-        self.fold(entry);
+        self.take_in(entry);
         if let Entry::Sent(_) = entry {
             self.look();
             let Self { requests, view, ledger, .. } = self;
@@ -86,7 +87,7 @@ impl State {
             if sent && seen == requests {
                 self.fetch(&self.ledger.texts_apart(), store)?;
             }
-            if seen == requests { self.apply(entry) } else { self.fold(entry) }
+            if seen == requests { self.apply(entry) } else { self.take_in(entry) }
         }
         self.sizes.forget_known();
         self.fetch(&self.ledger.texts_apart(), store)?;
@@ -112,11 +113,11 @@ impl State {
         Ok(())
     }
 
-    fn fold(&mut self, entry: &Entry) {
+    fn take_in(&mut self, entry: &Entry) {
         let other_model =
             matches!(entry, Entry::Switched { model, .. } if model.name != self.limits.model.name);
         let calls = self.requests.calls;
-        let (way, prompt) = (self.sizes.meter.way(), self.log.frame_version());
+        let (way, frame) = (self.sizes.meter.way(), self.log.frame_version());
         // The meter learns from the size of the request that is reported on.
         if let Entry::Usage { ticket, prompt } = entry
             && let Some(size) = self.requests.size(*ticket)
@@ -135,7 +136,7 @@ impl State {
         if let Entry::RecallBy(by) = entry {
             self.recall_by = by.clone();
         }
-        if self.log.frame_version() != prompt {
+        if self.log.frame_version() != frame {
             self.sizes.forget_base();
             self.requests.forget_base();
         }

@@ -1,4 +1,4 @@
-//! Edits that a person or the host turns: undo, redo, and answers in the place of a client.
+//! Undo and redo by a person; answers by the host, in the place of a client.
 
 use std::sync::Arc;
 

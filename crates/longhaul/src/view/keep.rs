@@ -83,10 +83,10 @@ const MEMORIES: usize = 10;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeepSet {
     items: Vec<KeepItem>,
-    /// What the items follow from: notes of the log, the first request, changes of the ledger, and
-    /// the room in bytes.
+    /// What the items follow from: notes of the log, the first request and the room in bytes; and, below,
+    /// changes of the ledger.
     seen: Option<(usize, Option<Position>, usize)>,
-    turns_seen: usize,
+    changes_seen: usize,
 }
 
 impl KeepSet {
@@ -97,8 +97,8 @@ impl KeepSet {
     /// Takes in what the host said since. All items together have at most about `room` bytes.
     pub(crate) fn follow(&mut self, log: &Log, ledger: &Ledger, room: usize) {
         let now = Some((log.notes().len(), log.goal_message(), room));
-        if self.seen != now || self.turns_seen != ledger.turns() {
-            (self.seen, self.turns_seen) = (now, ledger.turns());
+        if self.seen != now || self.changes_seen != ledger.changes() {
+            (self.seen, self.changes_seen) = (now, ledger.changes());
             self.items = items(log, ledger.rules());
             fit(&mut self.items, room);
         }

@@ -212,7 +212,7 @@ fn details_of_an_earlier_summary_outlive_the_next_fold() {
             ),
         ));
         ready(&mut session);
-        let folds = session.ledger().edits().filter(|(edit, _)| edit.kind.is_fold()).count();
+        let folds = session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count();
         if folds == 1 && first.is_none() {
             assert!(text(&session).contains("let needle_3 = haystack();"));
             first = Some(n);

@@ -71,7 +71,7 @@ fn mini_rebuilds_the_session_from_a_hint_in_the_system_layer() {
     ] {
         assert!(hint.contains(said), "{said}\n{hint}");
     }
-    let (edit, _) = session.ledger().edits().find(|(edit, _)| edit.kind.is_fold()).unwrap();
+    let (edit, _) = session.ledger().edits().find(|(edit, _)| edit.kind.replaces_runs()).unwrap();
     assert!(matches!(edit.kind, EditKind::Fold { placement: Placement::SystemHint, .. }));
     // History is empty but for what came last.
     assert_eq!(session.view().parts().len(), 3, "{:#?}", parts(&session));

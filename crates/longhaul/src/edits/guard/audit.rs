@@ -179,7 +179,7 @@ impl Audit<'_> {
             return faults;
         }
         let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
-        let runs: Vec<_> = active.filter(|edit| edit.kind.is_fold()).collect();
+        let runs: Vec<_> = active.filter(|edit| edit.kind.replaces_runs()).collect();
         let new = runs.partition_point(|edit| edit.id < first_new);
         for (n, b) in runs.iter().enumerate().skip(new) {
             if b.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
