@@ -15,6 +15,7 @@ use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role};
 use crate::digest::{Failures, HUGE, is_digest};
+use crate::text::cut::middle_by_bytes;
 use crate::text::names::{NameMap, names};
 
 /// What a person said at once is kept up to this, in bytes.
@@ -584,9 +585,8 @@ fn shorten(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let (head, tail) =
-        (text.floor_char_boundary(most * 3 / 4), text.ceil_char_boundary(text.len() - most / 4));
-    format!("{} … {}", text[..head].trim_end(), text[tail..].trim_start())
+    let middle = middle_by_bytes(text, most * 3 / 4, most / 4);
+    format!("{} … {}", text[..middle.start].trim_end(), text[middle.end..].trim_start())
 }
 
 #[cfg(test)]
