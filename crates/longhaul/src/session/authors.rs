@@ -29,6 +29,11 @@ impl Authors {
         self.from.last().map_or("", |(_, name)| name)
     }
 
+    /// True if no other model was ever here.
+    pub(super) fn is_one(&self) -> bool {
+        self.from.len() == 1
+    }
+
     /// True if the message was written by a model that is not here now.
     pub(super) fn is_foreign(&self, at: Position) -> bool {
         let next = self.from.partition_point(|(from, _)| *from <= at);

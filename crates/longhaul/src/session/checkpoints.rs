@@ -1,19 +1,22 @@
-//! Checkpoints: the state at a few late places of the journal, so that a fork near the end does not
-//! replay all of it. A memo: without them a fork is the same, and slower.
+//! Checkpoints: the state at a few places of the journal, close together near its end, so that a fork
+//! does not replay all of it. A memo: without them a fork is the same, and slower.
 
 use std::sync::Arc;
 
 use super::journal::Cursor;
 use super::state::State;
 
-/// So many are kept: forks are mostly of what was said lately.
-const KEPT: usize = 3;
+/// So many are kept. What lies before the oldest is replayed from the start, which is short.
+const KEPT: usize = 6;
 /// They are so many entries apart, at least.
 const NEAREST: usize = 64;
 /// They are this part of the whole journal apart, at least: a sixteenth.
 const PART: usize = 16;
 
-/// Late states, the oldest first.
+/// One may go if the next older one is at three quarters of the next newer one, or later.
+const FAR: (usize, usize) = (3, 4);
+
+/// States, the oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Checkpoints {
     states: Vec<(Cursor, Arc<State>)>,
@@ -26,10 +29,17 @@ impl Checkpoints {
         if end.0 - last < NEAREST.max(end.0 / PART) {
             return;
         }
-        if self.states.len() == KEPT {
+        self.states.push((end, Arc::new(state.clone())));
+        let place = |states: &[(Cursor, Arc<State>)], at: usize| states[at].0.0;
+        for at in (1..self.states.len().saturating_sub(2)).rev() {
+            let (older, newer) = (place(&self.states, at - 1), place(&self.states, at + 1));
+            if older * FAR.1 >= newer * FAR.0 {
+                self.states.remove(at);
+            }
+        }
+        if self.states.len() > KEPT {
             self.states.remove(0);
         }
-        self.states.push((end, Arc::new(state.clone())));
     }
 
     /// The last one that is not behind a place.
@@ -41,5 +51,29 @@ impl Checkpoints {
     /// Those that a fork at this place has in common.
     pub(super) fn upto(&self, end: Cursor) -> Self {
         Self { states: self.states.iter().filter(|(cursor, _)| *cursor <= end).cloned().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::size::models::Models;
+
+    #[test]
+    fn a_fork_replays_little_of_a_long_journal() {
+        let state = State::new(Arc::new(Models::builtin().find("gpt-4o").clone()), Vec::new());
+        let mut checkpoints = Checkpoints::default();
+        for end in 0..20_000 {
+            checkpoints.pass(Cursor(end), &state);
+            assert!(checkpoints.states.len() <= KEPT);
+            if end > 2_000 && end % 997 == 0 {
+                for place in (end * 2 / 5..=end).step_by(50) {
+                    let (from, _) = checkpoints.before(Cursor(place)).unwrap();
+                    assert!((place - from.0) * 3 < end, "{place} of {end} from {from:?}");
+                }
+                let (from, _) = checkpoints.before(Cursor(end)).unwrap();
+                assert!((end - from.0) * 10 < end, "{end} from {from:?}");
+            }
+        }
     }
 }

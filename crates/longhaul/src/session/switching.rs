@@ -24,6 +24,9 @@ impl Session {
 
     /// Leaves out sealed reasoning of other models, and brings that of this one back.
     pub(super) fn mind_seals(&mut self) {
+        if self.state.authors.is_one() {
+            return;
+        }
         let dropped = self.ledger().edits().filter(|(edit, active)| *active && edit.why == Why::Switched);
         let back: Vec<EditId> = dropped
             .filter(|(edit, _)| match edit.kind {
