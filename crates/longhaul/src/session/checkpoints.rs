@@ -7,14 +7,14 @@ use super::journal::Cursor;
 use super::state::State;
 
 /// So many are kept. What lies before the oldest is replayed from the start, which is short.
-const KEPT: usize = 6;
+const KEPT: usize = 8;
 /// They are so many entries apart, at least.
 const NEAREST: usize = 64;
 /// They are this part of the whole journal apart, at least: a sixteenth.
 const PART: usize = 16;
 
-/// One may go if the next older one is at three quarters of the next newer one, or later.
-const FAR: (usize, usize) = (3, 4);
+/// One may go if the next older one is at four fifths of the next newer one, or later.
+const FAR: (usize, usize) = (4, 5);
 
 /// States, the oldest first.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +69,7 @@ mod tests {
             if end > 2_000 && end % 997 == 0 {
                 for place in (end * 2 / 5..=end).step_by(50) {
                     let (from, _) = checkpoints.before(Cursor(place)).unwrap();
-                    assert!((place - from.0) * 3 < end, "{place} of {end} from {from:?}");
+                    assert!((place - from.0) * 4 < end, "{place} of {end} from {from:?}");
                 }
                 let (from, _) = checkpoints.before(Cursor(end)).unwrap();
                 assert!((end - from.0) * 10 < end, "{end} from {from:?}");
