@@ -216,9 +216,13 @@ fn memory(messages: &[Arc<Message>]) {
     let mut session = session().with_meter(Meter::neutral());
     let before = resident();
     for line in &lines {
-        session.push(transcript::decode(line).expect("it was read before"));
+        let message = transcript::decode(line).expect("it was read before");
+        // Requests are made: what is remembered of them is part of a live session.
+        if message.role() == Role::Assistant {
+            session.prepare(None).expect("it fits");
+        }
+        session.push(message);
     }
-    session.prepare(None).expect("it fits");
     if let (Some(before), Some(after)) = (before, resident()) {
         let used = after.saturating_sub(before);
         println!(
