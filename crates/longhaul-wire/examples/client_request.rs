@@ -16,7 +16,7 @@ fn shortened(session: &mut Session, body: &str) -> Result<String, Box<dyn Error>
         session.push(message.clone());
     }
     match session.prepare(None)? {
-        Prepared::Send(_) => Ok(request.sending(&session.outgoing()).encode(Api::Anthropic).body),
+        Prepared::Send(_) => Ok(request.sending(&session.outgoing()).encode(Api::Anthropic).body.into()),
         Prepared::Summarise(job) => Err(format!("job {} is to be answered first", job.id).into()),
     }
 }

@@ -188,7 +188,7 @@ pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
             }
             let body = String::from_utf8_lossy(&head);
             let request =
-                Request::decode(api, &body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+                Request::decode(api, body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
             ready.extend(request.into_transcript().into_iter().map(|message| (0, message)));
             Source::Done { cut: None }
         }

@@ -125,7 +125,7 @@ fn request(mut source: TranscriptFile, args: &Args, api: Api) -> Result<String, 
     for what in &encoded.left_out {
         _ = writeln!(io::stderr(), "{}: left out: {what}", args.input.display());
     }
-    Ok(encoded.body)
+    Ok(encoded.body.into())
 }
 
 fn is_packed(path: &Path) -> bool {

@@ -5,14 +5,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Thinking};
-use longhaul::{Block, Extra, Json, Message, Role, Seal, ToolCall, ToolResult};
-use serde_json::value::RawValue;
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
+use serde_json::Value as Parsed;
 
+use super::format::{Choice, Format, Group, Unit};
+use super::marks::MARK;
+use super::object::{Fields, KIND, Said, note, set_note};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
-use super::{Api, LeftOut, Mark};
-use crate::fields::{FieldError, Fields, excerpt};
-use crate::transcript::{sniffed_size, text_of};
+use super::{Api, LeftOut};
+use crate::fields::{FieldError, excerpt};
+use crate::scan::Value;
+use crate::transcript::sniffed_size;
 
 /// Raw texts: of a whole message, or of a part of one, in the order of the parts.
 const WHOLE: &str = "anthropic";
@@ -20,11 +24,130 @@ const FIRST: &str = "anthropic, first part";
 const NEXT: &str = "anthropic, next part";
 const LAST: &str = "anthropic, last part";
 
-type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
+/// Anthropic Messages.
+pub(super) struct Anthropic;
 
-pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
-    let mut fields = Fields::read(json, "it")?;
-    let role = match &*fields.need_text("role")? {
+impl Format for Anthropic {
+    fn name(&self) -> &'static str {
+        WHOLE
+    }
+
+    fn list(&self) -> &'static str {
+        "messages"
+    }
+
+    fn system(&self) -> Option<&'static str> {
+        Some("system")
+    }
+
+    fn element(&self) -> &'static str {
+        "message"
+    }
+
+    fn has_marks(&self) -> bool {
+        true
+    }
+
+    fn resembles(&self, body: &Parsed) -> bool {
+        let is_own = |block: &Parsed| {
+            let kind = block.get("type").and_then(Parsed::as_str).unwrap_or_default();
+            matches!(kind, "tool_use" | "tool_result" | "thinking" | "redacted_thinking")
+                || block.get("source").is_some()
+        };
+        let messages = body.get("messages").and_then(Parsed::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut blocks = messages.iter().filter_map(|message| message.get("content")?.as_array()).flatten();
+        body.get("system").is_some() || body.get("anthropic_version").is_some() || blocks.any(is_own)
+    }
+
+    fn read<'a>(&self, elements: &[Value<'a>]) -> Result<Group, (usize, FieldError)> {
+        super::read_marked(elements, read_message)
+    }
+
+    fn together(&self, messages: &[Arc<Message>]) -> usize {
+        if let Some(parts) = whole(messages) {
+            return parts;
+        }
+        if messages[0].role() != Role::Tool {
+            return 1;
+        }
+        // Results of one step go together.
+        let others =
+            messages[1..].iter().take_while(|m| m.role() == Role::Tool && m.raw_format() != Some(WHOLE));
+        1 + others.count()
+    }
+
+    fn write(&self, all: &[Arc<Message>], at: usize, together: usize, left_out: &mut LeftOut) -> Unit {
+        let messages = &all[at..at + together];
+        if whole(messages) == Some(together) {
+            let raws = messages.iter().filter_map(|message| message.raw(message.raw_format()?));
+            return Unit {
+                json: raws.collect(),
+                ends: ends(messages.iter().map(|message| message.blocks().len())),
+            };
+        }
+        from_blocks(messages, left_out)
+    }
+
+    fn opening(&self, first: &Message) -> Option<String> {
+        // A conversation begins with the user.
+        (first.role() == Role::Assistant).then(|| user(&[text("[The conversation begins here.]")]))
+    }
+
+    fn names(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("max_output", "max_tokens"),
+            ("temperature", "temperature"),
+            ("top_p", "top_p"),
+            ("stream", "stream"),
+            ("stop", "stop_sequences"),
+        ]
+    }
+
+    fn wanted(&self) -> &'static [(&'static str, &'static str)] {
+        // Anthropic demands a limit for the answer.
+        &[("max_tokens", "8192")]
+    }
+
+    fn fit(&self, name: &str, value: &Parsed) -> Option<String> {
+        match name {
+            "stop" if value.is_string() => Some(format!("[{value}]")),
+            // Anthropic's scale ends where OpenAI's is half way.
+            "temperature" if value.as_f64() > Some(1.0) => Some("1".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn is_tool(&self, definition: &Parsed) -> bool {
+        definition.get("input_schema").is_some()
+    }
+
+    fn write_tool(&self, tool: &Tool, about: Option<&str>, schema: &str) -> String {
+        let object = Object::new().text("name", &tool.name).maybe_json("description", about);
+        object.json("input_schema", schema).end()
+    }
+
+    fn write_choice(&self, choice: Choice<'_>) -> String {
+        match choice {
+            Choice::Auto => r#"{"type":"auto"}"#.to_owned(),
+            Choice::None => r#"{"type":"none"}"#.to_owned(),
+            Choice::Any => r#"{"type":"any"}"#.to_owned(),
+            Choice::Named(name) => Object::new().text("type", "tool").text("name", name).end(),
+        }
+    }
+
+    fn write_system(&self, body: Object, texts: &[&str], marks: &[Option<&str>]) -> (Object, Option<String>) {
+        let block = |(text, mark): (&&str, &Option<&str>)| {
+            Object::new().text("type", "text").text("text", text).maybe_json(MARK, *mark).end()
+        };
+        let blocks: Vec<String> = texts.iter().zip(marks).map(block).collect();
+        (body.list("system", &blocks), None)
+    }
+}
+
+/// A message without marks.
+fn read_message(element: Value<'_>) -> Result<Vec<Message>, FieldError> {
+    let mut fields = Fields::of(element, "it")?;
+    let role = match &*fields.need_said("role")?.text {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" => Role::System,
@@ -34,84 +157,83 @@ pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
     };
     let content = fields.take("content").ok_or_else(|| FieldError("`content` is missing".to_owned()))?;
     let extra = fields.rest();
-    let origin = || super::origin(Api::Anthropic, None);
-    if content.get().starts_with('"') {
-        let text: Box<str> = serde_json::from_str(content.get())
-            .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?;
-        let message =
-            Message::new(role, vec![Block::text(text)]).with_extra(extra).with_wire_fields(origin());
-        let parts = [(content.get(), 0, BlockPart::Text)];
-        let raw = Raw::new(WHOLE, json, &parts, message.blocks());
-        return Ok(vec![message.with_raw(raw)]);
+    let base = element.start();
+    if let Some(said) = Said::of(content) {
+        let part = said.part(base, 0, BlockPart::Text);
+        let raw = Raw::without(WHOLE, element.raw(), part.as_slice());
+        return Ok(vec![super::read_as(
+            Api::Anthropic,
+            role,
+            None,
+            vec![Block::text(said.text)],
+            extra,
+            raw,
+        )]);
     }
-    let blocks: Vec<&RawValue> = serde_json::from_str(content.get())
-        .map_err(|_| FieldError(format!("`content` is not a list of blocks: {}", excerpt(content.get()))))?;
-    let mut read = Vec::with_capacity(blocks.len());
-    for block in &blocks {
+    if !content.is_array() {
+        return Err(FieldError(format!("`content` is not a list of blocks: {}", excerpt(content.raw()))));
+    }
+    let mut read: Vec<Read> = Vec::new();
+    for block in content.elements() {
         read.push(read_block(block)?);
     }
+    if read.is_empty() {
+        let raw = Raw::without(WHOLE, element.raw(), &[]);
+        return Ok(vec![super::read_as(Api::Anthropic, role, None, Vec::new(), extra, raw)]);
+    }
     // Runs of results and of everything else; an answer is never parted.
-    let alike = |a: &Read, b: &Read| role != Role::User || is_result(&a.0) == is_result(&b.0);
+    let alike = |a: &Read, b: &Read| role != Role::User || is_result(&a.block) == is_result(&b.block);
     let sizes: Vec<usize> = read.chunk_by(alike).map(<[_]>::len).collect();
-    let (mut messages, mut from, mut done) = (Vec::new(), 0, 0);
+    let (mut messages, mut from, mut extra) = (Vec::with_capacity(sizes.len()), base, Some(extra));
     let mut read = read.into_iter();
     for (run, size) in sizes.iter().enumerate() {
-        let last = run + 1 == sizes.len();
-        let end_of_block =
-            |block: &str| (block.as_ptr() as usize).wrapping_sub(json.as_ptr() as usize) + block.len();
-        let to = if last { json.len() } else { end_of_block(blocks[done + size - 1].get()) };
-        let (mut own, mut parts): (Vec<Block>, Parts<'_>) = (Vec::new(), Vec::new());
-        for (number, (block, part)) in read.by_ref().take(*size).enumerate() {
-            parts.extend(part.map(|(json, part)| (json, number, part)));
-            own.push(block);
+        let (mut own, mut parts, mut to) = (Vec::with_capacity(*size), Vec::new(), from);
+        for (number, read) in read.by_ref().take(*size).enumerate() {
+            parts.extend(read.said.and_then(|(said, part)| said.part(from, number, part)));
+            own.push(read.block);
+            to = read.end;
         }
-        let role = if role == Role::User && own.iter().any(is_result) { Role::Tool } else { role };
+        let last = run + 1 == sizes.len();
+        let to = if last { element.end() } else { to };
         let format = match (run == 0, last) {
             (true, true) => WHOLE,
             (true, false) => FIRST,
             (false, false) => NEXT,
             (false, true) => LAST,
         };
+        let role = if role == Role::User && own.iter().any(is_result) { Role::Tool } else { role };
+        let text = element.raw().get(from - base..to - base).unwrap_or_default();
+        let raw = Raw::without(format, text, &parts);
         // The fields of the message go with its first part.
-        let extra = if run == 0 { extra.clone() } else { Extra::NONE };
-        let raw = Raw::new(format, json.get(from..to).unwrap_or_default(), &parts, &own);
-        let reminder = role == Role::User && own.iter().all(is_reminder);
-        let mut message = Message::new(role, own).with_extra(extra).with_wire_fields(origin());
-        if reminder {
-            message = message.with_attachment();
-        }
-        messages.push(message.with_raw(raw));
-        (from, done) = (to, done + size);
-    }
-    if messages.is_empty() {
-        let raw = Raw::new(WHOLE, json, &[], &[]);
-        let message = Message::new(role, Vec::new()).with_extra(extra).with_wire_fields(origin());
-        messages.push(message.with_raw(raw));
+        messages.push(super::read_as(Api::Anthropic, role, None, own, extra.take().unwrap_or_default(), raw));
+        from = to;
     }
     Ok(messages)
 }
 
-/// A block, and the text that it can be written again from.
-type Read<'a> = (Block, Option<(&'a str, BlockPart)>);
+/// A block, and the string that it can be written again from.
+struct Read<'a> {
+    block: Block,
+    said: Option<(Said<'a>, BlockPart)>,
+    /// Where it ends in the text.
+    end: usize,
+}
 
 fn is_result(block: &Block) -> bool {
     matches!(block, Block::ToolResult(_))
 }
 
-/// Text that the host puts in the person's place.
-fn is_reminder(block: &Block) -> bool {
-    matches!(block, Block::Text(text) if text.text.trim_start().starts_with("<system-reminder>"))
-}
-
-fn read_block(block: &RawValue) -> Result<Read<'_>, FieldError> {
-    let opaque = || (Block::Opaque(Opaque { value: block.into(), extra: Extra::NONE }), None);
-    if !block.get().starts_with('{') {
+fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
+    let end = block.end();
+    let opaque =
+        || Read { block: Block::Opaque(Opaque { value: block.json(), extra: Extra::NONE }), said: None, end };
+    if !block.is_object() {
         return Ok(opaque());
     }
-    let mut fields = Fields::read(block.get(), "a block")?;
-    let kind: Box<str> = fields.need_text("type")?;
+    let mut fields = Fields::of(block, "a block")?;
+    let kind = fields.need_said("type")?.text;
     let in_block = |e: FieldError| FieldError(format!("in a {kind} block, {}", e.0));
-    let Some((mut read, part)) = read_known(&kind, &mut fields).map_err(in_block)? else {
+    let Some((mut read, said)) = read_known(&kind, &mut fields).map_err(in_block)? else {
         return Ok(opaque());
     };
     let mut extra = fields.rest();
@@ -119,71 +241,68 @@ fn read_block(block: &RawValue) -> Result<Read<'_>, FieldError> {
         &*kind,
         "text" | "thinking" | "redacted_thinking" | "tool_use" | "server_tool_use" | "tool_result" | "image"
     ) {
-        extra.push("kind", Json::string(&kind));
+        set_note(&mut extra, KIND, &kind);
     }
     *super::extra_mut(&mut read) = extra;
-    Ok((read, part))
+    Ok(Read { block: read, said, end })
 }
 
-fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Read<'a>>, FieldError> {
-    let part =
-        |fields: &Fields<'a>, name: &str, part: BlockPart| fields.peek(name).map(|value| (value.get(), part));
+type Known<'a> = (Block, Option<(Said<'a>, BlockPart)>);
+
+fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Known<'a>>, FieldError> {
     Ok(Some(match kind {
         "text" => {
-            let part = part(fields, "text", BlockPart::Text);
-            (Block::text(fields.need_text("text")?), part)
+            let said = fields.need_said("text")?;
+            (Block::text(&*said.text), Some((said, BlockPart::Text)))
         }
         "thinking" => {
-            let part = part(fields, "thinking", BlockPart::Text);
-            let text = fields.need_text("thinking")?;
-            let empty =
-                fields.peek("signature").filter(|signature| matches!(signature.get(), "\"\"" | "null"));
+            let said = fields.need_said("thinking")?;
+            let empty = fields.peek("signature").filter(|value| matches!(value.raw(), "\"\"" | "null"));
             let seal = match fields.take_text("signature")? {
                 Some(signature) if !signature.is_empty() => Seal::Signed(signature),
                 _ => Seal::Open,
             };
             empty.into_iter().for_each(|signature| fields.put_back("signature", signature));
-            (Block::Thinking(Thinking { text, seal, extra: Extra::NONE }), part)
+            let text = (*said.text).into();
+            (Block::Thinking(Thinking { text, seal, extra: Extra::NONE }), Some((said, BlockPart::Text)))
         }
         "redacted_thinking" => {
             let seal = Seal::Redacted(fields.take_text("data")?);
             (Block::Thinking(Thinking { text: "".into(), seal, extra: Extra::NONE }), None)
         }
         "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-            let part = part(fields, "input", BlockPart::Arguments);
+            let input = fields.take("input");
             let call = ToolCall {
                 id: fields.need_text("id")?,
                 name: fields.need_text("name")?,
-                arguments: fields.take("input").map_or_else(Json::empty_object, Json::from),
+                arguments: input.map_or_else(Json::empty_object, |input| input.json()),
                 server: kind != "tool_use",
                 extra: Extra::NONE,
             };
-            (Block::ToolCall(call), part)
+            (Block::ToolCall(call), input.map(|input| (Said::verbatim(input), BlockPart::Arguments)))
         }
         "tool_result" => {
-            let part = part(fields, "content", BlockPart::Text);
-            (Block::ToolResult(read_result(fields)?), part)
+            let (result, said) = read_result(fields)?;
+            (Block::ToolResult(result), said.map(|said| (said, BlockPart::Text)))
         }
         // What a tool said that Anthropic ran itself: of many kinds, never looked into.
         _ if kind.ends_with("_tool_result") && fields.peek("tool_use_id").is_some() => {
             let id = fields.need_text("tool_use_id")?;
-            let opaque =
-                |content: &RawValue| Block::Opaque(Opaque { value: content.into(), extra: Extra::NONE });
-            let content = fields.take("content");
-            let text = content.map(|content| server_text(&content.into())).unwrap_or_default();
-            let content: Box<[Block]> = content.map(opaque).into_iter().collect();
+            let content = fields.take("content").map(|content| content.json());
+            let text = content.as_ref().map(server_text).unwrap_or_default();
+            let content = content.map(|value| Block::Opaque(Opaque { value, extra: Extra::NONE }));
             let result = ToolResult {
                 id,
                 name: None,
                 text: text.into(),
-                content: (!content.is_empty()).then_some(content),
+                content: content.map(|block| [block].into()),
                 is_error: fields.take_flag("is_error"),
                 extra: Extra::NONE,
             };
             (Block::ToolResult(result), None)
         }
         "image" => {
-            let source = fields.take("source").map_or_else(Json::empty_object, Json::from);
+            let source = fields.take("source").map_or_else(Json::empty_object, |source| source.json());
             let size = sniffed_size(&source);
             (Block::Image(Image { source, size, extra: Extra::NONE }), None)
         }
@@ -196,121 +315,76 @@ fn server_text(content: &Json) -> String {
     let value = content.value();
     let parts = value.as_array().map(Vec::as_slice).unwrap_or_default();
     let said = parts.iter().filter_map(|part| {
-        let field = |name: &str| part.get(name).and_then(serde_json::Value::as_str);
+        let field = |name: &str| part.get(name).and_then(Parsed::as_str);
         let title = field("title").map(|title| format!("{title} {}", field("url").unwrap_or_default()));
         field("text").map(str::to_owned).or(title)
     });
     said.collect::<Vec<_>>().join("\n")
 }
 
-fn read_result(fields: &mut Fields<'_>) -> Result<ToolResult, FieldError> {
+/// A result, and the string that is all its text.
+fn read_result<'a>(fields: &mut Fields<'a>) -> Result<(ToolResult, Option<Said<'a>>), FieldError> {
     let id = fields.need_text("tool_use_id")?;
-    let (text, content) = match fields.take_some("content") {
-        None => ("".into(), None),
-        Some(json) if json.get().starts_with('"') => (
-            serde_json::from_str(json.get())
-                .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?,
-            None,
-        ),
-        Some(json) => {
-            let blocks: Vec<&RawValue> = serde_json::from_str(json.get()).map_err(|_| {
-                FieldError(format!("`content` is not a list of blocks: {}", excerpt(json.get())))
-            })?;
-            let read: Result<Vec<Block>, FieldError> =
-                blocks.into_iter().map(|block| read_block(block).map(|read| read.0)).collect();
-            let blocks = read?;
-            let plain = |block: &Block| matches!(block, Block::Text(text) if text.extra.is_empty());
-            let only = blocks.len() < 2 && blocks.iter().all(plain);
-            (text_of(&blocks), (!only).then(|| blocks.into()))
+    let (text, content, said) = match fields.take_some("content") {
+        None => ("".into(), None, None),
+        Some(value) if value.is_string() => super::all_text(Said::of(value)),
+        Some(value) if value.is_array() => {
+            let mut read: Vec<Read> = Vec::new();
+            for block in value.elements() {
+                read.push(read_block(block)?);
+            }
+            super::result_content(
+                read.into_iter().map(|read| (read.block, read.said.map(|(said, _)| said))).collect(),
+            )
+        }
+        Some(value) => {
+            return Err(FieldError(format!("`content` is not a list of blocks: {}", excerpt(value.raw()))));
         }
     };
-    Ok(ToolResult {
-        id,
-        name: None,
-        text: text.into(),
-        content,
-        is_error: fields.take_flag("is_error"),
-        extra: Extra::NONE,
-    })
+    let is_error = fields.take_flag("is_error");
+    Ok((ToolResult { id, name: None, text, content, is_error, extra: Extra::NONE }, said))
 }
 
-/// Whether the message's last block has a mark of the cache.
-pub(super) fn ends_marked(message: &Message) -> bool {
-    message.blocks().last().is_some_and(|block| block.extra().is_set("cache_control"))
-}
-
-/// The messages, as texts of JSON, with these marks of the cache.
-pub(super) fn write(
-    messages: &[Arc<Message>],
-    marks: &[Mark],
-    as_it_was: bool,
-    left_out: &mut LeftOut,
-) -> Vec<String> {
-    let mut units: Vec<String> = Vec::new();
-    let mut at = 0;
-    while at < messages.len() {
-        let unit = whole(&messages[at..]).unwrap_or_else(|| from_blocks(&messages[at..], left_out));
-        let mut json = unit.json;
-        for mark in marks {
-            // The number of blocks up to the end of the message that the mark stands at.
-            let offset = mark.message().and_then(|message| message.checked_sub(at));
-            let end = offset.and_then(|offset| unit.ends.get(offset));
-            json = end.and_then(|end| set_mark(&json, *end, *mark)).unwrap_or(json);
+/// Whether the first messages are all that one message of a request was; how many they are.
+fn whole(messages: &[Arc<Message>]) -> Option<usize> {
+    match messages[0].raw_format()? {
+        WHOLE => Some(1),
+        FIRST => {
+            let behind =
+                messages[1..].iter().take_while(|message| message.raw_format() == Some(NEXT)).count();
+            let last = messages.get(behind + 1).filter(|message| message.raw_format() == Some(LAST));
+            last.map(|_| behind + 2)
         }
-        // A conversation begins with the user.
-        if !as_it_was && units.is_empty() && !json.is_empty() && messages[at].role() == Role::Assistant {
-            units.push(user(&[text("[The conversation begins here.]")]));
-        }
-        units.extend((!json.is_empty()).then_some(json));
-        at += unit.ends.len();
+        _ => None,
     }
-    units
 }
 
-/// A message as it is sent, of one message of the log or of several.
-struct Unit {
-    json: String,
-    /// For each of them, how many blocks there are up to its end.
-    ends: Vec<usize>,
+/// How many blocks there are up to the end of each message.
+fn ends(counts: impl Iterator<Item = usize>) -> Vec<usize> {
+    counts
+        .scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        })
+        .collect()
 }
 
-/// The untouched text of the next message, or of the parts that were one.
-fn whole(messages: &[Arc<Message>]) -> Option<Unit> {
-    if let Some(raw) = messages[0].raw(WHOLE) {
-        return Some(Unit { json: raw.into_owned(), ends: vec![messages[0].blocks().len()] });
-    }
-    let mut unit =
-        Unit { json: messages[0].raw(FIRST)?.into_owned(), ends: vec![messages[0].blocks().len()] };
-    for message in &messages[1..] {
-        unit.ends.push(unit.ends.last().unwrap_or(&0) + message.blocks().len());
-        if let Some(raw) = message.raw(NEXT) {
-            unit.json.push_str(&raw);
-        } else {
-            unit.json.push_str(&message.raw(LAST)?);
-            return Some(unit);
-        }
-    }
-    None
-}
-
-/// The next message from its blocks: results of one step go together.
+/// Messages from their blocks, as one.
 fn from_blocks(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Unit {
     let first = &messages[0];
-    let together = if first.role() == Role::Tool {
-        let others = messages[1..].iter().take_while(|m| m.role() == Role::Tool && m.raw(WHOLE).is_none());
-        1 + others.count()
-    } else {
-        1
-    };
-    let (mut blocks, mut ends) = (Vec::new(), Vec::new());
-    for message in &messages[..together] {
-        blocks.extend(write_blocks(message, left_out));
-        ends.push(blocks.len());
+    let (mut blocks, mut counts) = (Vec::new(), Vec::new());
+    for message in messages {
+        let written = write_blocks(message, left_out);
+        counts.push(written.len());
+        blocks.extend(written);
     }
-    if blocks.is_empty() {
+    let ends = ends(counts.into_iter());
+    let own = super::is_own(first, Api::Anthropic);
+    // Control of a turn may have no content.
+    let says_nothing = blocks.is_empty() && !(own && first.role() == Role::System);
+    if says_nothing {
         return Unit { json: String::new(), ends };
     }
-    let own = super::is_own(first, Api::Anthropic);
     let role = match first.role() {
         Role::Assistant => "assistant",
         // A client that sends such messages has asked for them to be taken.
@@ -320,31 +394,6 @@ fn from_blocks(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Unit {
     let object = Object::new().text("role", role).list("content", &blocks);
     let json = if own { object.extra(first.extra(), &[]).end() } else { object.end() };
     Unit { json, ends }
-}
-
-/// The message with a mark of the cache on its block before `end`; `None` if there is no block
-/// that can have one.
-fn set_mark(json: &str, end: usize, mark: Mark) -> Option<String> {
-    let value = mark.json();
-    let at = |part: &str| (part.as_ptr() as usize).wrapping_sub(json.as_ptr() as usize);
-    let content = Fields::read(json, "it").ok()?.take("content")?;
-    let start = at(content.get());
-    if content.get().starts_with('"') {
-        let block =
-            Object::new().text("type", "text").json("text", content.get()).json("cache_control", value);
-        return Some([&json[..start], "[", &block.end(), "]", &json[start + content.get().len()..]].concat());
-    }
-    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-    let markable = blocks.get(..end)?.iter().rev().find(|block| {
-        let kind =
-            Fields::read(block.get(), "it").ok().and_then(|mut fields| fields.take_text("type").ok()?);
-        kind.is_some_and(|kind| !kind.contains("thinking"))
-    })?;
-    if markable.get().contains(super::MARK) {
-        return None;
-    }
-    let close = at(markable.get()) + markable.get().len() - 1;
-    Some([&json[..close], ",", super::MARK, ":", value, &json[close..]].concat())
 }
 
 fn user(blocks: &[String]) -> String {
@@ -380,8 +429,7 @@ struct Place<'a> {
 /// A block as JSON; `None` if Anthropic has no place for it.
 fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Option<String> {
     let Place { own, in_answer, tag } = place;
-    let end =
-        |object: Object, extra: &Extra| if own { object.extra(extra, &["kind"]).end() } else { object.end() };
+    let end = |object: Object, extra: &Extra| if own { object.extra(extra, &[]).end() } else { object.end() };
     Some(match block {
         Block::Text(b) if b.text.trim().is_empty() => return None,
         Block::Text(b) => {
@@ -413,7 +461,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
         Block::ToolCall(b) if b.server && !own => text(&super::foreign_call(b, left_out)),
         Block::ToolCall(b) => {
             let usual = if b.server { "server_tool_use" } else { "tool_use" };
-            let kind = super::kind_of(&b.extra).filter(|_| own && b.server).unwrap_or(usual.to_owned());
+            let kind = note(&b.extra, KIND).filter(|_| own && b.server).unwrap_or(usual.to_owned());
             let input = if b.arguments.is_object() {
                 Cow::Borrowed(b.arguments.as_str())
             } else if matches!(b.arguments.as_str(), "\"\"" | "null") {
@@ -427,7 +475,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
         // A result in an answer is of a tool that another provider ran.
         Block::ToolResult(b) if in_answer && !own => return super::foreign_result(b).map(|said| text(&said)),
         Block::ToolResult(b) => {
-            let server = super::kind_of(&b.extra).filter(|kind| own && kind.ends_with("_tool_result"));
+            let server = note(&b.extra, KIND).filter(|kind| own && kind.ends_with("_tool_result"));
             let kind = server.as_deref().unwrap_or("tool_result");
             let mut object = Object::new().text("type", kind).text("tool_use_id", &id(&b.id));
             object = match (&b.content, &server) {

@@ -4,25 +4,131 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Text, Thinking};
-use longhaul::{Block, Extra, Json, Message, Role, Seal, ToolCall, ToolResult};
-use serde_json::value::RawValue;
+use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RawPart, Text, Thinking};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
+use serde_json::Value as Parsed;
 
+use super::format::{Choice, Format, Group, Unit};
+use super::object::{FIELD, Fields, KIND, Said, note, sent_name, set_note};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
 use super::{Api, LeftOut};
-use crate::fields::{FieldError, Fields, excerpt};
-use crate::transcript::{sniffed_size, text_of};
+use crate::fields::{FieldError, excerpt};
+use crate::scan::Value;
+use crate::transcript::sniffed_size;
 
 const FORMAT: &str = "openai";
 /// Names under which servers give open reasoning.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+/// Begins the name of a field inside a call.
+const INNER: &str = "~function.";
 
-type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
+/// OpenAI Chat Completions, and all that speak like it.
+pub(super) struct Chat;
 
-pub(super) fn read_message(json: &str) -> Result<Message, FieldError> {
-    let mut fields = Fields::read(json, "it")?;
-    let name = fields.need_text("role")?;
+impl Format for Chat {
+    fn name(&self) -> &'static str {
+        FORMAT
+    }
+
+    fn list(&self) -> &'static str {
+        "messages"
+    }
+
+    fn system(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn element(&self) -> &'static str {
+        "message"
+    }
+
+    fn has_marks(&self) -> bool {
+        true
+    }
+
+    fn resembles(&self, body: &Parsed) -> bool {
+        body.get("messages").is_some()
+    }
+
+    fn read<'a>(&self, elements: &[Value<'a>]) -> Result<Group, (usize, FieldError)> {
+        super::read_marked(elements, |element| read_message(element).map(|message| vec![message]))
+    }
+
+    fn together(&self, _messages: &[Arc<Message>]) -> usize {
+        1
+    }
+
+    fn write(&self, all: &[Arc<Message>], at: usize, _together: usize, left_out: &mut LeftOut) -> Unit {
+        let message = &all[at];
+        let mut units: Vec<String> = match message.raw(FORMAT) {
+            Some(raw) => vec![raw.into_owned()],
+            None if message.role() == Role::Tool => {
+                message.results().map(|result| write_result(result, message, left_out)).collect()
+            }
+            None => write_message(message, left_out).into_iter().collect(),
+        };
+        // Pictures cannot stand in a result: they follow when all results are there.
+        let more_follow = all.get(at + 1).is_some_and(|next| next.role() == Role::Tool);
+        if message.role() == Role::Tool && !more_follow {
+            let from = all[..at].iter().rposition(|m| m.role() != Role::Tool).map_or(0, |last| last + 1);
+            units.extend(write_pictures(&all[from..=at]));
+        }
+        Unit { json: units.join(","), ends: vec![message.blocks().len()] }
+    }
+
+    fn names(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("max_output", "max_completion_tokens"),
+            ("max_output", "max_tokens"),
+            ("temperature", "temperature"),
+            ("top_p", "top_p"),
+            ("stream", "stream"),
+            ("stop", "stop"),
+            ("parallel", "parallel_tool_calls"),
+            ("cache_key", "prompt_cache_key"),
+        ]
+    }
+
+    fn is_tool(&self, definition: &Parsed) -> bool {
+        definition.get("function").is_some()
+    }
+
+    fn write_tool(&self, tool: &Tool, about: Option<&str>, schema: &str) -> String {
+        let function = Object::new().text("name", &tool.name).maybe_json("description", about);
+        Object::new()
+            .text("type", "function")
+            .json("function", &function.json("parameters", schema).end())
+            .end()
+    }
+
+    fn write_choice(&self, choice: Choice<'_>) -> String {
+        match choice {
+            Choice::Auto => quoted("auto"),
+            Choice::None => quoted("none"),
+            Choice::Any => quoted("required"),
+            Choice::Named(name) => {
+                let function = Object::new().text("name", name).end();
+                Object::new().text("type", "function").json("function", &function).end()
+            }
+        }
+    }
+
+    fn write_system(
+        &self,
+        body: Object,
+        texts: &[&str],
+        _marks: &[Option<&str>],
+    ) -> (Object, Option<String>) {
+        let message = Object::new().text("role", "system").text("content", &texts.join("\n\n")).end();
+        (body, Some(message))
+    }
+}
+
+/// A message without marks.
+fn read_message(element: Value<'_>) -> Result<Message, FieldError> {
+    let mut fields = Fields::of(element, "it")?;
+    let name = fields.need_said("role")?.text;
     let role = match &*name {
         "system" | "developer" => Role::System,
         "user" => Role::User,
@@ -33,190 +139,179 @@ pub(super) fn read_message(json: &str) -> Result<Message, FieldError> {
             return Err(FieldError(format!("role {:?} is not one of {known}", excerpt(other))));
         }
     };
-    let (mut blocks, mut parts) = (Vec::new(), Vec::new());
+    let mut read = Reading { base: element.start(), blocks: Vec::new(), parts: Vec::new() };
     if role == Role::Tool {
         // Results of the days before ids are named by their tool.
-        let id =
-            if &*name == "tool" { fields.need_text("tool_call_id")? } else { fields.need_text("name")? };
-        let mut content = Vec::new();
-        read_content(&mut fields, &mut content, &mut parts)?;
-        let plain = |block: &Block| matches!(block, Block::Text(text) if text.extra.is_empty());
-        let more = content.len() > 1 || !content.iter().all(plain);
-        blocks.push(Block::ToolResult(ToolResult {
-            id,
-            name: fields.take_text("name")?,
-            text: text_of(&content).into(),
-            content: more.then(|| content.into()),
-            is_error: false,
-            extra: Extra::NONE,
-        }));
+        let id = if name == "tool" { fields.need_text("tool_call_id")? } else { fields.need_text("name")? };
+        let (text, content, said) = super::result_content(read_content(&mut fields)?);
+        read.parts.extend(said.and_then(|said| said.part(read.base, 0, BlockPart::Text)));
+        let name = fields.take_text("name")?;
+        let result = ToolResult { id, name, text, content, is_error: false, extra: Extra::NONE };
+        read.blocks.push(Block::ToolResult(result));
     } else {
         if role == Role::Assistant {
-            read_reasoning(&mut fields, &mut blocks, &mut parts);
+            read.reasoning(&mut fields);
         }
-        read_content(&mut fields, &mut blocks, &mut parts)?;
+        for (block, said) in read_content(&mut fields)? {
+            read.push(block, said, BlockPart::Text);
+        }
         if role == Role::Assistant {
-            read_calls(&mut fields, &mut blocks, &mut parts)?;
-            read_rest(&mut fields, &mut blocks);
+            read.calls(&mut fields)?;
+            read.rest(&mut fields);
         }
     }
     let role_name = Some(&*name).filter(|name| matches!(*name, "developer" | "function"));
-    let origin = super::origin(Api::Chat, role_name);
-    let raw = Raw::new(FORMAT, json, &parts, &blocks);
-    let message = Message::new(role, blocks).with_extra(fields.rest()).with_wire_fields(origin);
-    Ok(message.with_raw(raw))
+    let raw = Raw::without(FORMAT, element.raw(), &read.parts);
+    Ok(super::read_as(Api::Chat, role, role_name, read.blocks, fields.rest(), raw))
 }
 
-/// Open reasoning, if it is a text; anything else stays an unknown field.
-fn read_reasoning<'a>(fields: &mut Fields<'a>, blocks: &mut Vec<Block>, parts: &mut Parts<'a>) {
-    for name in REASONING {
-        let Some(json) = fields.peek(name) else { continue };
-        let Ok(text) = serde_json::from_str::<Box<str>>(json.get()) else { continue };
-        if text.is_empty() {
-            continue;
+/// The blocks of a message that is being read, and what of its text they hold.
+struct Reading {
+    base: usize,
+    blocks: Vec<Block>,
+    parts: Vec<RawPart>,
+}
+
+impl Reading {
+    fn push(&mut self, block: Block, said: Option<Said<'_>>, part: BlockPart) {
+        self.parts.extend(said.and_then(|said| said.part(self.base, self.blocks.len(), part)));
+        self.blocks.push(block);
+        // Fields may come in any order; holes do not.
+        self.parts.sort_by_key(|part| part.start);
+    }
+
+    /// Open reasoning, if it is a text; anything else stays an unknown field.
+    fn reasoning(&mut self, fields: &mut Fields<'_>) {
+        for name in REASONING {
+            let Some(said) = fields.peek(name).and_then(Said::of).filter(|said| !said.text.is_empty()) else {
+                continue;
+            };
+            fields.take(name);
+            let mut extra = Extra::NONE;
+            set_note(&mut extra, FIELD, name);
+            let thinking = Thinking { text: (*said.text).into(), seal: Seal::Open, extra };
+            return self.push(Block::Thinking(thinking), Some(said), BlockPart::Text);
         }
-        fields.take(name);
-        parts.push((json.get(), blocks.len(), BlockPart::Text));
-        let mut extra = Extra::NONE;
-        extra.push("field", Json::string(name));
-        blocks.push(Block::Thinking(Thinking { text, seal: Seal::Open, extra }));
-        return;
+    }
+
+    fn calls(&mut self, fields: &mut Fields<'_>) -> Result<(), FieldError> {
+        let Some(calls) = fields.take_some("tool_calls") else { return Ok(()) };
+        if !calls.is_array() {
+            return Err(FieldError(format!("`tool_calls` is not a list: {}", excerpt(calls.raw()))));
+        }
+        for call in calls.elements() {
+            let (call, said) = read_call(call)?;
+            self.push(Block::ToolCall(call), said, BlockPart::ArgumentsText);
+        }
+        Ok(())
+    }
+
+    /// Other things that an answer may be: each is a field beside the content.
+    fn rest(&mut self, fields: &mut Fields<'_>) {
+        for name in ["refusal", "audio", "function_call"] {
+            let Some(value) = fields.peek(name).filter(|value| value.raw() != "null") else { continue };
+            let mut extra = Extra::NONE;
+            set_note(&mut extra, FIELD, name);
+            let call = || {
+                let mut call = Fields::of(value, "it").ok()?;
+                let name = call.need_text("name").ok()?;
+                let arguments = call.take_text("arguments").ok()?.unwrap_or_default();
+                Some((name, arguments_from(&arguments).0))
+            };
+            let block = match name {
+                "refusal" => match value.text() {
+                    Some(text) => Block::Text(Text { text: text.into(), extra }),
+                    None => continue,
+                },
+                // Of the days before ids: its result names the tool.
+                "function_call" => match call() {
+                    Some((name, arguments)) => {
+                        Block::ToolCall(ToolCall { id: name.clone(), name, arguments, server: false, extra })
+                    }
+                    None => continue,
+                },
+                _ => Block::Opaque(Opaque { value: value.json(), extra }),
+            };
+            fields.take(name);
+            self.blocks.push(block);
+        }
     }
 }
 
-fn read_content<'a>(
-    fields: &mut Fields<'a>,
-    blocks: &mut Vec<Block>,
-    parts: &mut Parts<'a>,
-) -> Result<(), FieldError> {
-    let Some(content) = fields.take_some("content") else { return Ok(()) };
-    let json = content.get();
-    if json.starts_with('"') {
-        let text: Box<str> = serde_json::from_str(json)
-            .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?;
+/// The content of a message, each block with the string that it says.
+fn read_content<'a>(fields: &mut Fields<'a>) -> Result<Vec<(Block, Option<Said<'a>>)>, FieldError> {
+    let Some(content) = fields.take_some("content") else { return Ok(Vec::new()) };
+    if let Some(said) = Said::of(content) {
         // An answer of calls alone may have an empty text.
-        if !text.is_empty() {
-            parts.push((json, blocks.len(), BlockPart::Text));
-            blocks.push(Block::text(text));
-        }
-        return Ok(());
+        let block = (!said.text.is_empty()).then(|| (Block::text(&*said.text), Some(said)));
+        return Ok(block.into_iter().collect());
     }
-    let read: Vec<&RawValue> = serde_json::from_str(json)
-        .map_err(|_| FieldError(format!("`content` is not a list of parts: {}", excerpt(json))))?;
-    for part in read {
-        if let Some(text) = text_of_part(part) {
-            parts.push((text, blocks.len(), BlockPart::Text));
-        }
-        blocks.push(read_part(part)?);
+    if !content.is_array() {
+        return Err(FieldError(format!("`content` is not a list of parts: {}", excerpt(content.raw()))));
     }
-    Ok(())
+    content.elements().map(read_part).collect()
 }
 
-/// The JSON of the text of a part that is a text.
-fn text_of_part(part: &RawValue) -> Option<&str> {
-    let fields = part.get().starts_with('{').then(|| Fields::read(part.get(), "a part").ok())??;
-    fields.peek("text").map(RawValue::get)
-}
-
-fn read_part(part: &RawValue) -> Result<Block, FieldError> {
-    let opaque = || Block::Opaque(Opaque { value: part.into(), extra: Extra::NONE });
-    if !part.get().starts_with('{') {
+fn read_part(part: Value<'_>) -> Result<(Block, Option<Said<'_>>), FieldError> {
+    let opaque = || (Block::Opaque(Opaque { value: part.json(), extra: Extra::NONE }), None);
+    if !part.is_object() {
         return Ok(opaque());
     }
-    let mut fields = Fields::read(part.get(), "a part")?;
-    Ok(match fields.take_text("type")?.as_deref() {
+    let mut fields = Fields::of(part, "a part")?;
+    Ok(match fields.take_said("type")?.as_ref().map(|said| &*said.text) {
         Some("text") => {
-            let text = fields.need_text("text")?;
-            let mut block = Block::text(text);
+            let said = fields.need_said("text")?;
+            let mut block = Block::text(&*said.text);
             *super::extra_mut(&mut block) = fields.rest();
-            block
+            (block, Some(said))
         }
         Some("image_url") => {
-            let source = fields.take("image_url").map_or_else(Json::empty_object, Json::from);
+            let source = fields.take("image_url").map_or_else(Json::empty_object, |source| source.json());
             let size = sniffed_size(&source);
-            Block::Image(Image { source, size, extra: fields.rest() })
+            (Block::Image(Image { source, size, extra: fields.rest() }), None)
         }
         _ => opaque(),
     })
 }
 
-fn read_calls<'a>(
-    fields: &mut Fields<'a>,
-    blocks: &mut Vec<Block>,
-    parts: &mut Parts<'a>,
-) -> Result<(), FieldError> {
-    let Some(calls) = fields.take_some("tool_calls") else { return Ok(()) };
-    let calls: Vec<&RawValue> = serde_json::from_str(calls.get())
-        .map_err(|_| FieldError(format!("`tool_calls` is not a list: {}", excerpt(calls.get()))))?;
-    for call in calls {
-        let mut call = Fields::read(call.get(), "a tool call")?;
-        let in_call = |e: FieldError| FieldError(format!("in a tool call, {}", e.0));
-        let kind = call.take_text("type").map_err(in_call)?.unwrap_or_else(|| "function".into());
-        let id = call.take_text("id").map_err(in_call)?.unwrap_or_default();
-        // Some servers have kinds of their own, or none, and the same content.
-        let inner = call.take(&kind).or_else(|| call.take("function"));
-        let inner = inner.ok_or_else(|| in_call(FieldError(format!("`{kind}` is missing"))))?;
-        let mut inner = Fields::read(inner.get(), "its content")?;
-        let name = inner.need_text("name").map_err(in_call)?;
-        let input = if &*kind == "custom" { "input" } else { "arguments" };
-        let written = inner.peek(input).map(RawValue::get).unwrap_or_default();
-        let arguments = match inner.take_as::<Cow<'_, str>>(input, "a string") {
-            Ok(Some(text)) if &*kind == "custom" => Json::string(&text),
-            Ok(Some(text)) => arguments_from(&text),
-            Ok(None) => Json::empty_object(),
-            // Some servers write an object where a text belongs.
-            Err(_) => {
-                Json::new(written).map_err(|_| in_call(FieldError(format!("`{input}` is not JSON"))))?
+/// A call, and the string that holds its arguments.
+fn read_call(call: Value<'_>) -> Result<(ToolCall, Option<Said<'_>>), FieldError> {
+    let mut call = Fields::of(call, "a tool call")?;
+    let in_call = |e: FieldError| FieldError(format!("in a tool call, {}", e.0));
+    let kind = call.take_text("type").map_err(in_call)?.unwrap_or_else(|| "function".into());
+    let id = call.take_text("id").map_err(in_call)?.unwrap_or_default();
+    // Some servers have kinds of their own, or none, and the same content.
+    let inner = call.take(&kind).or_else(|| call.take("function"));
+    let inner = inner.ok_or_else(|| in_call(FieldError(format!("`{kind}` is missing"))))?;
+    let mut inner = Fields::of(inner, "its content")?;
+    let name = inner.need_text("name").map_err(in_call)?;
+    let input = if &*kind == "custom" { "input" } else { "arguments" };
+    let (arguments, said) = match inner.take_some(input) {
+        None => (Json::empty_object(), None),
+        Some(value) => match Said::of(value) {
+            Some(said) if &*kind == "custom" => (Json::string(&said.text), None),
+            Some(said) => {
+                let (arguments, is_json) = arguments_from(&said.text);
+                (arguments, Some(said).filter(|_| is_json))
             }
-        };
-        if &*kind != "custom" {
-            parts.push((written, blocks.len(), BlockPart::ArgumentsText));
-        }
-        let mut extra = call.rest();
-        if &*kind != "function" {
-            extra.push("kind", Json::string(&kind));
-        }
-        let more = inner.rest();
-        more.iter().for_each(|(name, value)| extra.push(format!("function.{name}"), value.clone()));
-        blocks.push(Block::ToolCall(ToolCall { id, name, arguments, server: false, extra }));
+            // Some servers write an object where a text belongs.
+            None => (value.json(), None),
+        },
+    };
+    let mut extra = call.rest();
+    if &*kind != "function" {
+        set_note(&mut extra, KIND, &kind);
     }
-    Ok(())
+    inner.rest().iter().for_each(|(name, value)| extra.push(format!("{INNER}{name}"), value.clone()));
+    Ok((ToolCall { id, name, arguments, server: false, extra }, said))
 }
 
-/// Other things that an answer may be: each is a field beside the content.
-fn read_rest(fields: &mut Fields<'_>, blocks: &mut Vec<Block>) {
-    for name in ["refusal", "audio", "function_call"] {
-        let Some(value) = fields.peek(name).filter(|value| value.get() != "null") else { continue };
-        let mut extra = Extra::NONE;
-        extra.push("field", Json::string(name));
-        let call = || {
-            let mut call = Fields::read(value.get(), "it").ok()?;
-            let name = call.need_text("name").ok()?;
-            let arguments = call.take_text("arguments").ok()?.unwrap_or_default();
-            Some((name, arguments_from(&arguments)))
-        };
-        let block = match name {
-            "refusal" => match serde_json::from_str::<Box<str>>(value.get()) {
-                Ok(text) => Block::Text(Text { text: text.into(), extra }),
-                Err(_) => continue,
-            },
-            // Of the days before ids: its result names the tool.
-            "function_call" => match call() {
-                Some((name, arguments)) => {
-                    Block::ToolCall(ToolCall { id: name.clone(), name, arguments, server: false, extra })
-                }
-                None => continue,
-            },
-            _ => Block::Opaque(Opaque { value: value.into(), extra }),
-        };
-        fields.take(name);
-        blocks.push(block);
+/// Arguments as the model wrote them: JSON, and whether they are, or a text that is none.
+pub(super) fn arguments_from(text: &str) -> (Json, bool) {
+    match Json::new(text) {
+        Ok(json) => (json, true),
+        Err(_) => (Json::string(text), false),
     }
-}
-
-/// Arguments as the model wrote them: JSON, or a text that is none.
-pub(super) fn arguments_from(text: &str) -> Json {
-    Json::new(text).unwrap_or_else(|_| Json::string(text))
 }
 
 /// The text that a model wrote as arguments.
@@ -225,27 +320,6 @@ pub(super) fn arguments_text(arguments: &Json) -> Cow<'_, str> {
         Ok(text) => Cow::Owned(text),
         Err(_) => Cow::Borrowed(arguments.as_str()),
     }
-}
-
-/// The messages, as texts of JSON.
-pub(super) fn write(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Vec<String> {
-    let mut units = Vec::with_capacity(messages.len());
-    for (at, message) in messages.iter().enumerate() {
-        match message.raw(FORMAT) {
-            Some(raw) => units.push(raw.into_owned()),
-            None if message.role() == Role::Tool => {
-                // Pictures cannot stand in a result: they follow when all results are there.
-                units.extend(message.results().map(|result| write_result(result, message, left_out)));
-            }
-            None => units.extend(write_message(message, left_out)),
-        }
-        let more_follow = messages.get(at + 1).is_some_and(|next| next.role() == Role::Tool);
-        if message.role() == Role::Tool && !more_follow {
-            let from = messages[..at].iter().rposition(|m| m.role() != Role::Tool).map_or(0, |last| last + 1);
-            units.extend(write_pictures(&messages[from..=at]));
-        }
-    }
-    units
 }
 
 fn write_result(result: &ToolResult, message: &Message, left_out: &mut LeftOut) -> String {
@@ -327,8 +401,8 @@ fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
     };
     let (mut parts, mut calls, mut fields) = (Vec::new(), Vec::new(), Vec::new());
     for block in message.blocks() {
-        if let Some(field) = block.extra().get("field").filter(|_| own) {
-            fields.push((field.as_str().trim_matches('"'), field_json(block)));
+        if let Some(field) = note(block.extra(), FIELD).filter(|_| own) {
+            fields.push((field, field_json(block)));
             continue;
         }
         match block {
@@ -359,7 +433,7 @@ fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
     }
     let mut object = Object::new().text("role", role);
     object = match parts.as_slice() {
-        [] if calls.is_empty() && fields.iter().all(|(name, _)| REASONING.contains(name)) => {
+        [] if calls.is_empty() && fields.iter().all(|(name, _)| REASONING.contains(&name.as_str())) => {
             object.text("content", "")
         }
         [] => object.json("content", "null"),
@@ -369,7 +443,7 @@ fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
         }
     };
     for (field, json) in fields {
-        object = object.json(field, &json);
+        object = object.json(&field, &json);
     }
     if !calls.is_empty() {
         object = object.list("tool_calls", &calls);
@@ -397,17 +471,17 @@ fn write_text(text: &str, own: bool, extra: &Extra) -> String {
 }
 
 fn write_call(call: &ToolCall, own: bool) -> String {
-    let kind = super::kind_of(&call.extra).filter(|_| own).unwrap_or_else(|| "function".to_owned());
+    let kind = note(&call.extra, KIND).filter(|_| own).unwrap_or_else(|| "function".to_owned());
     let input = if kind == "custom" { "input" } else { "arguments" };
     let mut inner = Object::new().text("name", &call.name).text(input, &arguments_for(call, own));
     let extra = if own { &call.extra } else { &Extra::NONE };
     let mut object = Object::new().text("id", &id(&call.id, own)).text("type", &kind);
-    for (name, value) in extra.iter().filter(|(name, _)| *name != "kind") {
-        match name.strip_prefix("function.") {
-            Some(name) => inner = inner.json(name, value.as_str()),
-            None => object = object.json(name, value.as_str()),
+    for (name, value) in extra.iter() {
+        if let Some(name) = name.strip_prefix(INNER).and_then(sent_name) {
+            inner = inner.json(name, value.as_str());
         }
     }
+    object = object.extra(extra, &[]);
     object.json(&kind, &inner.end()).end()
 }
 
@@ -419,7 +493,7 @@ fn id(id: &str, own: bool) -> Cow<'_, str> {
 /// What a call has as arguments where they are a text. The free text of another API's tool
 /// becomes an object.
 pub(super) fn arguments_for(call: &ToolCall, own: bool) -> Cow<'_, str> {
-    let custom = !own && super::kind_of(&call.extra).is_some_and(|kind| kind.starts_with("custom"));
+    let custom = !own && note(&call.extra, KIND).is_some_and(|kind| kind.starts_with("custom"));
     if custom {
         return Cow::Owned(format!(r#"{{"input":{}}}"#, call.arguments.as_str()));
     }

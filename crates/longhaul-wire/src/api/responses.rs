@@ -5,136 +5,217 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Thinking};
-use longhaul::{Block, Extra, Json, Message, Role, Seal, ToolCall, ToolResult};
-use serde_json::value::RawValue;
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
+use serde_json::Value as Parsed;
 
 use super::chat::{arguments_for, arguments_from, arguments_text};
+use super::format::{Choice, Format, Group, Unit};
+use super::object::{FIELD, Fields, KIND, Said, note, set_note};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
 use super::{Api, LeftOut};
-use crate::fields::{FieldError, Fields, excerpt};
-use crate::transcript::{sniffed_size, text_of};
+use crate::fields::{FieldError, excerpt};
+use crate::scan::Value;
+use crate::transcript::sniffed_size;
 
 const FORMAT: &str = "openai-responses";
-/// Marks an output that is neither a text nor a list.
-const WHOLE: &str = "whole";
+/// Beside an output: it is neither a text nor a list.
+const WHOLE: &str = "~whole";
+/// Beside an output: there was none.
+const NO_OUTPUT: &str = "~no_output";
 /// Where calls of tools that OpenAI defines say what is to be done.
 const TODO: [&str; 3] = ["action", "operation", "arguments"];
 /// Beside a block: the fields of the item that it is a part of.
-const ITEM: &str = "item";
+const ITEM: &str = "~item";
 
-type Parts<'a> = Vec<(&'a str, usize, BlockPart)>;
+/// OpenAI Responses.
+pub(super) struct Responses;
 
-/// A text that a block can be written again from.
-type Part<'a> = (&'a str, BlockPart);
+impl Format for Responses {
+    fn name(&self) -> &'static str {
+        FORMAT
+    }
 
-/// A message that is being put together from items.
-struct Open<'a> {
+    fn list(&self) -> &'static str {
+        "input"
+    }
+
+    fn system(&self) -> Option<&'static str> {
+        Some("instructions")
+    }
+
+    fn element(&self) -> &'static str {
+        "item"
+    }
+
+    fn has_marks(&self) -> bool {
+        false
+    }
+
+    fn may_lack_list(&self) -> bool {
+        true
+    }
+
+    fn resembles(&self, body: &Parsed) -> bool {
+        body.get("input").is_some_and(|input| input.is_array() || input.is_string())
+    }
+
+    fn read<'a>(&self, elements: &[Value<'a>]) -> Result<Group, (usize, FieldError)> {
+        let mut items: Vec<Item<'a>> = Vec::new();
+        for (number, element) in elements.iter().enumerate() {
+            // Items of the model that follow each other are one message.
+            let is_part = role_of(*element) == Role::Assistant;
+            if number > 0 && !is_part {
+                break;
+            }
+            items.push(read_item(*element).map_err(|error| (number, error))?);
+            if !is_part {
+                break;
+            }
+        }
+        let group = Group { elements: items.len(), messages: vec![as_message(items)], marks: Vec::new() };
+        Ok(group)
+    }
+
+    fn may_grow(&self, message: &Message) -> bool {
+        message.role() == Role::Assistant
+    }
+
+    fn together(&self, _messages: &[Arc<Message>]) -> usize {
+        1
+    }
+
+    fn write(&self, all: &[Arc<Message>], at: usize, _together: usize, left_out: &mut LeftOut) -> Unit {
+        let message = &all[at];
+        // A bare text is no item: it stands alone, in the body that it came in.
+        let raw = message.raw(FORMAT).filter(|raw| !raw.starts_with('"'));
+        let json = match raw {
+            Some(raw) => raw.into_owned(),
+            None => write_items(message, left_out).join(","),
+        };
+        Unit { json, ends: vec![message.blocks().len()] }
+    }
+
+    fn names(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("max_output", "max_output_tokens"),
+            ("temperature", "temperature"),
+            ("top_p", "top_p"),
+            ("stream", "stream"),
+            ("parallel", "parallel_tool_calls"),
+            ("cache_key", "prompt_cache_key"),
+        ]
+    }
+
+    fn is_tool(&self, definition: &Parsed) -> bool {
+        definition.get("type").is_some_and(|kind| kind == "function") && definition.get("function").is_none()
+    }
+
+    fn write_tool(&self, tool: &Tool, about: Option<&str>, schema: &str) -> String {
+        // OpenAI is strict here unless told otherwise.
+        let object = Object::new().text("type", "function").json("strict", "false").text("name", &tool.name);
+        object.maybe_json("description", about).json("parameters", schema).end()
+    }
+
+    fn write_choice(&self, choice: Choice<'_>) -> String {
+        match choice {
+            Choice::Auto => quoted("auto"),
+            Choice::None => quoted("none"),
+            Choice::Any => quoted("required"),
+            Choice::Named(name) => Object::new().text("type", "function").text("name", name).end(),
+        }
+    }
+
+    fn write_system(
+        &self,
+        body: Object,
+        texts: &[&str],
+        _marks: &[Option<&str>],
+    ) -> (Object, Option<String>) {
+        (body.text("instructions", &texts.join("\n\n")), None)
+    }
+}
+
+/// An item that was read.
+struct Item<'a> {
     role: Role,
-    blocks: Vec<Block>,
-    parts: Parts<'a>,
-    /// The text of its items, from the first to the last.
-    span: &'a str,
+    blocks: Vec<(Block, Option<(Said<'a>, BlockPart)>)>,
+    value: Value<'a>,
     developer: bool,
 }
 
-pub(super) fn read<'a>(
-    body: &'a str,
-    elements: &[&'a RawValue],
-    messages: &mut Vec<Message>,
-    spans: &mut Vec<&'a str>,
-) -> Result<(), FieldError> {
-    let mut open: Option<Open<'a>> = None;
-    for (number, element) in elements.iter().enumerate() {
-        let item = read_item(element.get());
-        let item = item.map_err(|e| FieldError(format!("item {}: {}", number + 1, e.0)))?;
-        match &mut open {
-            Some(before) if before.role == Role::Assistant && item.role == Role::Assistant => {
-                before.add(body, item)
-            }
-            _ => {
-                if let Some(done) = open.replace(item) {
-                    done.close(messages, spans);
-                }
-            }
-        }
+/// The message that these items are, of which there is at least one.
+fn as_message(items: Vec<Item<'_>>) -> Message {
+    let (Some(first), Some(last)) = (items.first(), items.last()) else {
+        return Message::new(Role::User, Vec::new());
+    };
+    let text = first.value.raw_to(last.value);
+    let (role, developer, base) = (first.role, first.developer, first.value.start());
+    let (mut blocks, mut parts) = (Vec::new(), Vec::new());
+    for (block, said) in items.into_iter().flat_map(|item| item.blocks) {
+        parts.extend(said.and_then(|(said, part)| said.part(base, blocks.len(), part)));
+        blocks.push(block);
     }
-    if let Some(done) = open {
-        done.close(messages, spans);
-    }
-    Ok(())
+    let raw = Raw::without(FORMAT, text, &parts);
+    super::read_as(Api::Responses, role, developer.then_some("developer"), blocks, Extra::NONE, raw)
 }
 
-impl<'a> Open<'a> {
-    /// Takes the blocks of the item that follows.
-    fn add(&mut self, body: &'a str, item: Self) {
-        let at = |part: &str| (part.as_ptr() as usize).wrapping_sub(body.as_ptr() as usize);
-        let first = self.blocks.len();
-        self.parts.extend(item.parts.into_iter().map(|(json, block, part)| (json, first + block, part)));
-        self.blocks.extend(item.blocks);
-        self.span = body.get(at(self.span)..at(item.span) + item.span.len()).unwrap_or_default();
-    }
+/// The type of an item. One without a type is a message, or a reference that has nothing but its id.
+fn kind_of<'a>(item: Value<'a>) -> Cow<'a, str> {
+    let usual = if item.get("role").is_some() { "message" } else { "item_reference" };
+    item.get("type").and_then(|kind| kind.text()).unwrap_or(Cow::Borrowed(usual))
+}
 
-    fn close(self, messages: &mut Vec<Message>, spans: &mut Vec<&'a str>) {
-        let raw = Raw::new(FORMAT, self.span, &self.parts, &self.blocks);
-        let origin = super::origin(Api::Responses, self.developer.then_some("developer"));
-        messages.push(Message::new(self.role, self.blocks).with_wire_fields(origin).with_raw(raw));
-        spans.push(self.span);
+/// Who says an item.
+fn role_of(item: Value<'_>) -> Role {
+    if item.is_string() {
+        return Role::User;
+    }
+    let kind = kind_of(item);
+    let by_host = matches!(&*kind, "additional_tools" | "compaction" | "compaction_trigger");
+    match item.get("role").and_then(|role| role.text()).as_deref() {
+        Some("developer" | "system") => Role::System,
+        Some("user") => Role::User,
+        _ if by_host => Role::System,
+        _ if is_answered(item) && kind.ends_with("_output") => Role::Tool,
+        _ if kind.ends_with("_response") => Role::User,
+        _ => Role::Assistant,
     }
 }
 
-fn read_item<'a>(json: &'a str) -> Result<Open<'a>, FieldError> {
-    let item = |role, block: Block, part: Option<Part<'a>>| Open {
-        role,
-        blocks: vec![block],
-        parts: part.into_iter().map(|(json, part)| (json, 0, part)).collect(),
-        span: json,
-        developer: false,
-    };
-    if json.starts_with('"') {
-        let text: Box<str> =
-            serde_json::from_str(json).map_err(|_| FieldError("it is not a valid string".to_owned()))?;
-        return Ok(item(Role::User, Block::text(text), Some((json, BlockPart::Text))));
+/// Whether it is a call that waits for an output of the host, or that output: both name it. A call
+/// without was run by OpenAI.
+fn is_answered(item: Value<'_>) -> bool {
+    item.get("call_id").is_some_and(|id| id.is_string())
+}
+
+fn read_item(value: Value<'_>) -> Result<Item<'_>, FieldError> {
+    let role = role_of(value);
+    let item = |role, block, said| Item { role, blocks: vec![(block, said)], value, developer: false };
+    if let Some(said) = Said::of(value) {
+        return Ok(item(role, Block::text(&*said.text), Some((said, BlockPart::Text))));
     }
-    let opaque = |value: &str| {
-        let value = Json::new(value).map_err(|e| FieldError(format!("it is not valid JSON: {e}")));
-        value.map(|value| Block::Opaque(Opaque { value, extra: Extra::NONE }))
-    };
-    let mut fields = Fields::read(json, "it")?;
-    let kind = fields.take_text("type")?;
-    // A reference to an item may have nothing but its id.
-    let usual = if fields.peek("role").is_some() { "message" } else { "item_reference" };
-    let kind = kind.unwrap_or_else(|| usual.into());
-    let has_id = fields.peek("call_id").is_some_and(|id| id.get().starts_with('"'));
+    let mut fields = Fields::of(value, "it")?;
+    fields.take_said("type")?;
+    let kind = kind_of(value);
     let in_item = |e: FieldError| FieldError(format!("in a {kind} item, {}", e.0));
     Ok(match &*kind {
-        "message" => read_message(json, fields).map_err(in_item)?,
-        "reasoning" => item(Role::Assistant, read_reasoning(fields).map_err(in_item)?, None),
-        // A call that waits for an output of the host names it. One without was run by OpenAI.
-        _ if kind.ends_with("_call") && has_id => {
-            let (call, part) = read_call(&kind, fields).map_err(in_item)?;
-            item(Role::Assistant, Block::ToolCall(call), part)
+        "message" => read_message(value, fields).map_err(in_item)?,
+        "reasoning" => item(role, read_reasoning(fields).map_err(in_item)?, None),
+        _ if kind.ends_with("_call") && is_answered(value) => {
+            let (call, said) = read_call(&kind, fields).map_err(in_item)?;
+            item(role, Block::ToolCall(call), said)
         }
-        _ if kind.ends_with("_output") && has_id => {
-            let part = fields.peek("output").map(|output| (output.get(), BlockPart::Text));
-            item(Role::Tool, Block::ToolResult(read_output(&kind, fields).map_err(in_item)?), part)
+        _ if kind.ends_with("_output") && is_answered(value) => {
+            let (result, said) = read_output(&kind, fields).map_err(in_item)?;
+            item(role, Block::ToolResult(result), said.map(|said| (said, BlockPart::Text)))
         }
-        _ => {
-            let by_host = matches!(&*kind, "additional_tools" | "compaction" | "compaction_trigger");
-            let role = match fields.peek("role").map(RawValue::get) {
-                Some("\"developer\"" | "\"system\"") => Role::System,
-                Some("\"user\"") => Role::User,
-                _ if by_host => Role::System,
-                _ if kind.ends_with("_response") => Role::User,
-                _ => Role::Assistant,
-            };
-            item(role, opaque(json)?, None)
-        }
+        _ => item(role, Block::Opaque(Opaque { value: value.json(), extra: Extra::NONE }), None),
     })
 }
 
-fn read_message<'a>(json: &'a str, mut fields: Fields<'a>) -> Result<Open<'a>, FieldError> {
-    let name = fields.need_text("role")?;
+fn read_message<'a>(value: Value<'a>, mut fields: Fields<'a>) -> Result<Item<'a>, FieldError> {
+    let name = fields.need_said("role")?.text;
     let role = match &*name {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -146,45 +227,40 @@ fn read_message<'a>(json: &'a str, mut fields: Fields<'a>) -> Result<Open<'a>, F
     };
     let content = fields.take("content").ok_or_else(|| FieldError("`content` is missing".to_owned()))?;
     let rest = fields.rest();
-    let (mut blocks, mut parts) = (Vec::new(), Vec::new());
-    if content.get().starts_with('"') {
-        let text: Box<str> = serde_json::from_str(content.get())
-            .map_err(|_| FieldError("`content` is not a valid string".to_owned()))?;
-        parts.push((content.get(), 0, BlockPart::Text));
-        blocks.push(Block::text(text));
-    } else {
-        let read: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| {
-            FieldError(format!("`content` is not a list of parts: {}", excerpt(content.get())))
-        })?;
-        for part in read {
-            let (block, text) = read_part(part)?;
-            parts.extend(text.map(|json| (json, blocks.len(), BlockPart::Text)));
-            blocks.push(block);
+    let mut blocks = Vec::new();
+    if let Some(said) = Said::of(content) {
+        blocks.push((Block::text(&*said.text), Some((said, BlockPart::Text))));
+    } else if content.is_array() {
+        for part in content.elements() {
+            let (block, said) = read_part(part)?;
+            blocks.push((block, said.map(|said| (said, BlockPart::Text))));
         }
+    } else {
+        return Err(FieldError(format!("`content` is not a list of parts: {}", excerpt(content.raw()))));
     }
-    if let Some(first) = blocks.first_mut().filter(|_| !rest.is_empty()) {
+    if let Some((first, _)) = blocks.first_mut().filter(|_| !rest.is_empty()) {
         // Written into memory: this cannot fail.
         let rest = serde_json::to_string(&rest).ok().and_then(|json| Json::new(json).ok());
         rest.into_iter().for_each(|rest| super::extra_mut(first).push(ITEM, rest));
     }
-    Ok(Open { role, blocks, parts, span: json, developer: &*name == "developer" })
+    Ok(Item { role, blocks, value, developer: name == "developer" })
 }
 
-fn read_part(part: &RawValue) -> Result<(Block, Option<&str>), FieldError> {
-    let opaque = || (Block::Opaque(Opaque { value: part.into(), extra: Extra::NONE }), None);
-    if !part.get().starts_with('{') {
+fn read_part(part: Value<'_>) -> Result<(Block, Option<Said<'_>>), FieldError> {
+    let opaque = || (Block::Opaque(Opaque { value: part.json(), extra: Extra::NONE }), None);
+    if !part.is_object() {
         return Ok(opaque());
     }
-    let mut fields = Fields::read(part.get(), "a part")?;
-    Ok(match fields.take_text("type")?.as_deref() {
+    let mut fields = Fields::of(part, "a part")?;
+    Ok(match fields.take_said("type")?.as_ref().map(|said| &*said.text) {
         Some("input_text" | "output_text" | "text") => {
-            let json = fields.peek("text").map(RawValue::get);
-            let mut block = Block::text(fields.need_text("text")?);
+            let said = fields.need_said("text")?;
+            let mut block = Block::text(&*said.text);
             *super::extra_mut(&mut block) = fields.rest();
-            (block, json)
+            (block, Some(said))
         }
         Some("input_image") => {
-            let source = Json::from(part);
+            let source = part.json();
             let size = sniffed_size(&source);
             (Block::Image(Image { source, size, extra: Extra::NONE }), None)
         }
@@ -194,97 +270,78 @@ fn read_part(part: &RawValue) -> Result<(Block, Option<&str>), FieldError> {
 
 /// The summary stays beside the text made of it: the item goes back as it came.
 fn read_reasoning(mut fields: Fields<'_>) -> Result<Block, FieldError> {
-    let summary = fields.peek("summary").map(|json| json.get()).unwrap_or("[]");
-    let summary: Vec<serde_json::Value> = serde_json::from_str(summary).unwrap_or_default();
-    let text: Vec<&str> = summary.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+    let summary = fields.peek("summary");
+    let said = summary
+        .into_iter()
+        .flat_map(|summary| summary.elements())
+        .filter_map(|part| part.get("text")?.text());
+    let text = said.collect::<Vec<_>>().join("\n").into();
     let seal = match fields.take_text("encrypted_content")? {
         Some(encrypted) => Seal::Encrypted(encrypted),
         // It is with the provider, under its id.
         None => Seal::Redacted(None),
     };
-    Ok(Block::Thinking(Thinking { text: text.join("\n").into(), seal, extra: fields.rest() }))
+    Ok(Block::Thinking(Thinking { text, seal, extra: fields.rest() }))
 }
 
-fn read_call<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolCall, Option<Part<'a>>), FieldError> {
+type Called<'a> = (ToolCall, Option<(Said<'a>, BlockPart)>);
+
+fn read_call<'a>(kind: &str, mut fields: Fields<'a>) -> Result<Called<'a>, FieldError> {
     let id = fields.need_text("call_id")?;
     let name = fields.take_text("name")?.unwrap_or_else(|| kind.trim_end_matches("_call").into());
     let (mut part, mut todo) = (None, None);
     let arguments = match kind {
         "function_call" => {
-            part = fields.peek("arguments").map(|json| (json.get(), BlockPart::ArgumentsText));
-            arguments_from(&fields.need_text("arguments")?)
+            let said = fields.need_said("arguments")?;
+            let (arguments, is_json) = arguments_from(&said.text);
+            part = is_json.then_some((said, BlockPart::ArgumentsText));
+            arguments
         }
         "custom_tool_call" => {
-            part = fields.peek("input").map(|json| (json.get(), BlockPart::Arguments));
-            Json::from(fields.take("input").ok_or_else(|| FieldError("`input` is missing".to_owned()))?)
+            let input = fields.take("input").ok_or_else(|| FieldError("`input` is missing".to_owned()))?;
+            part = Some((Said::verbatim(input), BlockPart::Arguments));
+            input.json()
         }
         // Shell, patch, computer: what is to be done, as an object.
         _ => {
             todo = TODO.into_iter().find(|name| fields.peek(name).is_some());
-            todo.and_then(|name| fields.take(name)).map_or_else(Json::empty_object, Json::from)
+            todo.and_then(|name| fields.take(name)).map_or_else(Json::empty_object, |todo| todo.json())
         }
     };
     let mut extra = fields.rest();
     if kind != "function_call" {
-        extra.push("kind", Json::string(kind));
-        todo.into_iter().for_each(|name| extra.push("field", Json::string(name)));
+        set_note(&mut extra, KIND, kind);
+        todo.into_iter().for_each(|name| set_note(&mut extra, FIELD, name));
     }
     Ok((ToolCall { id, name, arguments, server: false, extra }, part))
 }
 
-fn read_output(kind: &str, mut fields: Fields<'_>) -> Result<ToolResult, FieldError> {
+fn read_output<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolResult, Option<Said<'a>>), FieldError> {
     let id = fields.need_text("call_id")?;
     let output = fields.take("output");
-    let (text, content): (Box<str>, Option<Box<[Block]>>) = match output.map(RawValue::get) {
-        None => ("".into(), None),
-        Some(json) if json.starts_with('"') => (
-            serde_json::from_str(json)
-                .map_err(|_| FieldError("`output` is not a valid string".to_owned()))?,
-            None,
-        ),
-        Some(json) if json.starts_with('[') => {
-            let parts: Vec<&RawValue> = serde_json::from_str(json)
-                .map_err(|_| FieldError(format!("`output` is not a list of parts: {}", excerpt(json))))?;
-            let read: Result<Vec<Block>, FieldError> =
-                parts.into_iter().map(|part| read_part(part).map(|(block, _)| block)).collect();
-            let blocks = read?;
-            let plain = |block: &Block| matches!(block, Block::Text(text) if text.extra.is_empty());
-            let only = blocks.len() < 2 && blocks.iter().all(plain);
-            (text_of(&blocks), (!only).then(|| blocks.into()))
+    let (text, content, said) = match output {
+        None => ("".into(), None, None),
+        Some(value) if value.is_string() => super::all_text(Said::of(value)),
+        Some(value) if value.is_array() => {
+            let parts: Result<Vec<_>, FieldError> = value.elements().map(read_part).collect();
+            super::result_content(parts?)
         }
-        Some(json) => {
-            let value = Json::new(json).map_err(|_| FieldError("`output` is not JSON".to_owned()))?;
+        Some(value) => {
             let mut extra = Extra::NONE;
-            extra.push(WHOLE, Json::from(&serde_json::Value::Bool(true)));
+            extra.push(WHOLE, Json::from(&Parsed::Bool(true)));
             // A picture of a screen is no text.
-            let text = if json.len() <= 2_000 { json } else { "" };
-            (text.into(), Some([Block::Opaque(Opaque { value, extra })].into()))
+            let text = if value.raw().len() <= 2_000 { value.raw() } else { "" };
+            (text.into(), Some([Block::Opaque(Opaque { value: value.json(), extra })].into()), None)
         }
     };
     let mut extra = fields.rest();
     if kind != "function_call_output" {
-        extra.push("kind", Json::string(kind));
+        set_note(&mut extra, KIND, kind);
         if output.is_none() {
-            extra.push("no_output", Json::from(&serde_json::Value::Bool(true)));
+            extra.push(NO_OUTPUT, Json::from(&Parsed::Bool(true)));
         }
     }
-    Ok(ToolResult { id, name: None, text: text.into(), content, is_error: false, extra })
-}
-
-/// The messages, as texts of JSON, each of one item or of several.
-pub(super) fn write(messages: &[Arc<Message>], at_home: bool, left_out: &mut LeftOut) -> Vec<String> {
-    let mut units = Vec::with_capacity(messages.len());
-    // A bare text is no item: it stands alone, in the body that it came in.
-    let bare = |raw: &str| raw.starts_with('"') && !(at_home && messages.len() == 1);
-    for message in messages {
-        match message.raw(FORMAT).filter(|raw| !bare(raw)) {
-            Some(raw) => units.push(raw.into_owned()),
-            None => {
-                units.extend(Some(write_items(message, left_out).join(",")).filter(|unit| !unit.is_empty()))
-            }
-        }
-    }
-    units
+    Ok((ToolResult { id, name: None, text, content, is_error: false, extra }, said))
 }
 
 fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
@@ -332,7 +389,7 @@ fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
 
 fn text(text: &str, role: &str, extra: &Extra) -> String {
     let kind = if role == "assistant" { "output_text" } else { "input_text" };
-    Object::new().text("type", kind).text("text", text).extra(extra, &[ITEM]).end()
+    Object::new().text("type", kind).text("text", text).extra(extra, &[]).end()
 }
 
 /// A part of a message item; `None` if the block is an item of its own.
@@ -399,22 +456,22 @@ fn write_item(block: &Block, own: bool, role: &str, reasons: bool, left_out: &mu
 }
 
 fn write_call(call: &ToolCall, own: bool, extra: &Extra, reasons: bool) -> String {
-    let kind = super::kind_of(extra).unwrap_or_else(|| "function_call".to_owned());
+    let kind = note(extra, KIND).unwrap_or_else(|| "function_call".to_owned());
     let object = Object::new().text("type", &kind).text("call_id", &call_id(&call.id, own));
     let object = match &*kind {
         "function_call" => object.text("name", &call.name).text("arguments", &arguments_for(call, own)),
         "custom_tool_call" => object.text("name", &call.name).text("input", &arguments_text(&call.arguments)),
-        _ => match extra.get("field").map(|field| field.as_str().trim_matches('"')) {
-            Some(field) => object.json(field, call.arguments.as_str()),
+        _ => match note(extra, FIELD) {
+            Some(field) => object.json(&field, call.arguments.as_str()),
             None => object,
         },
     };
-    let without: &[&str] = if reasons { &["kind", "field"] } else { &["kind", "field", "id"] };
+    let without: &[&str] = if reasons { &[] } else { &["id"] };
     object.extra(extra, without).end()
 }
 
 fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut LeftOut) -> String {
-    let kind = super::kind_of(extra).unwrap_or_else(|| "function_call_output".to_owned());
+    let kind = note(extra, KIND).unwrap_or_else(|| "function_call_output".to_owned());
     let output = match result.content.as_deref() {
         Some([Block::Opaque(only)]) if own && only.extra.is_set(WHOLE) => Cow::Borrowed(only.value.as_str()),
         Some(blocks) => {
@@ -430,9 +487,9 @@ fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut Le
     };
     let object = Object::new().text("type", &kind).text("call_id", &call_id(&result.id, own));
     // Some outputs are in other fields.
-    let absent = extra.is_set("no_output") && result.text.is_empty();
+    let absent = extra.is_set(NO_OUTPUT) && result.text.is_empty();
     let object = if absent { object } else { object.json("output", &output) };
-    object.extra(extra, &["kind", "no_output"]).end()
+    object.extra(extra, &[]).end()
 }
 
 /// OpenAI takes ids of up to 64 characters.

@@ -5,55 +5,138 @@ use std::borrow::Cow;
 
 use longhaul::conversation::without_secrets;
 use longhaul::{Block, End, Extra, Frame, Json, Role, Tool};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::Value as Parsed;
 
-use super::write::{Object, quoted};
-use super::{Api, BETAS, LeftOut, Mark, Request};
-use crate::fields::Fields;
+use super::format::{Choice, Format};
+use super::marks::{ClientMark, MARK, Mark, MarkPlace, on_object, without};
+use super::object::{Fields, Said};
+use super::request::Request;
+use super::write::Object;
+use super::{Api, LeftOut};
+use crate::scan::Value;
 
-/// Names of one setting in Chat, Responses and Anthropic; empty where there is none.
-const NAMES: [[&str; 3]; 8] = [
-    ["max_completion_tokens", "max_output_tokens", "max_tokens"],
-    ["max_tokens", "max_output_tokens", "max_tokens"],
-    ["temperature", "temperature", "temperature"],
-    ["top_p", "top_p", "top_p"],
-    ["stream", "stream", "stream"],
-    ["stop", "", "stop_sequences"],
-    ["parallel_tool_calls", "parallel_tool_calls", ""],
-    ["prompt_cache_key", "prompt_cache_key", ""],
-];
+/// The setting that holds the header `anthropic-beta`, which is no field of the body.
+pub(super) const BETAS: &str = "anthropic-beta";
 
-/// Anthropic demands a limit for the answer.
-const ANSWER: &str = "8192";
+/// The setting that holds what Claude Code writes for billing as a block of the system prompt. It is
+/// another one at every call, and no word of it is for the model.
+pub(super) const BILLING: &str = "x-anthropic-billing-header";
 
-/// Takes the frame out of the fields of a request. `system` is the field of the system prompt.
-pub(super) fn read_frame(mut fields: Fields<'_>, system: &'static str) -> Frame {
-    let mut frame = Frame::default();
+/// Settings that are no field of a body.
+const NO_FIELDS: [&str; 2] = [BETAS, BILLING];
+
+/// Where the long fields of a frame stand in a body: what stands there again need not be read again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FrameText {
+    system: Option<(usize, usize)>,
+    tools: Option<(usize, usize)>,
+}
+
+impl FrameText {
+    /// The same, as far as it stood behind `end`, which is now at another place.
+    pub fn moved(self, old_end: usize, end: usize) -> Self {
+        let place = |at: usize| if at >= old_end { at - old_end + end } else { at };
+        let moved = |field: Option<(usize, usize)>| field.map(|(start, end)| (place(start), place(end)));
+        Self { system: moved(self.system), tools: moved(self.tools) }
+    }
+}
+
+/// A frame as it was read.
+pub(super) struct Read {
+    pub frame: Frame,
+    pub text: FrameText,
+    /// Marks on its system prompt, its tools, and on the request.
+    pub marks: Vec<ClientMark>,
+}
+
+/// The frame that was read before, with its text and its marks.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub body: &'a str,
+    pub text: FrameText,
+    pub frame: &'a Frame,
+    pub marks: &'a [ClientMark],
+}
+
+impl<'a> Before<'a> {
+    /// Whether a field says what it said before.
+    fn has(&self, field: Option<(usize, usize)>, value: Value<'_>) -> bool {
+        field.and_then(|(start, end)| self.body.get(start..end)) == Some(value.raw())
+    }
+
+    fn marks(&self, on: impl Fn(MarkPlace) -> bool) -> impl Iterator<Item = ClientMark> {
+        self.marks.iter().filter(move |mark| on(mark.place)).cloned()
+    }
+}
+
+/// Takes the frame out of the fields of a request.
+pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Option<Before<'_>>) -> Read {
+    let (mut frame, mut text, mut marks) = (Frame::default(), FrameText::default(), Vec::new());
     let mut back = Vec::new();
-    if let Some(json) = fields.take("model") {
-        match serde_json::from_str(json.get()) {
-            Ok(model) => frame.model = Some(model),
-            Err(_) => back.push(("model", json)),
+    if let Some(value) = fields.take("model") {
+        match value.text() {
+            Some(model) => frame.model = Some(model.into()),
+            None => back.push(("model", value)),
         }
     }
-    if let Some(json) = fields.take(system) {
-        match read_system(json) {
-            Some(blocks) => frame.system = blocks,
-            None => back.push((system, json)),
+    let mut billing = None;
+    if let Some(name) = format.system()
+        && let Some(value) = fields.take(name)
+    {
+        let known = before.filter(|before| before.has(before.text.system, value));
+        text.system = Some((value.start(), value.end()));
+        if let Some(before) = known.filter(|before| !before.frame.settings.is_set(name)) {
+            frame.system = before.frame.system.clone();
+            billing = before.frame.settings.get(BILLING).cloned();
+            marks.extend(before.marks(|place| matches!(place, MarkPlace::System(_))));
+        } else if let Some(blocks) = read_system(value, format.has_marks(), &mut marks) {
+            frame.system = blocks;
+            billing = take_billing(&mut frame.system);
+        } else {
+            back.push((name, value));
         }
     }
-    if let Some(json) = fields.take("tools") {
-        match serde_json::from_str::<Vec<Json>>(json.get()) {
-            Ok(tools) => frame.tools = tools.into_iter().map(Tool::from_definition).collect(),
-            Err(_) => back.push(("tools", json)),
+    if let Some(value) = fields.take("tools") {
+        let known = before.filter(|before| before.has(before.text.tools, value));
+        text.tools = Some((value.start(), value.end()));
+        if let Some(before) = known.filter(|before| !before.frame.settings.is_set("tools")) {
+            frame.tools = before.frame.tools.clone();
+            marks.extend(before.marks(|place| matches!(place, MarkPlace::Tool(_))));
+        } else if value.is_array() {
+            let tools = value.elements().enumerate();
+            frame.tools = tools.map(|tool| read_tool(tool, format.has_marks(), &mut marks)).collect();
+        } else {
+            back.push(("tools", value));
         }
     }
-    for (name, json) in back {
-        fields.put_back(name, json);
+    if let Some(mark) = fields.peek(MARK).filter(|mark| format.has_marks() && mark.is_object()) {
+        fields.take(MARK);
+        marks.push(ClientMark::new(MarkPlace::Request, mark.raw()));
+    }
+    for (name, value) in back {
+        fields.put_back(name, value);
     }
     frame.settings = fields.rest();
-    frame
+    billing.into_iter().for_each(|billing| frame.settings.push(BILLING, billing));
+    Read { frame, text, marks }
+}
+
+fn read_tool((number, tool): (usize, Value<'_>), has_marks: bool, marks: &mut Vec<ClientMark>) -> Tool {
+    let mut found = Vec::new();
+    if has_marks {
+        on_object(tool, None, &mut found);
+    }
+    marks.extend(found.iter().map(|mark| ClientMark::new(MarkPlace::Tool(number), mark.json)));
+    // What is left of an object without some fields is an object.
+    let unmarked = (!found.is_empty()).then(|| Json::new(without(tool, &found)).ok()).flatten();
+    Tool::from_definition(unmarked.unwrap_or_else(|| tool.json()))
+}
+
+/// What is written for billing, taken out of the blocks of a system prompt.
+fn take_billing(system: &mut Vec<Block>) -> Option<Json> {
+    let is_billing = |block: &Block| text_of(block).is_some_and(|text| text.starts_with(BILLING));
+    let at = system.iter().position(is_billing)?;
+    text_of(&system.remove(at)).map(Json::string)
 }
 
 /// The frame as a transcript holds it.
@@ -77,91 +160,100 @@ pub(super) fn frame_json(frame: &Frame) -> String {
 }
 
 /// A text or a list of text blocks.
-fn read_system(json: &RawValue) -> Option<Vec<Block>> {
-    if json.get().starts_with('"') {
-        return serde_json::from_str::<Box<str>>(json.get()).ok().map(|text| vec![Block::text(text)]);
+fn read_system(value: Value<'_>, has_marks: bool, marks: &mut Vec<ClientMark>) -> Option<Vec<Block>> {
+    if let Some(said) = Said::of(value) {
+        return Some(vec![Block::text(said.text)]);
     }
-    let blocks: Vec<&RawValue> = serde_json::from_str(json.get()).ok()?;
-    let read = |block: &RawValue| {
-        let mut fields = Fields::read(block.get(), "a block").ok()?;
+    if !value.is_array() {
+        return None;
+    }
+    let mut found = Vec::new();
+    let read = |(number, block): (usize, Value<'_>)| {
+        let mut fields = Fields::of(block, "a block").ok()?;
         fields.take("type");
-        let mut block = Block::text(fields.need_text("text").ok()?);
-        *super::extra_mut(&mut block) = fields.rest();
-        Some(block)
+        let mut read = Block::text(fields.need_said("text").ok()?.text);
+        if let Some(mark) = fields.peek(MARK).filter(|_| has_marks) {
+            fields.take(MARK);
+            found.push(ClientMark::new(MarkPlace::System(number), mark.raw()));
+        }
+        *super::extra_mut(&mut read) = fields.rest();
+        Some(read)
     };
-    blocks.into_iter().map(read).collect()
+    let blocks: Option<Vec<Block>> = value.elements().enumerate().map(read).collect();
+    if blocks.is_some() {
+        marks.extend(found);
+    }
+    blocks
 }
 
 /// A body from a frame and messages alone.
 pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) -> String {
-    let frame = &request.frame;
+    let (frame, format) = (request.frame(), api.format());
+    let messages = request.messages();
+    let at_home = request.source() == Some(api);
     let mut object = Object::new();
     if let Some(model) = &frame.model {
         object = object.text("model", model);
     }
     // System messages at the start belong to the system prompt where that stands apart.
-    let first = request.messages.iter().take_while(|m| m.role() == Role::System).count();
-    let first = if api == Api::Chat { 0 } else { first };
-    let marks = request.marks();
-    let behind: Vec<Mark> = marks.iter().filter_map(|mark| mark.behind(first)).collect();
-    let mut units = request.units(api, &request.messages[first..], &behind, left_out);
-    let leading = request.messages[..first].iter().flat_map(|message| message.blocks());
-    let system: Vec<&Block> = frame.system.iter().chain(leading).collect();
-    let texts: Vec<&str> = system.iter().filter_map(|block| text_of(block)).collect();
-    match api {
-        _ if texts.is_empty() => {}
-        Api::Chat => {
-            units.insert(0, Object::new().text("role", "system").text("content", &texts.join("\n\n")).end());
-        }
-        Api::Responses => object = object.text("instructions", &texts.join("\n\n")),
-        Api::Anthropic => {
-            // How many blocks there are up to each mark.
-            let blocks_to = |mark: &Mark| match mark.end {
-                End::Frame => Some(frame.system.len()),
-                End::After(parts) if parts <= first => {
-                    let before = request.messages[..parts].iter().map(|message| message.blocks().len());
-                    Some(frame.system.len() + before.sum::<usize>())
-                }
-                End::After(_) => None,
-            };
-            let block = |(number, block): (usize, &&Block)| {
-                let object = Object::new().text("type", "text").text("text", text_of(block)?);
-                let ours = marks.iter().find(|mark| blocks_to(mark) == Some(number + 1));
-                let client = block.extra().get("cache_control").map(Json::as_str);
-                Some(object.maybe_json("cache_control", client.or(ours.map(|mark| mark.json()))).end())
-            };
-            let blocks: Vec<String> = system.iter().enumerate().filter_map(block).collect();
-            object = object.list("system", &blocks);
+    let leading = messages.iter().take_while(|message| message.role() == Role::System).count();
+    let leading = if format.system().is_some() { leading } else { 0 };
+    let ours = request.marks_alone(api);
+    let mut units = request.units(api, leading, &ours, left_out);
+    let billing: Option<String> =
+        frame.settings.get(BILLING).and_then(|text| serde_json::from_str(text.as_str()).ok());
+    let billing = billing.filter(|_| at_home).map(Block::text);
+    let first = billing.iter().chain(&frame.system);
+    let behind = messages[..leading].iter().flat_map(|message| message.blocks());
+    let system: Vec<&Block> = first.clone().chain(behind).filter(|block| text_of(block).is_some()).collect();
+    if !system.is_empty() {
+        let texts: Vec<&str> = system.iter().filter_map(|block| text_of(block)).collect();
+        let of_frame = first.count();
+        // How many blocks there are up to each mark.
+        let blocks_to = |mark: &Mark| match mark.end {
+            End::Frame => Some(of_frame),
+            End::After(parts) if parts <= leading => {
+                let before = messages[..parts].iter().map(|message| message.blocks().len());
+                Some(of_frame + before.sum::<usize>())
+            }
+            End::After(_) => None,
+        };
+        let clients = |number: usize| request.client_mark(api, MarkPlace::System(number));
+        let mark = |number: usize| {
+            let own = ours.iter().find(|mark| blocks_to(mark) == Some(number + 1));
+            clients(number).or(own.map(Mark::json))
+        };
+        let marks: Vec<Option<&str>> = (0..texts.len()).map(mark).collect();
+        let message;
+        (object, message) = format.write_system(object, &texts, &marks);
+        message.into_iter().for_each(|message| units.insert(0, message));
+    }
+    object = object.list(format.list(), &units);
+    let written = |tool: &Tool, left_out: &mut LeftOut| match at_home {
+        // A frame that was written for this API goes back as it came.
+        true => Some(tool.definition.as_str().to_owned()),
+        false => write_tool(tool, api, left_out),
+    };
+    let mut tools: Vec<String> = frame.tools.iter().filter_map(|tool| written(tool, left_out)).collect();
+    // The last tool has the mark where no system prompt stands behind it that could have it.
+    let last = ours.iter().find(|mark| system.is_empty() && mark.end == End::Frame).map(Mark::json);
+    let count = tools.len();
+    for (number, tool) in tools.iter_mut().enumerate() {
+        let own = last.filter(|_| number + 1 == count);
+        let mark = request.client_mark(api, MarkPlace::Tool(number)).or(own);
+        if let (Some(mark), Some(open)) = (mark, tool.strip_suffix('}').map(str::trim_end)) {
+            let comma = if open.ends_with('{') { "" } else { "," };
+            *tool = format!("{open}{comma}\"{MARK}\":{mark}}}");
         }
     }
-    object = object.list(api.list(), &units);
-    // A frame that was written for this API goes back as it came.
-    if request.source() == Some(api) {
-        if !frame.tools.is_empty() {
-            let tools = frame.tools.iter().map(|tool| tool.definition.as_str().to_owned()).collect();
-            object = object.list("tools", &marked_tools(tools, request, api));
-        }
-        return object.extra(&frame.settings, &[BETAS]).end();
-    }
-    let tools = frame.tools.iter().filter_map(|tool| write_tool(tool, api, left_out)).collect();
-    let tools = marked_tools(tools, request, api);
     if !tools.is_empty() {
         object = object.list("tools", &tools);
     }
-    write_settings(object, &frame.settings, api, !tools.is_empty(), left_out).end()
-}
-
-/// Tools, the last with a mark where no system prompt stands behind them that could have it.
-fn marked_tools(mut tools: Vec<String>, request: &Request, api: Api) -> Vec<String> {
-    let alone = api == Api::Anthropic && request.frame.system.is_empty();
-    let mark = request.marks().into_iter().find(|mark| alone && mark.end == End::Frame);
-    if let (Some(last), Some(mark)) = (tools.last_mut(), mark)
-        && let Some(open) = last.strip_suffix('}')
-        && !last.contains(super::MARK)
-    {
-        *last = format!("{open},\"cache_control\":{}}}", mark.json());
+    if at_home {
+        let object = object.extra(&frame.settings, &NO_FIELDS);
+        return object.maybe_json(MARK, request.client_mark(api, MarkPlace::Request)).end();
     }
-    tools
+    write_settings(object, &frame.settings, api, !tools.is_empty(), left_out).end()
 }
 
 fn text_of(block: &Block) -> Option<&str> {
@@ -174,44 +266,26 @@ fn text_of(block: &Block) -> Option<&str> {
 /// A tool that the host runs, for an API; a provider's own is sent to none but its own.
 fn write_tool(tool: &Tool, api: Api, left_out: &mut LeftOut) -> Option<String> {
     let value = tool.definition.value();
-    let kind = value.get("type").and_then(Value::as_str);
-    let inner = value.get("function").or_else(|| value.get("custom")).unwrap_or(&value);
-    let schema = inner.get("parameters").or_else(|| inner.get("input_schema"));
-    let is_function = matches!(kind, None | Some("function" | "custom")) && !tool.name.is_empty();
-    let at_home = match api {
-        Api::Chat => value.get("function").is_some(),
-        Api::Responses => kind == Some("function") && value.get("function").is_none(),
-        Api::Anthropic => value.get("input_schema").is_some(),
-    };
-    if at_home {
+    if api.format().is_tool(&value) {
         return Some(tool.definition.as_str().to_owned());
     }
-    if !is_function {
+    let kind = value.get("type").and_then(Parsed::as_str);
+    if !matches!(kind, None | Some("function" | "custom")) || tool.name.is_empty() {
         left_out.add(format!("the tool {}", kind.unwrap_or(&tool.name)));
         return None;
     }
     // A tool of free text takes an object with that text here.
     const FREE: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
     const NOTHING: &str = r#"{"type":"object","properties":{}}"#;
+    let inner = value.get("function").or_else(|| value.get("custom")).unwrap_or(&value);
+    let schema = inner.get("parameters").or_else(|| inner.get("input_schema"));
     let schema = match schema.filter(|schema| schema.get("type").is_some()) {
         Some(schema) => Cow::Owned(schema.to_string()),
         None if kind == Some("custom") => Cow::Borrowed(FREE),
         None => Cow::Borrowed(NOTHING),
     };
-    let about = inner.get("description").map(Value::to_string);
-    let named = |object: Object, schema_name: &str| {
-        let object = object.text("name", &tool.name).maybe_json("description", about.as_deref());
-        object.json(schema_name, &schema).end()
-    };
-    Some(match api {
-        Api::Anthropic => named(Object::new(), "input_schema"),
-        // OpenAI is strict here unless told otherwise.
-        Api::Responses => named(Object::new().text("type", "function").json("strict", "false"), "parameters"),
-        Api::Chat => {
-            let function = named(Object::new(), "parameters");
-            Object::new().text("type", "function").json("function", &function).end()
-        }
-    })
+    let about = inner.get("description").map(Parsed::to_string);
+    Some(api.format().write_tool(tool, about.as_deref(), &schema))
 }
 
 fn write_settings(
@@ -221,66 +295,58 @@ fn write_settings(
     has_tools: bool,
     left_out: &mut LeftOut,
 ) -> Object {
-    let column = api as usize;
+    let format = api.format();
     let mut written: Vec<&str> = Vec::new();
-    let given = settings.iter().filter(|(name, value)| *name != BETAS && value.as_str() != "null");
+    let given = settings.iter().filter(|(name, value)| !NO_FIELDS.contains(name) && value.as_str() != "null");
     for (name, value) in given {
         let (name, value) = match name {
             // There is nothing to choose from.
             "tool_choice" if !has_tools => continue,
-            "tool_choice" => match tool_choice(value, api) {
+            "tool_choice" => match tool_choice(value, format) {
                 Some(choice) => ("tool_choice", Cow::Owned(choice)),
                 None => {
                     left_out.add("the setting `tool_choice`");
                     continue;
                 }
             },
-            _ => {
-                let row = NAMES.iter().find(|names| names.contains(&name));
-                match row.map(|row| row[column]).filter(|name| !name.is_empty()) {
-                    Some("stop_sequences") if value.as_str().starts_with('"') => {
-                        ("stop_sequences", Cow::Owned(format!("[{}]", value.as_str())))
-                    }
-                    // Anthropic's scale ends where OpenAI's is half way.
-                    Some("temperature") if api == Api::Anthropic && value.value().as_f64() > Some(1.0) => {
-                        ("temperature", Cow::Borrowed("1"))
-                    }
-                    Some(name) => (name, Cow::Borrowed(value.as_str())),
-                    None => {
-                        left_out.add(format!("the setting `{name}`"));
-                        continue;
-                    }
+            _ => match own_name(name, format) {
+                Some((common, name)) => match format.fit(common, &value.value()) {
+                    Some(fitting) => (name, Cow::Owned(fitting)),
+                    None => (name, Cow::Borrowed(value.as_str())),
+                },
+                None => {
+                    left_out.add(format!("the setting `{name}`"));
+                    continue;
                 }
-            }
+            },
         };
         if !written.contains(&name) {
             object = object.json(name, &value);
             written.push(name);
         }
     }
-    if api == Api::Anthropic && !written.contains(&"max_tokens") {
-        object = object.json("max_tokens", ANSWER);
-    }
-    object
+    let wanted = format.wanted().iter().filter(|(name, _)| !written.contains(name));
+    wanted.fold(object, |object, (name, value)| object.json(name, value))
+}
+
+/// The common name of a setting of any API, and the name that another has for it.
+fn own_name(name: &str, format: &dyn Format) -> Option<(&'static str, &'static str)> {
+    let mut all = Api::ALL.into_iter().flat_map(|api| api.format().names());
+    let (common, _) = all.find(|(_, own)| *own == name)?;
+    format.names().iter().find(|(other, _)| other == common).copied()
 }
 
 /// Which tool the model must take, in the words of an API.
-fn tool_choice(choice: &Json, api: Api) -> Option<String> {
+fn tool_choice(choice: &Json, format: &dyn Format) -> Option<String> {
     let value = choice.value();
     let kind = value.as_str().or_else(|| value.get("type")?.as_str())?;
-    let name = value.get("name").or_else(|| value.pointer("/function/name")).and_then(Value::as_str);
-    let named = |kind: &str, name: &str| Object::new().text("type", kind).text("name", name).end();
-    Some(match (api, kind, name) {
-        (Api::Anthropic, "tool" | "function", Some(name)) => named("tool", name),
-        (Api::Responses, "tool" | "function", Some(name)) => named("function", name),
-        (Api::Chat, "tool" | "function", Some(name)) => Object::new()
-            .text("type", "function")
-            .json("function", &format!(r#"{{"name":{}}}"#, quoted(name)))
-            .end(),
-        (Api::Anthropic, "required" | "any", _) => r#"{"type":"any"}"#.to_owned(),
-        (Api::Anthropic, "auto" | "none", _) => format!(r#"{{"type":"{kind}"}}"#),
-        (_, "required" | "any", _) => quoted("required"),
-        (_, "auto" | "none", _) => quoted(kind),
+    let name = value.get("name").or_else(|| value.pointer("/function/name")).and_then(Parsed::as_str);
+    let choice = match (kind, name) {
+        ("tool" | "function", Some(name)) => Choice::Named(name),
+        ("required" | "any", _) => Choice::Any,
+        ("auto", _) => Choice::Auto,
+        ("none", _) => Choice::None,
         _ => return None,
-    })
+    };
+    Some(format.write_choice(choice))
 }

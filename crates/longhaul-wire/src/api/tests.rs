@@ -1,5 +1,5 @@
 use super::*;
-use longhaul::Seal;
+use longhaul::{End, Frame, Seal};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -211,15 +211,16 @@ fn marks_of_the_cache_are_four_at_most() {
 /// A body of one API that holds these messages or items.
 fn body_of(api: Api, messages: Value, more: Value) -> String {
     let mut body = json!({ "model": "m" });
-    body[api.list()] = messages;
+    body[api.format().list()] = messages;
     more.as_object().into_iter().flatten().for_each(|(name, value)| body[name] = value.clone());
     body.to_string()
 }
 
 /// Read, and written from its blocks.
 fn rewritten(api: Api, messages: Value) -> Value {
-    let request = Request::decode(api, &body_of(api, messages, json!({}))).unwrap();
-    serde_json::from_str::<Value>(&without_raw(&request).encode(api).body).unwrap()[api.list()].take()
+    let request = Request::decode(api, body_of(api, messages, json!({}))).unwrap();
+    serde_json::from_str::<Value>(&without_raw(&request).encode(api).body).unwrap()[api.format().list()]
+        .take()
 }
 
 #[test]
@@ -289,7 +290,7 @@ fn what_providers_take_is_taken() {
             .unwrap();
     assert!(referred.is_stateful());
     assert!(
-        !Request::decode(Api::Responses, FIXTURES[0].1.replacen("messages", "input", 1).as_str())
+        !Request::decode(Api::Responses, FIXTURES[0].1.replacen("messages", "input", 1))
             .is_ok_and(|r| r.is_stateful())
     );
     // What the host says is no answer of the model.
@@ -320,7 +321,7 @@ fn an_answer_may_be_more_than_its_content() {
 fn edited_calls_of_responses_are_valid() {
     let edit = |item: Value, arguments: &str| -> Value {
         let request =
-            Request::decode(Api::Responses, &body_of(Api::Responses, json!([item]), json!({}))).unwrap();
+            Request::decode(Api::Responses, body_of(Api::Responses, json!([item]), json!({}))).unwrap();
         let messages = request.messages().iter().map(|message| {
             let blocks = message.blocks().iter().cloned().map(|block| match block {
                 Block::ToolCall(call) => {
@@ -495,7 +496,7 @@ fn what_is_no_request_gets_one_sentence() {
     let error = |api, body| Request::decode(api, body).unwrap_err().to_string();
     assert_eq!(error(Api::Chat, "{}"), "the request has no `messages`");
     assert_eq!(error(Api::Responses, r#"{"input":7}"#), "`input` is not a list: 7");
-    assert_eq!(error(Api::Chat, "{"), "the request is not valid JSON: EOF while parsing an object, column 1");
+    assert_eq!(error(Api::Chat, "{"), "the request is not valid JSON: it ends too early");
     assert_eq!(
         error(Api::Chat, r#"{"messages":[{"role":"user","content":"a"},{"role":"robot"}]}"#),
         "message 2: role \"robot\" is not one of system, developer, user, assistant, tool"
@@ -656,7 +657,7 @@ fn request_of(api: Api) -> BoxedStrategy<String> {
     let messages = prop::collection::vec(message_of(api), 0..6).prop_map(Value::from);
     (object(frame), messages, any::<bool>())
         .prop_map(move |(mut body, messages, pretty)| {
-            body[api.list()] = messages;
+            body[api.format().list()] = messages;
             if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.unwrap()
         })
         .boxed()

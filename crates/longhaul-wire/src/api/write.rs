@@ -2,6 +2,8 @@
 
 use longhaul::Extra;
 
+use super::object::sent_name;
+
 /// An object under construction.
 pub(super) struct Object(String);
 
@@ -36,9 +38,10 @@ impl Object {
         self.json(name, &list(elements))
     }
 
-    /// The unknown fields, without those that are named.
+    /// The unknown fields, without those that are named and without notes of the reader.
     pub fn extra(self, extra: &Extra, but: &[&str]) -> Self {
-        let sent = extra.iter().filter(|(name, _)| !but.contains(name));
+        let sent = extra.iter().filter_map(|(name, value)| Some((sent_name(name)?, value)));
+        let sent = sent.filter(|(name, _)| !but.contains(name));
         sent.fold(self, |object, (name, value)| object.json(name, value.as_str()))
     }
 

@@ -313,6 +313,19 @@ struct Hole {
     part: BlockPart,
 }
 
+/// A part of a text that a block holds too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawPart {
+    /// Where it begins in the text, in bytes.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// The number of the block.
+    pub block: usize,
+    /// What of the block it is.
+    pub part: BlockPart,
+}
+
 /// A part of a block that can be written again from the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -338,24 +351,37 @@ impl Raw {
         parts: &[(&str, usize, BlockPart)],
         blocks: &[Block],
     ) -> Self {
-        let (mut skeleton, mut holes, mut from) = (String::new(), Vec::new(), 0);
+        let mut known = Vec::with_capacity(parts.len());
         for (part, block, kind) in parts {
             // A slice of `text`: its place is where it points to.
             let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-            let known = blocks.get(*block).and_then(|block| kind.of(block));
-            let fits = start >= from && text.get(start..start.saturating_add(part.len())) == Some(part);
-            if part.len() < Self::SHORTEST || !fits || known.as_deref() != Some(part) {
-                continue;
-            }
-            skeleton.push_str(&text[from..start]);
-            if let (Ok(at), Ok(block)) = (u32::try_from(skeleton.len()), u32::try_from(*block)) {
-                holes.push(Hole { at, block, part: *kind });
-                from = start + part.len();
-            } else {
-                from = start;
+            let end = start.saturating_add(part.len());
+            let again = || blocks.get(*block).and_then(|block| kind.of(block));
+            if part.len() >= Self::SHORTEST && again().as_deref() == Some(part) {
+                known.push(RawPart { start, end, block: *block, part: *kind });
             }
         }
-        skeleton.push_str(&text[from..]);
+        Self::without(format, text, &known)
+    }
+
+    /// The text of a message in `format` whose `parts`, in their order, are exactly what their blocks
+    /// would be written as: the reader has seen to that.
+    pub fn without(format: &'static str, text: &str, parts: &[RawPart]) -> Self {
+        let (mut skeleton, mut holes, mut from) = (String::new(), Vec::new(), 0);
+        for part in parts {
+            let fits = part.start >= from && part.end <= text.len();
+            let (Ok(block), true) = (u32::try_from(part.block), fits) else { continue };
+            if part.end - part.start < Self::SHORTEST {
+                continue;
+            }
+            let before = text.get(from..part.start).unwrap_or_default();
+            if let Ok(at) = u32::try_from(skeleton.len() + before.len()) {
+                skeleton.push_str(before);
+                holes.push(Hole { at, block, part: part.part });
+                from = part.end;
+            }
+        }
+        skeleton.push_str(text.get(from..).unwrap_or_default());
         Self { format: Cow::Borrowed(format), skeleton: skeleton.into(), holes: holes.into() }
     }
 
@@ -581,6 +607,11 @@ impl Message {
     /// The text it was read from, if that was `format`.
     pub fn raw(&self, format: &str) -> Option<Cow<'_, str>> {
         self.raw.as_ref().filter(|raw| raw.format == format).map(|raw| raw.text(&self.blocks))
+    }
+
+    /// The format of the text it was read from, if nobody has touched it.
+    pub fn raw_format(&self) -> Option<&str> {
+        self.raw.as_deref().map(|raw| &*raw.format)
     }
 
     /// Its words: the texts of its text blocks.

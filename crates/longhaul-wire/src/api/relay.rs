@@ -1,0 +1,133 @@
+//! A client that sends its conversation again and again. What a body has in common with the one
+//! before it is not read again, and what was written for the provider is not written again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longhaul::Message;
+
+use super::body::Body;
+use super::format::Unit;
+use super::{Api, Encoded, LeftOut, Request, RequestError};
+
+/// One conversation of a client with its provider, request by request.
+///
+/// What comes out is what [`Request::decode`] and [`Request::encode`] would give, sooner: a message
+/// that is known is the same message (`Arc::ptr_eq`) in every request, whichever way the client writes
+/// it this time.
+///
+/// ```
+/// use longhaul_wire::api::{Api, Relay};
+/// let mut relay = Relay::new(Api::Anthropic);
+/// let first = relay.read(r#"{"messages":[{"role":"user","content":"One."}]}"#)?;
+/// let body = r#"{"messages":[{"role":"user","content":"One."},{"role":"assistant","content":"Two."}]}"#;
+/// let second = relay.read(body)?;
+/// assert!(std::sync::Arc::ptr_eq(&first.messages()[0], &second.messages()[0]));
+/// assert_eq!(relay.write(&second).body, body);
+/// # Ok::<(), longhaul_wire::api::RequestError>(())
+/// ```
+#[derive(Debug)]
+pub struct Relay {
+    api: Api,
+    last: Option<Arc<Body>>,
+    units: Units,
+}
+
+impl Relay {
+    /// A conversation of which nothing is known.
+    pub fn new(api: Api) -> Self {
+        Self { api, last: None, units: Units::default() }
+    }
+
+    /// Reads the next request.
+    pub fn read(&mut self, body: impl Into<String>) -> Result<Request, RequestError> {
+        let body = Arc::new(Body::read(self.api, body.into(), self.last.as_deref())?);
+        self.last = Some(body.clone());
+        Ok(Request::read(body))
+    }
+
+    /// Reads the next request of a conversation whose first messages somebody has already, after a
+    /// restart: those that are the same are taken from there.
+    pub fn read_known(
+        &mut self,
+        body: impl Into<String>,
+        known: &[Arc<Message>],
+    ) -> Result<Request, RequestError> {
+        let body = Body::read(self.api, body.into(), self.last.as_deref())?.with_known(known);
+        let body = Arc::new(body);
+        self.last = Some(body.clone());
+        Ok(Request::read(body))
+    }
+
+    /// Writes a request to the provider that the client speaks to.
+    pub fn write(&mut self, request: &Request) -> Encoded {
+        request.encode_with(self.api, &mut self.units)
+    }
+}
+
+/// Texts that were written for messages that a client did not write.
+#[derive(Debug, Default)]
+pub(super) struct Units {
+    /// By the place in memory of their first message.
+    known: HashMap<usize, Known>,
+    /// How many bodies were written.
+    round: u64,
+    /// A text that is not kept.
+    passing: Option<Unit>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// They are held, so that no other message takes their place in memory.
+    messages: Vec<Arc<Message>>,
+    unit: Unit,
+    used: u64,
+}
+
+impl Units {
+    /// The text of messages that go together: as it was written before, or written now.
+    pub fn get(
+        &mut self,
+        api: Api,
+        all: &[Arc<Message>],
+        at: usize,
+        together: usize,
+        left_out: &mut LeftOut,
+    ) -> &Unit {
+        let messages = &all[at..at + together];
+        let place = Arc::as_ptr(&messages[0]) as usize;
+        let is_same = |known: &Known| {
+            let pairs = known.messages.iter().zip(messages);
+            known.messages.len() == messages.len() && { pairs }.all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        // Not an `if let`: the borrow checker would hold on to the map.
+        if self.known.get(&place).is_some_and(is_same) {
+            let round = self.round;
+            return match self.known.get_mut(&place) {
+                Some(known) => {
+                    known.used = round;
+                    &known.unit
+                }
+                None => self.passing.get_or_insert_default(),
+            };
+        }
+        let mut said = LeftOut::default();
+        let unit = api.format().write(all, at, together, &mut said);
+        // What stands around messages of another API may change how they are written.
+        let is_own = messages.iter().all(|message| super::is_own(message, api));
+        let keeps = said.0.is_empty() && is_own;
+        said.0.into_iter().for_each(|what| left_out.add(what));
+        if !keeps {
+            return self.passing.insert(unit);
+        }
+        let known = Known { messages: messages.to_vec(), unit, used: self.round };
+        &self.known.entry(place).insert_entry(known).into_mut().unit
+    }
+
+    /// Forgets texts of messages that are no longer sent. Called when a body is written.
+    pub fn forget_unused(&mut self) {
+        let round = self.round;
+        self.known.retain(|_, known| known.used == round);
+        self.round += 1;
+    }
+}
