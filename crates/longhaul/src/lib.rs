@@ -50,7 +50,7 @@ pub mod policy;
 pub mod session;
 pub mod size;
 pub mod summary;
-mod text;
+pub mod text;
 pub mod view;
 
 pub use conversation::{

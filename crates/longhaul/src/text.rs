@@ -5,3 +5,5 @@ pub(crate) mod bits;
 pub(crate) mod cut;
 pub(crate) mod hash;
 pub(crate) mod names;
+
+pub use hash::fingerprint;

@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use longhaul::text::fingerprint;
 use longhaul::{Frame, Message};
 
 use super::identity::Identity;
@@ -19,29 +21,66 @@ use crate::scan::{Scanner, Value};
 /// A body that was read.
 #[derive(Debug)]
 pub(super) struct Body {
-    pub api: Api,
     pub text: String,
     /// Where its list stands, if it has one.
     list: Option<List>,
-    pub frame: Arc<Frame>,
-    frame_text: FrameText,
-    /// The messages as they were read.
-    pub messages: Vec<Arc<Message>>,
-    groups: Vec<Group>,
-    pub marks: Vec<ClientMark>,
-    identities: OnceLock<Vec<Identity>>,
+    pub read: Arc<Read>,
 }
 
 /// Where a list stands in a body.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct List {
-    start: usize,
-    end: usize,
+    place: Range<usize>,
     /// It is a text, not a list.
     is_bare: bool,
 }
 
-/// A part of the list that can stand alone.
+/// What was read from a body, and by what its text is known again. The text is not kept: a live
+/// conversation would be in memory once more.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub api: Api,
+    pub frame: Arc<Frame>,
+    frame_text: FrameText,
+    /// The messages as they were read.
+    pub messages: Vec<Arc<Message>>,
+    pub marks: Vec<ClientMark>,
+    groups: Vec<Group>,
+    identities: OnceLock<Vec<Identity>>,
+    around: Option<Around>,
+    /// Fingerprints of the list, each of a block of its text.
+    blocks: Vec<u128>,
+}
+
+/// The text before and behind a list.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    head: Print,
+    tail: Print,
+}
+
+/// By what a text is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Print {
+    pub length: usize,
+    fingerprint: u128,
+}
+
+impl Print {
+    pub fn of(text: &str) -> Self {
+        Self { length: text.len(), fingerprint: fingerprint(text.as_bytes()) }
+    }
+
+    /// Whether it is of this text.
+    pub fn is_of(&self, text: &str) -> bool {
+        self.length == text.len() && *self == Self::of(text)
+    }
+}
+
+/// Bytes of a list that have a fingerprint.
+const BLOCK: usize = 4_096;
+
+/// A part of the list that can stand alone. Places are counted from the start of the list.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     start: u32,
@@ -52,58 +91,71 @@ struct Group {
     element: u32,
 }
 
-/// A part of the body that stands alone.
+/// A part of a body that stands alone.
 pub(super) struct Part {
     /// Which one it is.
     pub number: usize,
     /// How many messages it is.
     pub messages: usize,
-    pub start: usize,
-    pub end: usize,
+    pub place: Range<usize>,
 }
 
 /// The part of a list that the body before has too.
 #[derive(Default)]
 struct Known {
-    groups: Vec<Group>,
+    groups: usize,
     messages: usize,
     elements: usize,
+    /// Blocks of the text that are the same.
+    blocks: usize,
+}
+
+/// A list that was gone over.
+struct Scanned {
+    list: List,
+    known: Known,
+    /// Notes of the elements behind what is known.
+    notes: Vec<usize>,
 }
 
 impl Body {
     /// Reads a body. What `last` has too is taken from there.
-    pub fn read(api: Api, text: String, last: Option<&Body>) -> Result<Self, RequestError> {
+    pub fn read(api: Api, text: String, last: Option<&Read>) -> Result<Self, RequestError> {
         let last = last.filter(|last| last.api == api);
-        if let Some(last) = last
-            && let Some(body) = Self::read_longer(&text, last)?
-        {
-            return Ok(Self { text, ..body });
-        }
-        let body = Self::read_whole(api, &text, last)?;
-        Ok(Self { text, ..body })
+        let longer = match last {
+            Some(last) => Self::read_longer(&text, last)?,
+            None => None,
+        };
+        let (list, read) = match longer {
+            Some(read) => read,
+            None => Self::read_whole(api, &text, last)?,
+        };
+        Ok(Self { text, list, read: Arc::new(read) })
     }
 
     /// Reads a body in which nothing but the list is another one. `None` if it is not such a body.
-    fn read_longer(text: &str, last: &Body) -> Result<Option<Self>, RequestError> {
-        let Some(list) = last.list.filter(|list| !list.is_bare) else { return Ok(None) };
-        let (head, tail) = (&last.text[..list.start], &last.text[list.end..]);
-        if text.len() < head.len() + tail.len() || !text.starts_with(head) || !text.ends_with(tail) {
+    fn read_longer(text: &str, last: &Read) -> Result<Option<(Option<List>, Read)>, RequestError> {
+        let Some(Around { head, tail }) = last.around else { return Ok(None) };
+        let tail_start = text.len().checked_sub(tail.length).filter(|start| *start >= head.length);
+        let around = || Some((text.get(..head.length)?, text.get(tail_start?..)?));
+        if !around().is_some_and(|(before, behind)| head.is_of(before) && tail.is_of(behind)) {
             return Ok(None);
         }
-        let mut scanner = Scanner::new(text, list.start)?;
+        let mut scanner = Scanner::new(text, head.length)?;
         // What is wrong with it is said when it is read whole.
-        let Ok((list, known, notes)) = scan_list(&mut scanner, text, Some(last)) else { return Ok(None) };
-        if list.end != text.len() - tail.len() {
+        let Ok(scanned) = scan_list(&mut scanner, text, Some(last)) else { return Ok(None) };
+        if Some(scanned.list.place.end) != tail_start || scanned.list.is_bare {
             return Ok(None);
         }
-        let elements: Vec<Value<'_>> = notes.iter().map(|note| scanner.tape.value(text, *note)).collect();
-        let frame_text = last.frame_text.moved(last.list.map_or(0, |list| list.end), list.end);
-        let frame_marks = last.marks.iter().filter(|mark| !mark.place.is_block()).cloned().collect();
-        let body = Self::new(last.api, list, last.frame.clone(), frame_text, frame_marks);
-        Ok(Some(body.with_list(known, &elements, Some(last))?))
+        let marks = last.marks.iter().filter(|mark| !mark.place.is_block()).cloned().collect();
+        let read = Read::new(last.api, last.frame.clone(), last.frame_text, marks);
+        let elements: Vec<Value<'_>> =
+            scanned.notes.iter().map(|note| scanner.tape.value(text, *note)).collect();
+        let read = Read { around: last.around, ..read.with_list(text, &scanned, &elements, Some(last))? };
+        Ok(Some((Some(scanned.list), read)))
     }
 
-    fn read_whole(api: Api, text: &str, last: Option<&Body>) -> Result<Self, RequestError> {
+    fn read_whole(api: Api, text: &str, last: Option<&Read>) -> Result<(Option<List>, Read), RequestError> {
         let format = api.format();
         let said = |error: FieldError| FieldError(format!("the request {}", error.0));
         let begin = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -135,81 +187,169 @@ impl Body {
             (key, scanner.tape.value(text, value))
         });
         let fields = Fields::from_list(named.collect::<Vec<(Cow<'_, str>, Value<'_>)>>());
-        let before = last.map(|last| Before {
-            body: &last.text,
-            text: last.frame_text,
-            frame: &last.frame,
-            marks: &last.marks,
-        });
+        let before =
+            last.map(|last| Before { text: last.frame_text, frame: &last.frame, marks: &last.marks });
         let read = settings::read_frame(format, fields, before);
         let frame = match last {
             Some(last) if *last.frame == read.frame => last.frame.clone(),
             _ => Arc::new(read.frame),
         };
-        let Some((list, known, notes)) = list else {
+        let is_named = frame.model.is_some();
+        let read = Read::new(api, frame, read.text, read.marks);
+        let Some(scanned) = list else {
             // What is asked may be kept by the provider.
-            if format.may_lack_list() && frame.model.is_some() {
-                let none = List { start: 0, end: 0, is_bare: false };
-                let body = Self::new(api, none, frame, read.text, read.marks);
-                return Ok(Self { list: None, ..body });
+            if format.may_lack_list() && is_named {
+                return Ok((None, read));
             }
             return Err(FieldError(format!("the request has no `{}`", format.list())).into());
         };
-        let elements: Vec<Value<'_>> = notes.iter().map(|note| scanner.tape.value(text, *note)).collect();
-        if list.is_bare && !(format.may_lack_list() && elements.iter().all(Value::is_string)) {
-            let found = excerpt(&text[list.start..list.end]);
+        let elements: Vec<Value<'_>> =
+            scanned.notes.iter().map(|note| scanner.tape.value(text, *note)).collect();
+        let place = scanned.list.place.clone();
+        if scanned.list.is_bare && !(format.may_lack_list() && elements.iter().all(Value::is_string)) {
+            let found = excerpt(&text[place]);
             return Err(FieldError(format!("`{}` is not a list: {found}", format.list())).into());
         }
-        Ok(Self::new(api, list, frame, read.text, read.marks).with_list(known, &elements, last)?)
+        let around = Around { head: Print::of(&text[..place.start]), tail: Print::of(&text[place.end..]) };
+        let read = read.with_list(text, &scanned, &elements, last)?;
+        Ok((Some(scanned.list), Read { around: Some(around), ..read }))
     }
 
-    fn new(api: Api, list: List, frame: Arc<Frame>, frame_text: FrameText, marks: Vec<ClientMark>) -> Self {
+    /// With messages as somebody else has them who knows the first of them.
+    pub fn with_known(self, known: &[Arc<Message>]) -> Self {
+        let identities = self.read.identities().to_vec();
+        let mut read = (*self.read).clone_with(self.read.messages.clone());
+        for ((message, identity), known) in read.messages.iter_mut().zip(&identities).zip(known) {
+            if Identity::of(known) == *identity {
+                *message = known.clone();
+            }
+        }
+        Self { read: Arc::new(read), ..self }
+    }
+
+    /// Whether it has no list at all.
+    pub fn lacks_list(&self) -> bool {
+        self.list.is_none()
+    }
+
+    /// Where a group stands.
+    fn place(&self, group: &Group) -> Range<usize> {
+        let start = self.list.as_ref().map_or(0, |list| list.place.start);
+        start + group.start as usize..start + group.end as usize
+    }
+
+    /// What stands before the list's first element and behind its last one. A bare text gets the
+    /// brackets of a list.
+    pub fn around(&self) -> (Cow<'_, str>, Cow<'_, str>) {
+        let Some(list) = &self.list else { return (Cow::Borrowed(&self.text), Cow::Borrowed("")) };
+        let (start, end) = (list.place.start, list.place.end);
+        if list.is_bare {
+            let (before, behind) = (&self.text[..start], &self.text[end..]);
+            return (Cow::Owned(format!("{before}[")), Cow::Owned(format!("]{behind}")));
+        }
+        let inside = match &self.read.groups[..] {
+            [] => end - 1..end - 1,
+            [first, .., last] => self.place(first).start..self.place(last).end,
+            [only] => self.place(only),
+        };
+        (Cow::Borrowed(&self.text[..inside.start]), Cow::Borrowed(&self.text[inside.end..]))
+    }
+
+    /// What stands between two elements as a rule.
+    pub fn gap(&self) -> &str {
+        if self.read.groups.len() > 1 { self.gap_before(1) } else { "," }
+    }
+
+    /// What stands between a part that stands alone and the one before it.
+    pub fn gap_before(&self, number: usize) -> &str {
+        match number.checked_sub(1).and_then(|before| self.read.groups.get(before..=number)) {
+            Some([before, group]) => &self.text[self.place(before).end..self.place(group).start],
+            _ => ",",
+        }
+    }
+
+    /// The part of the body that is these messages, as many as can stand alone; the first of them is
+    /// number `at` here.
+    pub fn part(&self, messages: &[Arc<Message>], at: usize) -> Option<Part> {
+        if self.list.as_ref().is_none_or(|list| list.is_bare) {
+            return None;
+        }
+        let (groups, known) = (&self.read.groups, &self.read.messages);
+        let number = groups.binary_search_by_key(&at, |group| group.message as usize).ok()?;
+        let end = groups.get(number + 1).map_or(known.len(), |next| next.message as usize);
+        let same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
+        let all = messages.len() >= end - at && messages.iter().zip(&known[at..end]).all(same);
+        all.then(|| Part { number, messages: end - at, place: self.place(&groups[number]) })
+    }
+}
+
+impl Read {
+    fn new(api: Api, frame: Arc<Frame>, frame_text: FrameText, marks: Vec<ClientMark>) -> Self {
         Self {
             api,
-            text: String::new(),
-            list: Some(list),
             frame,
             frame_text,
             messages: Vec::new(),
-            groups: Vec::new(),
             marks,
+            groups: Vec::new(),
             identities: OnceLock::new(),
+            around: None,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// The same with other messages that are the same to their identities.
+    fn clone_with(&self, messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            api: self.api,
+            frame: self.frame.clone(),
+            frame_text: self.frame_text,
+            messages,
+            marks: self.marks.clone(),
+            groups: self.groups.clone(),
+            identities: self.identities.clone(),
+            around: self.around,
+            blocks: self.blocks.clone(),
         }
     }
 
     /// With what is known of the list, and with what is read of the elements behind it.
     fn with_list(
         mut self,
-        known: Known,
+        text: &str,
+        scanned: &Scanned,
         elements: &[Value<'_>],
-        last: Option<&Body>,
+        last: Option<&Self>,
     ) -> Result<Self, FieldError> {
+        let Scanned { list, known, .. } = scanned;
         let format = self.api.format();
         if let Some(last) = last {
+            self.groups.extend_from_slice(&last.groups[..known.groups]);
             self.messages.extend_from_slice(&last.messages[..known.messages]);
+            self.blocks.extend_from_slice(&last.blocks[..known.blocks]);
             let is_known = |mark: &&ClientMark| matches!(mark.place, MarkPlace::Block { message, .. } if message < known.messages);
             self.marks.extend(last.marks.iter().filter(is_known).cloned());
         }
-        self.groups = known.groups;
-        let (mut done, numbered) = (0, known.elements);
+        let mut done = 0;
         while done < elements.len() {
             let group = format.read(&elements[done..]).map_err(|(number, error)| {
-                let number = numbered + done + number + 1;
+                let number = known.elements + done + number + 1;
                 FieldError(format!("{} {number}: {}", format.element(), error.0))
             })?;
-            let count = group.elements.max(1);
-            let last = &elements[(done + count).min(elements.len()) - 1];
+            let count = group.elements.clamp(1, elements.len() - done);
             let first = self.messages.len();
             self.groups.push(Group {
-                start: elements[done].start() as u32,
-                end: last.end() as u32,
+                start: (elements[done].start() - list.place.start) as u32,
+                end: (elements[done + count - 1].end() - list.place.start) as u32,
                 message: first as u32,
-                element: (numbered + done) as u32,
+                element: (known.elements + done) as u32,
             });
             self.marks.extend(group.marks.into_iter().map(|mark| mark.behind(first)));
             self.messages.extend(group.messages.into_iter().map(Arc::new));
             done += count;
         }
+        let blocks = text.as_bytes()[list.place.clone()].chunks_exact(BLOCK).skip(known.blocks);
+        self.blocks.extend(blocks.map(fingerprint));
         if let Some(last) = last {
             self.share(last, known.messages);
         }
@@ -218,7 +358,7 @@ impl Body {
 
     /// Messages that the body before has too, in another place or written in another way, are the
     /// same: who knows them there knows them here. The first `known` are.
-    fn share(&mut self, last: &Body, known: usize) {
+    fn share(&mut self, last: &Self, known: usize) {
         let before = last.identities();
         let mut identities = before[..known].to_vec();
         let mut places: Option<HashMap<Identity, usize>> = None;
@@ -254,146 +394,55 @@ impl Body {
         self.identities.get_or_init(|| self.messages.iter().map(|message| Identity::of(message)).collect())
     }
 
-    /// The same messages, as somebody else has them, who knows the first of them.
-    pub fn with_known(mut self, known: &[Arc<Message>]) -> Self {
-        let identities = self.identities().to_vec();
-        for (at, message) in known.iter().enumerate().take(identities.len()) {
-            if Identity::of(message) == identities[at] {
-                self.messages[at] = message.clone();
-            }
+    /// What a list that begins with `text` has in common with the one here.
+    fn known(&self, text: &str) -> Known {
+        let blocks = text.as_bytes().chunks_exact(BLOCK).zip(&self.blocks);
+        let blocks = blocks.take_while(|(block, known)| fingerprint(block) == **known).count();
+        // One more byte shows that an element ends where it ended.
+        let ended = |group: &Group| (group.end as usize) < blocks * BLOCK;
+        let mut groups = self.groups.partition_point(ended);
+        let messages =
+            |count: usize| self.groups.get(count).map_or(self.messages.len(), |next| next.message as usize);
+        let may_grow = |message: &Arc<Message>| self.api.format().may_grow(message);
+        if groups > 0 && self.messages[..messages(groups)].last().is_some_and(may_grow) {
+            groups -= 1;
         }
-        self
+        // A group that is followed by none is of one element, or may grow.
+        let all = || self.groups.last().map_or(0, |last| last.element as usize + 1);
+        let elements = self.groups.get(groups).map_or_else(all, |next| next.element as usize);
+        Known { groups, messages: messages(groups), elements, blocks }
     }
 
-    /// Whether it has no list at all.
-    pub fn lacks_list(&self) -> bool {
-        self.list.is_none()
-    }
-
-    /// What stands before the list's first element and behind its last one. A bare text gets the
-    /// brackets of a list.
-    pub fn around(&self) -> (Cow<'_, str>, Cow<'_, str>) {
-        let Some(list) = self.list else { return (Cow::Borrowed(&self.text), Cow::Borrowed("")) };
-        let (before, behind) = (&self.text[..list.start], &self.text[list.end..]);
-        if list.is_bare {
-            return (Cow::Owned(format!("{before}[")), Cow::Owned(format!("]{behind}")));
-        }
-        match (self.groups.first(), self.groups.last()) {
-            (Some(first), Some(last)) => (
-                Cow::Borrowed(&self.text[..first.start as usize]),
-                Cow::Borrowed(&self.text[last.end as usize..]),
-            ),
-            _ => (Cow::Borrowed(&self.text[..list.end - 1]), Cow::Borrowed(&self.text[list.end - 1..])),
-        }
-    }
-
-    /// What stands between two elements as a rule.
-    pub fn gap(&self) -> &str {
-        if self.groups.len() > 1 { self.gap_before(1) } else { "," }
-    }
-
-    /// What stands between a part that stands alone and the one before it.
-    pub fn gap_before(&self, number: usize) -> &str {
-        match number.checked_sub(1).and_then(|before| self.groups.get(before..=number)) {
-            Some([before, group]) => &self.text[before.end as usize..group.start as usize],
-            _ => ",",
-        }
-    }
-
-    /// The part of the body that is these messages, as many as can stand alone; the first of them is
-    /// number `at` here.
-    pub fn part(&self, messages: &[Arc<Message>], at: usize) -> Option<Part> {
-        if self.list.is_some_and(|list| list.is_bare) {
-            return None;
-        }
-        let number = self.groups.binary_search_by_key(&at, |group| group.message as usize).ok()?;
-        let group = self.groups[number];
-        let end = self.groups.get(number + 1).map_or(self.messages.len(), |next| next.message as usize);
-        let same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
-        let all = messages.len() >= end - at && messages.iter().zip(&self.messages[at..end]).all(same);
-        all.then_some(Part {
-            number,
-            messages: end - at,
-            start: group.start as usize,
-            end: group.end as usize,
-        })
+    /// Where a group ends, from the start of the list.
+    fn end_of(&self, groups: usize) -> Option<usize> {
+        groups.checked_sub(1).and_then(|last| self.groups.get(last)).map(|group| group.end as usize)
     }
 }
 
 /// Goes over a list, or over whatever stands in its place. Elements that the body before has too are
-/// jumped over; the notes of the others are given.
-fn scan_list(
-    scanner: &mut Scanner<'_>,
-    text: &str,
-    last: Option<&Body>,
-) -> Result<(List, Known, Vec<usize>), FieldError> {
+/// jumped over.
+fn scan_list(scanner: &mut Scanner<'_>, text: &str, last: Option<&Read>) -> Result<Scanned, FieldError> {
     let is_list = scanner.peek() == Some(b'[');
     let start = scanner.at();
     if !is_list {
-        let note = scanner.value()?;
-        return Ok((List { start, end: scanner.at(), is_bare: true }, Known::default(), vec![note]));
+        let notes = vec![scanner.value()?];
+        let list = List { place: start..scanner.at(), is_bare: true };
+        return Ok(Scanned { list, known: Known::default(), notes });
     }
-    let known = last.map(|last| last.known(&text[start..], start)).unwrap_or_default();
-    let mut notes = Vec::new();
-    let mut first = match known.groups.last() {
-        Some(group) => {
-            scanner.go_to(group.end as usize);
-            false
-        }
-        None => {
-            scanner.go_to(start + 1);
-            true
-        }
-    };
+    let known = last.map(|last| last.known(&text[start..])).unwrap_or_default();
+    let end = last.and_then(|last| last.end_of(known.groups));
+    scanner.go_to(start + end.unwrap_or(1));
+    let (mut notes, mut is_first) = (Vec::new(), end.is_none());
     loop {
         if scanner.take(b']') {
-            return Ok((List { start, end: scanner.at(), is_bare: false }, known, notes));
+            return Ok(Scanned { list: List { place: start..scanner.at(), is_bare: false }, known, notes });
         }
-        if !first {
+        if !is_first {
             scanner.expect(b',')?;
         }
-        first = false;
+        is_first = false;
         notes.push(scanner.value()?);
     }
-}
-
-impl Body {
-    /// What a list that begins with `text` has in common with the one here, moved to `start`.
-    fn known(&self, text: &str, start: usize) -> Known {
-        let Some(list) = self.list.filter(|list| !list.is_bare) else { return Known::default() };
-        let common = common_start(text.as_bytes(), &self.text.as_bytes()[list.start..list.end]);
-        // One more byte shows that an element ends where it ended.
-        let ended = |group: &Group| group.end as usize - list.start < common;
-        let mut count = self.groups.partition_point(ended);
-        let messages =
-            |count: usize| self.groups.get(count).map_or(self.messages.len(), |next| next.message as usize);
-        let may_grow = |message: &Arc<Message>| self.api.format().may_grow(message);
-        if count > 0 && self.messages[..messages(count)].last().is_some_and(may_grow) {
-            count -= 1;
-        }
-        let moved = |at: u32| (at as usize - list.start + start) as u32;
-        let groups = self.groups[..count].iter();
-        let groups = groups.map(|group| Group { start: moved(group.start), end: moved(group.end), ..*group });
-        let elements = self.groups.get(count).map_or(self.elements(), |next| next.element as usize);
-        Known { groups: groups.collect(), messages: messages(count), elements }
-    }
-
-    /// How many elements the list has, as far as it matters: it numbers those behind them.
-    fn elements(&self) -> usize {
-        // The last group of an API in which groups have several elements is never kept.
-        self.groups.last().map_or(0, |last| last.element as usize + 1)
-    }
-}
-
-/// How many bytes two texts have in common at their start.
-fn common_start(one: &[u8], other: &[u8]) -> usize {
-    const STEP: usize = 4_096;
-    let most = one.len().min(other.len());
-    let mut at = 0;
-    while at + STEP <= most && one[at..at + STEP] == other[at..at + STEP] {
-        at += STEP;
-    }
-    at + one[at..most].iter().zip(&other[at..most]).take_while(|(one, other)| one == other).count()
 }
 
 impl MarkPlace {

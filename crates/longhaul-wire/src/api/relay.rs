@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longhaul::Message;
 
-use super::body::Body;
+use super::body::{Body, Read};
 use super::format::Unit;
 use super::{Api, Encoded, LeftOut, Request, RequestError};
 
@@ -29,7 +29,7 @@ use super::{Api, Encoded, LeftOut, Request, RequestError};
 #[derive(Debug)]
 pub struct Relay {
     api: Api,
-    last: Option<Arc<Body>>,
+    last: Option<Arc<Read>>,
     units: Units,
 }
 
@@ -41,9 +41,9 @@ impl Relay {
 
     /// Reads the next request.
     pub fn read(&mut self, body: impl Into<String>) -> Result<Request, RequestError> {
-        let body = Arc::new(Body::read(self.api, body.into(), self.last.as_deref())?);
-        self.last = Some(body.clone());
-        Ok(Request::read(body))
+        let body = Body::read(self.api, body.into(), self.last.as_deref())?;
+        self.last = Some(body.read.clone());
+        Ok(Request::read(Arc::new(body)))
     }
 
     /// Reads the next request of a conversation whose first messages somebody has already, after a
@@ -54,9 +54,8 @@ impl Relay {
         known: &[Arc<Message>],
     ) -> Result<Request, RequestError> {
         let body = Body::read(self.api, body.into(), self.last.as_deref())?.with_known(known);
-        let body = Arc::new(body);
-        self.last = Some(body.clone());
-        Ok(Request::read(body))
+        self.last = Some(body.read.clone());
+        Ok(Request::read(Arc::new(body)))
     }
 
     /// Writes a request to the provider that the client speaks to.

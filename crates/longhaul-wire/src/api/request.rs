@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use longhaul::{End, Frame, Json, Message, Outgoing};
@@ -133,8 +133,8 @@ impl Request {
     }
 
     pub(super) fn read(body: Arc<Body>) -> Self {
-        let (frame, messages) = (body.frame.clone(), body.messages.clone());
-        let client_marks = body.marks.clone();
+        let (frame, messages) = (body.read.frame.clone(), body.read.messages.clone());
+        let client_marks = body.read.marks.clone();
         Self { frame, messages, body: Some(body), client_marks, ends: Vec::new() }
     }
 
@@ -163,7 +163,7 @@ impl Request {
     pub fn sending(self, outgoing: &Outgoing<'_>) -> Self {
         let messages: Vec<Arc<Message>> = outgoing.messages().cloned().collect();
         let ends = match &self.body {
-            Some(body) if same(&messages, &body.messages) => Vec::new(),
+            Some(body) if same(&messages, &body.read.messages) => Vec::new(),
             _ => outgoing.ends.clone(),
         };
         Self { messages, ends, ..self }
@@ -235,7 +235,7 @@ impl Request {
 
     /// The API that the frame was written for: that of the messages.
     pub(super) fn source(&self) -> Option<Api> {
-        let known = self.body.as_ref().map(|body| body.api);
+        let known = self.body.as_ref().map(|body| body.read.api);
         known.or_else(|| Api::ALL.into_iter().find(|api| self.messages.iter().any(|m| is_own(m, *api))))
     }
 
@@ -252,7 +252,7 @@ impl Request {
     /// Which messages the client sent.
     pub fn identities(&self) -> Cow<'_, [Identity]> {
         match &self.body {
-            Some(body) => Cow::Borrowed(body.identities()),
+            Some(body) => Cow::Borrowed(body.read.identities()),
             None => self.messages.iter().map(|message| Identity::of(message)).collect(),
         }
     }
@@ -276,8 +276,8 @@ impl Request {
     pub(super) fn encode_with(&self, api: Api, units: &mut Units) -> Encoded {
         let mut left_out = LeftOut::default();
         let body = match &self.body {
-            Some(body) if body.api == api && (self.messages.is_empty() || !body.lacks_list()) => {
-                if self.ends.is_empty() && same(&self.messages, &body.messages) {
+            Some(body) if body.read.api == api && (self.messages.is_empty() || !body.lacks_list()) => {
+                if self.ends.is_empty() && same(&self.messages, &body.read.messages) {
                     Text::Client(body.clone())
                 } else {
                     Text::Written(self.write_into(body, units, &mut left_out))
@@ -290,13 +290,13 @@ impl Request {
 
     /// The body with these messages in the place of those that it had.
     fn write_into(&self, body: &Body, units: &mut Units, left_out: &mut LeftOut) -> String {
-        let format = body.api.format();
+        let format = body.read.api.format();
         let (before, behind) = body.around();
         let stems = self.stems(body);
         let (kept, ours) = self.chosen(body, &stems);
         let mut out = Writer::new(body, before.len() + behind.len());
         out.text.push_str(&before);
-        let first = self.messages.first().zip(body.messages.first());
+        let first = self.messages.first().zip(body.read.messages.first());
         // What the client began in its own way is not made better.
         if let Some((first, was)) = first.filter(|(first, was)| !Arc::ptr_eq(first, was))
             && !format.opening(was).is_some_and(|_| first.role() == was.role())
@@ -312,11 +312,11 @@ impl Request {
                 Some(part) => {
                     together = part.messages;
                     ends = Cow::Owned(ends_of(&self.messages[at..at + together]));
-                    &body.text[part.start..part.end]
+                    &body.text[part.place.clone()]
                 }
                 None => {
                     together = format.together(&self.messages[at..]);
-                    written = units.get(body.api, &self.messages, at, together, left_out);
+                    written = units.get(body.read.api, &self.messages, at, together, left_out);
                     ends = Cow::Borrowed(&written.ends[..]);
                     &written.json
                 }
@@ -347,15 +347,17 @@ impl Request {
         let mut places: Option<HashMap<*const Message, usize>> = None;
         let mut next = 0;
         let stem = |message: &Arc<Message>| {
-            let is_here = |at: usize| body.messages.get(at).is_some_and(|other| Arc::ptr_eq(message, other));
+            let is_here =
+                |at: usize| body.read.messages.get(at).is_some_and(|other| Arc::ptr_eq(message, other));
             let place = [next, next + 1].into_iter().find(|at| is_here(*at)).or_else(|| {
-                let all =
-                    || body.messages.iter().enumerate().rev().map(|(at, other)| (Arc::as_ptr(other), at));
+                let all = || {
+                    body.read.messages.iter().enumerate().rev().map(|(at, other)| (Arc::as_ptr(other), at))
+                };
                 places.get_or_insert_with(|| all().collect()).get(&Arc::as_ptr(message)).copied()
             });
             // Edited, if it stands where a message of its role stood.
             let was_here =
-                || body.messages.get(next).filter(|other| other.role() == message.role()).map(|_| next);
+                || body.read.messages.get(next).filter(|other| other.role() == message.role()).map(|_| next);
             let stem = place.or_else(was_here);
             next = stem.map_or(next, |stem| stem + 1);
             stem
@@ -369,14 +371,14 @@ impl Request {
         let kept = self.client_marks.iter().filter_map(|mark| match mark.place {
             MarkPlace::Block { message, block } => {
                 let at = at_of(message)?;
-                let blocks = body.messages.get(message)?.blocks().len();
+                let blocks = body.read.messages.get(message)?.blocks().len();
                 let is_end = block + 1 >= blocks;
                 Some(Kept { at, block, is_end, hour: mark.hour, json: &mark.json })
             }
             _ => None,
         });
         let kept: Vec<Kept<'_>> = kept.collect();
-        if body.api != Api::Anthropic {
+        if body.read.api != Api::Anthropic {
             return (kept, Vec::new());
         }
         let around = self.client_marks.iter().filter(|mark| !matches!(mark.place, MarkPlace::Block { .. }));
@@ -509,7 +511,7 @@ struct Writer<'a> {
     body: &'a Body,
     text: String,
     /// What is copied from the client's body next.
-    pending: Option<(usize, usize)>,
+    pending: Option<Range<usize>>,
     /// The part of the client's body that was written last.
     last: Option<usize>,
     is_empty: bool,
@@ -527,12 +529,12 @@ impl<'a> Writer<'a> {
         match &mut self.pending {
             // With what stands between the two.
             Some(pending) if self.last == part.number.checked_sub(1) && self.last.is_some() => {
-                pending.1 = part.end
+                pending.end = part.place.end
             }
             _ => {
                 self.flush();
                 self.gap(Some(part));
-                self.pending = Some((part.start, part.end));
+                self.pending = Some(part.place.clone());
             }
         }
         self.last = Some(part.number);
@@ -559,8 +561,8 @@ impl<'a> Writer<'a> {
     }
 
     fn flush(&mut self) {
-        if let Some((start, end)) = self.pending.take() {
-            self.text.push_str(&self.body.text[start..end]);
+        if let Some(place) = self.pending.take() {
+            self.text.push_str(&self.body.text[place]);
         }
     }
 

@@ -7,6 +7,7 @@ use longhaul::conversation::without_secrets;
 use longhaul::{Block, End, Extra, Frame, Json, Role, Tool};
 use serde_json::Value as Parsed;
 
+use super::body::Print;
 use super::format::{Choice, Format};
 use super::marks::{ClientMark, MARK, Mark, MarkPlace, on_object, without};
 use super::object::{Fields, Said};
@@ -25,20 +26,11 @@ pub(super) const BILLING: &str = "x-anthropic-billing-header";
 /// Settings that are no field of a body.
 const NO_FIELDS: [&str; 2] = [BETAS, BILLING];
 
-/// Where the long fields of a frame stand in a body: what stands there again need not be read again.
+/// By what the long fields of a frame are known again: they need not be read again.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FrameText {
-    system: Option<(usize, usize)>,
-    tools: Option<(usize, usize)>,
-}
-
-impl FrameText {
-    /// The same, as far as it stood behind `end`, which is now at another place.
-    pub fn moved(self, old_end: usize, end: usize) -> Self {
-        let place = |at: usize| if at >= old_end { at - old_end + end } else { at };
-        let moved = |field: Option<(usize, usize)>| field.map(|(start, end)| (place(start), place(end)));
-        Self { system: moved(self.system), tools: moved(self.tools) }
-    }
+    system: Option<Print>,
+    tools: Option<Print>,
 }
 
 /// A frame as it was read.
@@ -52,18 +44,12 @@ pub(super) struct Read {
 /// The frame that was read before, with its text and its marks.
 #[derive(Clone, Copy)]
 pub(super) struct Before<'a> {
-    pub body: &'a str,
     pub text: FrameText,
     pub frame: &'a Frame,
     pub marks: &'a [ClientMark],
 }
 
-impl<'a> Before<'a> {
-    /// Whether a field says what it said before.
-    fn has(&self, field: Option<(usize, usize)>, value: Value<'_>) -> bool {
-        field.and_then(|(start, end)| self.body.get(start..end)) == Some(value.raw())
-    }
-
+impl Before<'_> {
     fn marks(&self, on: impl Fn(MarkPlace) -> bool) -> impl Iterator<Item = ClientMark> {
         self.marks.iter().filter(move |mark| on(mark.place)).cloned()
     }
@@ -83,8 +69,9 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
     if let Some(name) = format.system()
         && let Some(value) = fields.take(name)
     {
-        let known = before.filter(|before| before.has(before.text.system, value));
-        text.system = Some((value.start(), value.end()));
+        let print = Print::of(value.raw());
+        let known = before.filter(|before| before.text.system == Some(print));
+        text.system = Some(print);
         if let Some(before) = known.filter(|before| !before.frame.settings.is_set(name)) {
             frame.system = before.frame.system.clone();
             billing = before.frame.settings.get(BILLING).cloned();
@@ -97,8 +84,9 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
         }
     }
     if let Some(value) = fields.take("tools") {
-        let known = before.filter(|before| before.has(before.text.tools, value));
-        text.tools = Some((value.start(), value.end()));
+        let print = Print::of(value.raw());
+        let known = before.filter(|before| before.text.tools == Some(print));
+        text.tools = Some(print);
         if let Some(before) = known.filter(|before| !before.frame.settings.is_set("tools")) {
             frame.tools = before.frame.tools.clone();
             marks.extend(before.marks(|place| matches!(place, MarkPlace::Tool(_))));

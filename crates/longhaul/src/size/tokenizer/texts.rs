@@ -24,7 +24,7 @@ impl Texts {
         if text.len() < SHORTEST {
             return find(text);
         }
-        let key = fingerprint(text);
+        let key = fingerprint(text.as_bytes());
         if let Some(count) = self.young.get(&key) {
             return *count;
         }
