@@ -360,28 +360,19 @@ impl Read {
     /// same: who knows them there knows them here. The first `known` are.
     fn share(&mut self, last: &Self, known: usize) {
         let before = last.identities();
-        let mut identities = before[..known].to_vec();
-        let mut places: Option<HashMap<Identity, usize>> = None;
+        let new = self.messages[known..].iter().map(|message| Identity::of(message));
+        let identities: Vec<Identity> = before[..known].iter().copied().chain(new).collect();
+        let is_same = |at: usize| before.get(at).is_some_and(|before| identities.get(at) == Some(before));
+        // Those that stood in another place. Of several that are alike each is taken once, in their order.
+        let mut moved: HashMap<Identity, Vec<usize>> = HashMap::new();
+        for at in (known..before.len()).rev().filter(|at| !is_same(*at)) {
+            moved.entry(before[at]).or_default().push(at);
+        }
         for (at, message) in self.messages.iter_mut().enumerate().skip(known) {
-            let identity = Identity::of(message);
-            identities.push(identity);
-            let same_place = (before.get(at) == Some(&identity)).then_some(at);
-            let found = same_place.or_else(|| {
-                if known == before.len() {
-                    return None;
-                }
-                // Of several that are alike the first one is taken.
-                let places = places.get_or_insert_with(|| {
-                    before
-                        .iter()
-                        .enumerate()
-                        .skip(known)
-                        .rev()
-                        .map(|(at, identity)| (*identity, at))
-                        .collect()
-                });
-                places.get(&identity).copied()
-            });
+            let found = match is_same(at) {
+                true => Some(at),
+                false => moved.get_mut(&identities[at]).and_then(Vec::pop),
+            };
             if let Some(found) = found {
                 *message = last.messages[found].clone();
             }
