@@ -72,6 +72,17 @@ impl Api {
         self.format().name()
     }
 
+    /// The API that a body looks like a request of.
+    ///
+    /// ```
+    /// use longhaul_wire::api::Api;
+    /// let body = r#"{"model": "m", "system": "Be brief.", "messages": [{"role": "user", "content": "hi"}]}"#;
+    /// assert_eq!(Api::guess(body), Some(Api::Anthropic));
+    /// ```
+    pub fn guess(body: &str) -> Option<Self> {
+        guess(&serde_json::from_str(body).ok()?)
+    }
+
     /// The API of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|api| api.name() == name)

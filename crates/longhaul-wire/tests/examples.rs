@@ -5,10 +5,10 @@
 use std::error::Error;
 use std::path::Path;
 
-#[path = "../examples/client_request.rs"]
-mod client_request;
 #[path = "../examples/embedding.rs"]
 mod embedding;
+#[path = "../examples/relay.rs"]
+mod relay;
 
 #[test]
 fn a_host_works_through_an_overflow_and_a_restart() -> Result<(), Box<dyn Error>> {
@@ -16,8 +16,8 @@ fn a_host_works_through_an_overflow_and_a_restart() -> Result<(), Box<dyn Error>
 }
 
 #[test]
-fn a_request_of_a_client_is_shortened() -> Result<(), Box<dyn Error>> {
-    client_request::main()
+fn a_recorded_conversation_is_relayed() -> Result<(), Box<dyn Error>> {
+    relay::run(relay::SAMPLE, 8_000)
 }
 
 fn read(path: &str) -> String {
@@ -48,5 +48,5 @@ fn the_page_on_embedding_has_the_code_of_the_example() {
 
 #[test]
 fn the_page_on_requests_has_the_code_of_the_example() {
-    assert_eq!(shown_on("../../docs/requests.md"), marked_in("examples/client_request.rs"));
+    assert_eq!(shown_on("../../docs/requests.md"), marked_in("examples/relay.rs"));
 }

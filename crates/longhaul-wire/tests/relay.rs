@@ -172,14 +172,12 @@ fn untouched_bytes_stay_as_they_are() {
 fn after_a_restart_messages_are_those_of_the_log() {
     let body = r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"One."}]},{"role":"assistant","content":"Two."}]}"#;
     let log = Request::decode(Api::Anthropic, body).unwrap().messages()[..1].to_vec();
-    let mut relay = Relay::new(Api::Anthropic);
-    let request =
-        relay.read_known(body.replace(r#"[{"type":"text","text":"One."}]"#, "\"One.\""), &log).unwrap();
+    let relay = Relay::of(Api::Anthropic, &log);
+    let request = relay.read(body.replace(r#"[{"type":"text","text":"One."}]"#, "\"One.\"")).unwrap();
     assert!(Arc::ptr_eq(&request.messages()[0], &log[0]));
     assert_eq!(request.messages().len(), 2);
     // Another conversation has none of them.
-    let mut relay = Relay::new(Api::Anthropic);
-    let other = relay.read_known(body.replace("One", "Three"), &log).unwrap();
+    let other = relay.read(body.replace("One", "Three")).unwrap();
     assert!(!Arc::ptr_eq(&other.messages()[0], &log[0]));
 }
 
@@ -220,6 +218,7 @@ fn bodies_that_are_hard_to_read() {
 
 fn relay_again(api: Api, body: &str) -> Request {
     let mut relay = Relay::new(api);
-    relay.read(body).unwrap();
+    let first = relay.read(body).unwrap();
+    relay.write(&first);
     relay.read(body).unwrap()
 }

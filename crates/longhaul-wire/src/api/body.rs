@@ -215,18 +215,6 @@ impl Body {
         Ok((Some(scanned.list), Read { around: Some(around), ..read }))
     }
 
-    /// With messages as somebody else has them who knows the first of them.
-    pub fn with_known(self, known: &[Arc<Message>]) -> Self {
-        let identities = self.read.identities().to_vec();
-        let mut read = (*self.read).clone_with(self.read.messages.clone());
-        for ((message, identity), known) in read.messages.iter_mut().zip(&identities).zip(known) {
-            if Identity::of(known) == *identity {
-                *message = known.clone();
-            }
-        }
-        Self { read: Arc::new(read), ..self }
-    }
-
     /// Whether it has no list at all.
     pub fn lacks_list(&self) -> bool {
         self.list.is_none()
@@ -298,19 +286,10 @@ impl Read {
         }
     }
 
-    /// The same with other messages that are the same to their identities.
-    fn clone_with(&self, messages: Vec<Arc<Message>>) -> Self {
-        Self {
-            api: self.api,
-            frame: self.frame.clone(),
-            frame_text: self.frame_text,
-            messages,
-            marks: self.marks.clone(),
-            groups: self.groups.clone(),
-            identities: self.identities.clone(),
-            around: self.around,
-            blocks: self.blocks.clone(),
-        }
+    /// Messages of which no body is known.
+    pub fn of(api: Api, messages: Vec<Arc<Message>>) -> Self {
+        let nothing = Self::new(api, Arc::default(), FrameText::default(), Vec::new());
+        Self { messages, ..nothing }
     }
 
     /// With what is known of the list, and with what is read of the elements behind it.
@@ -392,8 +371,11 @@ impl Read {
         // One more byte shows that an element ends where it ended.
         let ended = |group: &Group| (group.end as usize) < blocks * BLOCK;
         let mut groups = self.groups.partition_point(ended);
-        let messages =
-            |count: usize| self.groups.get(count).map_or(self.messages.len(), |next| next.message as usize);
+        let messages = |count: usize| match self.groups.get(count) {
+            Some(next) => next.message as usize,
+            None if count == 0 => 0,
+            None => self.messages.len(),
+        };
         let may_grow = |message: &Arc<Message>| self.api.format().may_grow(message);
         if groups > 0 && self.messages[..messages(groups)].last().is_some_and(may_grow) {
             groups -= 1;

@@ -20,6 +20,7 @@ use super::{Api, Encoded, LeftOut, Request, RequestError};
 /// use longhaul_wire::api::{Api, Relay};
 /// let mut relay = Relay::new(Api::Anthropic);
 /// let first = relay.read(r#"{"messages":[{"role":"user","content":"One."}]}"#)?;
+/// relay.write(&first);
 /// let body = r#"{"messages":[{"role":"user","content":"One."},{"role":"assistant","content":"Two."}]}"#;
 /// let second = relay.read(body)?;
 /// assert!(std::sync::Arc::ptr_eq(&first.messages()[0], &second.messages()[0]));
@@ -39,27 +40,24 @@ impl Relay {
         Self { api, last: None, units: Units::default() }
     }
 
-    /// Reads the next request.
-    pub fn read(&mut self, body: impl Into<String>) -> Result<Request, RequestError> {
+    /// A conversation whose messages somebody has already, after a restart or a fork: where a request
+    /// has the same messages, they are these.
+    pub fn of(api: Api, messages: &[Arc<Message>]) -> Self {
+        Self { last: Some(Arc::new(Read::of(api, messages.to_vec()))), ..Self::new(api) }
+    }
+
+    /// Reads a request with the help of the one before it. One that turns out to be of another
+    /// conversation costs this one nothing: what was read last is what was [written](Self::write) last.
+    pub fn read(&self, body: impl Into<String>) -> Result<Request, RequestError> {
         let body = Body::read(self.api, body.into(), self.last.as_deref())?;
-        self.last = Some(body.read.clone());
         Ok(Request::read(Arc::new(body)))
     }
 
-    /// Reads the next request of a conversation whose first messages somebody has already, after a
-    /// restart: those that are the same are taken from there.
-    pub fn read_known(
-        &mut self,
-        body: impl Into<String>,
-        known: &[Arc<Message>],
-    ) -> Result<Request, RequestError> {
-        let body = Body::read(self.api, body.into(), self.last.as_deref())?.with_known(known);
-        self.last = Some(body.read.clone());
-        Ok(Request::read(Arc::new(body)))
-    }
-
-    /// Writes a request to the provider that the client speaks to.
+    /// Writes a request to the provider that the client speaks to. The next one is read with its help.
     pub fn write(&mut self, request: &Request) -> Encoded {
+        if let Some(read) = request.read_before() {
+            self.last = Some(read);
+        }
         request.encode_with(self.api, &mut self.units)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use longhaul::{End, Frame, Json, Message, Outgoing};
 
-use super::body::{Body, Part};
+use super::body::{Body, Part, Read};
 use super::format::Unit;
 use super::held::Held;
 use super::identity::Identity;
@@ -136,6 +136,11 @@ impl Request {
         let (frame, messages) = (body.read.frame.clone(), body.read.messages.clone());
         let client_marks = body.read.marks.clone();
         Self { frame, messages, body: Some(body), client_marks, ends: Vec::new() }
+    }
+
+    /// What was read from its body.
+    pub(super) fn read_before(&self) -> Option<Arc<Read>> {
+        self.body.as_ref().map(|body| body.read.clone())
     }
 
     /// The request that a session sends. Anthropic's cache is told where prefixes end by up to four
