@@ -77,8 +77,8 @@ impl Print {
     }
 }
 
-/// Bytes of a list that have a fingerprint.
-const BLOCK: usize = 4_096;
+/// Bytes of a list that have a fingerprint. What a fuzzer makes up is short.
+const BLOCK: usize = if cfg!(fuzzing) { 64 } else { 4_096 };
 
 /// A part of the list that can stand alone. Places are counted from the start of the list.
 #[derive(Debug, Clone, Copy)]
