@@ -197,7 +197,7 @@ fn read_rest(fields: &mut Fields<'_>, blocks: &mut Vec<Block>) {
         };
         let block = match name {
             "refusal" => match serde_json::from_str::<Box<str>>(value.get()) {
-                Ok(text) => Block::Text(Text { text: text.into(), extra }),
+                Ok(text) => Block::Text(Text { text: text.into(), words: Default::default(), extra }),
                 Err(_) => continue,
             },
             // Of the days before ids: its result names the tool.
