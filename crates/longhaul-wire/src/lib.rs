@@ -7,4 +7,5 @@ pub mod agents;
 pub mod api;
 mod base64;
 mod fields;
+mod speakers;
 pub mod transcript;

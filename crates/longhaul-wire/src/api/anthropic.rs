@@ -12,6 +12,7 @@ use super::picture::Picture;
 use super::write::{Object, list, quoted};
 use super::{Api, LeftOut, Mark};
 use crate::fields::{FieldError, Fields, excerpt};
+use crate::speakers::tell_apart;
 use crate::transcript::{sniffed_size, text_of};
 
 /// Raw texts: of a whole message, or of a part of one, in the order of the parts.
@@ -75,9 +76,9 @@ pub(super) fn read_message(json: &str) -> Result<Vec<Message>, FieldError> {
         // The fields of the message go with its first part.
         let extra = if run == 0 { extra.clone() } else { Extra::NONE };
         let raw = Raw::new(format, json.get(from..to).unwrap_or_default(), &parts, &own);
-        let reminder = role == Role::User && own.iter().all(is_reminder);
+        let of_host = role == Role::User && tell_apart(&mut own);
         let mut message = Message::new(role, own).with_extra(extra).with_wire_fields(origin());
-        if reminder {
+        if of_host {
             message = message.with_attachment();
         }
         messages.push(message.with_raw(raw));
@@ -96,11 +97,6 @@ type Read<'a> = (Block, Option<(&'a str, BlockPart)>);
 
 fn is_result(block: &Block) -> bool {
     matches!(block, Block::ToolResult(_))
-}
-
-/// Text that the host puts in the person's place.
-fn is_reminder(block: &Block) -> bool {
-    matches!(block, Block::Text(text) if text.text.trim_start().starts_with("<system-reminder>"))
 }
 
 fn read_block(block: &RawValue) -> Result<Read<'_>, FieldError> {
