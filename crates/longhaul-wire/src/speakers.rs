@@ -73,6 +73,8 @@ const CLAUDE_CODE: Client = Client {
         "ide_selection",
         "ide_diagnostics",
         "new-diagnostics",
+        "total_tokens",
+        "tools-used-before-summary",
         // Of a program that starts it in workspaces.
         "system_instruction",
     ],
@@ -87,6 +89,10 @@ const CLAUDE_CODE: Client = Client {
             ends: &["\n\nIMPORTANT: ", "\n\nThis is how Claude Code ", "\n</system-reminder>"],
         },
         Between {
+            begins: "The user sent a new message while you were working:\n",
+            ends: &["\n\nIMPORTANT: ", "\n\nThis is how Claude Code "],
+        },
+        Between {
             begins: "<system-reminder>\nThe user sent the following message:\n",
             ends: &["\n\nPlease address this message", "\n</system-reminder>"],
         },
@@ -99,6 +105,9 @@ const CLAUDE_CODE: Client = Client {
         Begins("Your task is to create a detailed summary of the conversation so far"),
         Begins("Your task is to create a detailed summary of the RECENT portion of the conversation"),
         Begins("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."),
+        Begins("[SYSTEM NOTIFICATION - NOT USER INPUT]"),
+        Begins("Called the Read tool with the following input:"),
+        Begins("Result of calling the Read tool:"),
         Begins("Base directory for this skill: "),
         Begins("Stop hook feedback:"),
         Begins("Another Claude session sent a message:"),
@@ -186,6 +195,7 @@ const PI: Client = Client {
         Span("<file name=\"", "</file>"),
         Begins("The conversation history before this point was compacted into the following summary:"),
         Begins("The following is a summary of a branch that this conversation came back from:"),
+        Begins("<conversation>\n["),
     ],
 };
 
@@ -198,6 +208,8 @@ const OPENCODE: Client = Client {
         Begins("Reading MCP resource: "),
         Span("<file>\n00001| ", "</file>"),
         Span("<path>/", "</content>"),
+        Begins("Generate a title for this conversation:"),
+        Begins("Here is the conversation so far:\n\n<conversation>"),
         Is("What did we do so far?"),
         Is("The following tool was executed by the user"),
         Is("Summarize the task tool output above and continue with your task."),
@@ -600,6 +612,12 @@ mod tests {
                 "<system-reminder>\nThe user sent a new message while you were working:\nUse tabs.\n</system-reminder>",
                 "Use tabs.",
             ),
+            (
+                "The user sent a new message while you were working:\nUse tabs.\n\nThis is how Claude Code shows it.",
+                "Use tabs.",
+            ),
+            ("[SYSTEM NOTIFICATION - NOT USER INPUT]\nx <task-notification>", ""),
+            ("<system-reminder>\nResult of calling the Read tool:\n1\ta\n</system-reminder>\nWhy?", "Why?"),
         ]);
     }
 
