@@ -97,7 +97,7 @@ pub fn run(recorded: &str, window: u64) -> Result<(), Box<dyn Error>> {
     );
     let longest = all.iter().max_by_key(|conversation| conversation.known.len());
     let Some(Conversation { session, .. }) = longest else { return Ok(()) };
-    let goal = session.log().goal_message().map(|at| session.log().messages()[at.index()].texts().collect());
+    let goal = session.log().goal_message().map(|at| session.log().messages()[at.index()].words().collect());
     let goal: Vec<&str> = goal.unwrap_or_default();
     let frames = session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Frame(_))).count();
     let folds = session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count();

@@ -33,6 +33,7 @@ use longhaul::{Block, Extra, Json, Message, Role, ToolCall, ToolResult};
 
 use crate::fields::FieldError;
 use crate::scan::{Scanner, Value};
+use crate::speakers::tell_apart;
 use crate::transcript::{self, text_of};
 use format::{Format, Group};
 use marks::MarkPlace;
@@ -158,21 +159,16 @@ fn read_as(
     api: Api,
     role: Role,
     role_name: Option<&str>,
-    blocks: Vec<Block>,
+    mut blocks: Vec<Block>,
     extra: Extra,
     raw: Raw,
 ) -> Message {
     let mut fields = Extra::NONE;
     fields.push(transcript::ORIGIN, Json::string(api.name()));
     role_name.into_iter().for_each(|role| fields.push(transcript::DEVELOPER, Json::string(role)));
-    let by_host = role == Role::User && !blocks.is_empty() && blocks.iter().all(is_reminder);
+    let by_host = role == Role::User && tell_apart(&mut blocks);
     let message = Message::new(role, blocks).with_extra(extra).with_wire_fields(fields);
     if by_host { message.with_attachment() } else { message }.with_raw(raw)
-}
-
-/// Text that the host puts in the person's place.
-fn is_reminder(block: &Block) -> bool {
-    matches!(block, Block::Text(text) if text.text.trim_start().starts_with("<system-reminder>"))
 }
 
 /// Text of a result, blocks if there is more to it, and the string that is all its text.

@@ -8,4 +8,5 @@ pub mod api;
 mod base64;
 mod fields;
 mod scan;
+mod speakers;
 pub mod transcript;

@@ -16,7 +16,7 @@ pub use read::{Cut, MAX_LINE, ReadError, Reader, open};
 pub(crate) use read::{read_line, unpack};
 
 /// Names that the format has a meaning for.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "role",
     "content",
     "usage",
@@ -24,6 +24,7 @@ const NAMES: [&str; 24] = [
     "ts",
     "type",
     "text",
+    WORDS,
     "signature",
     "encrypted",
     "redacted",
@@ -42,6 +43,9 @@ const NAMES: [&str; 24] = [
     "cache_read",
     "cache_write",
 ];
+
+/// Which part of a text is the person's own: a start and an end in bytes, or an empty list.
+const WORDS: &str = "words";
 
 /// Fields of a line that are Longhaul's own: who put the text there, what a recorded agent did,
 /// the API a message came from, the frame. Only a transcript says these things. A field of such

@@ -59,6 +59,32 @@ fn openhands() {
 }
 
 #[test]
+fn who_speaks() {
+    for (file, format, words) in [
+        (
+            "claude-code-speakers.jsonl",
+            "claude-code",
+            &["Why is the build red?", "Look at the lock file too.", "the parser, please"][..],
+        ),
+        ("codex-speakers.jsonl", "codex", &["Why is the build red?", "Go on."]),
+        ("pi-speakers.jsonl", "pi", &["What is it?"]),
+    ] {
+        golden(file, format);
+        let mut log = longhaul::conversation::Log::new();
+        for item in agents::open(&folder().join(file)).unwrap() {
+            log.push(item.unwrap().1);
+        }
+        let said: Vec<&str> = log.messages().iter().flat_map(|message| message.words()).collect();
+        assert_eq!(said, words, "{format}");
+        let goal = log.goal_message().and_then(|at| log.get(at)).unwrap();
+        assert_eq!(goal.words().next(), Some(words[0]), "{format}");
+        // Nobody reads raw JSON of a hook.
+        let texts = log.messages().iter().flat_map(|message| message.texts());
+        assert!(texts.into_iter().all(|text| !text.starts_with('{')), "{format}");
+    }
+}
+
+#[test]
 fn requests_of_apis() {
     for (file, format, first) in
         [("chat", "openai", 9), ("responses", "openai-responses", 10), ("anthropic", "anthropic", 7)]

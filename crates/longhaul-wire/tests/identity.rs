@@ -1,6 +1,8 @@
 //! The identity of a message is the same for every way of writing it, and another one for every other
 //! message.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use longhaul_wire::api::{Api, Chain, IDENTITY_VERSION, Identity, Request};

@@ -1,6 +1,8 @@
 //! A relay gives what a request gives that is read and written whole, whichever way the conversation
 //! grows, is cut, edited or put in another order.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::Arc;

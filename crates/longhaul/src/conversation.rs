@@ -19,7 +19,7 @@ pub use log::{Log, Position, Span};
 pub use mention::with_mentions;
 pub use message::{
     Block, BlockPart, Image, Message, Opaque, Raw, RawPart, RecordedCompaction, Role, Seal, Text, Thinking,
-    Time, ToolCall, ToolResult,
+    Time, ToolCall, ToolResult, Words,
 };
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
 pub use step::{Turn, Unit, UnitKind};

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::log::Position;
-use crate::conversation::message::{Block, Message, Role};
+use crate::conversation::message::Message;
 use crate::digest::Aliases;
 
 use extract::{Extract, Inherited};
@@ -78,12 +78,9 @@ impl Language {
         /// So many letters tell.
         const ENOUGH: usize = 1_000;
         let (mut letters, mut chinese, mut kana) = (0, 0, 0);
-        for message in messages.filter(|message| message.role() == Role::User) {
-            let texts = message.blocks().iter().filter_map(|block| match block {
-                Block::Text(text) => Some(&*text.text),
-                _ => None,
-            });
-            for c in texts.flat_map(|text| text.chars().take(ENOUGH)).filter(|c| c.is_alphabetic()) {
+        for message in messages {
+            let letters_said = message.words().flat_map(|words| words.chars().take(ENOUGH));
+            for c in letters_said.filter(|c| c.is_alphabetic()) {
                 letters += 1;
                 chinese += usize::from(('一'..='龥').contains(&c));
                 kana += usize::from(('ぁ'..='ヺ').contains(&c));
@@ -376,6 +373,7 @@ fn range(material: &[&Material], form: Form<'_>) -> [String; 2] {
 mod tests {
     use super::*;
     use crate::conversation::json::Json;
+    use crate::conversation::message::{Block, Role};
 
     fn told(message: Message) -> Material {
         Material::Message(Position(0), Arc::new(message))

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::conversation::frame::Frame;
 use crate::conversation::log::{Log, Position};
-use crate::conversation::message::{Block, Message, Role, Text, ToolCall, ToolResult};
+use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::conversation::repair::Shown;
 use crate::conversation::step::UnitKind;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
@@ -436,7 +436,7 @@ fn edited(ledger: &Ledger, at: Position, message: &Message) -> Option<Vec<Option
 /// The block with another text; `None` if it has none.
 fn with_text(block: &Block, text: &EditText, answered: bool) -> Option<Block> {
     match block {
-        Block::Text(b) => Some(Block::Text(Text { text: text.shared(), extra: b.extra.clone() })),
+        Block::Text(b) => Some(Block::Text(b.shortened(text.shared()))),
         Block::ToolResult(b) => Some(Block::ToolResult(ToolResult {
             id: b.id.clone(),
             name: b.name.clone(),

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use longhaul::conversation::{Fact, FactKind, PLACEHOLDER, Shown, Thinking, UnitKind};
+use longhaul::conversation::{Fact, FactKind, Image, PLACEHOLDER, Shown, Text, Thinking, UnitKind, Words};
 use longhaul::{
     Block, Extra, Frame, Json, Log, Message, Meter, Models, Position, Profile, Role, Seal, Session, Tokens,
     ToolCall,
@@ -118,6 +118,45 @@ fn two_user_messages_in_a_row_are_one_turn_and_so_is_an_attachment_inside_one() 
     ]);
     let starts: Vec<_> = log.turns().iter().map(|t| t.start.0).collect();
     assert_eq!(starts, [0, 6]);
+}
+
+#[test]
+fn what_a_harness_says_begins_no_turn_and_is_no_goal() {
+    let none = |text: &str| Text { text: text.into(), words: Words::None, extra: Extra::NONE };
+    let loaded = || Message::new(Role::User, vec![Block::Text(none("Tool loaded."))]).with_attachment();
+    let log = log_of([
+        // `/clear`, and what it printed.
+        Message::new(Role::User, vec![Block::Text(none("<command-name>/clear</command-name>"))])
+            .with_attachment(),
+        attachment("<local-command-stdout></local-command-stdout>"),
+        Message::user("Fix the importer."),
+        asks(&["a"]),
+        Message::result("a", "loaded"),
+        loaded(),
+        asks(&["b"]),
+        loaded(),
+        // It came too late for nobody: a word of the host closes no step.
+        Message::result("b", "1"),
+        Message::assistant("Done."),
+    ]);
+    let starts: Vec<_> = log.turns().iter().map(|turn| turn.start.0).collect();
+    assert_eq!(starts, [0]);
+    assert_eq!(log.goal_message(), Some(Position(2)));
+    assert_eq!(log.unit_of(Position(8)).unwrap().span.start, Position(6));
+}
+
+#[test]
+fn a_picture_without_words_is_no_goal_but_begins_a_turn() {
+    let image = Image { source: Json::empty_object(), size: None, extra: Extra::NONE };
+    let log = log_of([
+        Message::user("first"),
+        Message::assistant("done"),
+        Message::new(Role::User, vec![Block::Image(image.clone())]),
+        Message::assistant("A cat."),
+    ]);
+    assert_eq!(log.turns().len(), 2);
+    let log = log_of([Message::new(Role::User, vec![Block::Image(image)]), Message::user("What is it?")]);
+    assert_eq!(log.goal_message(), Some(Position(1)));
 }
 
 #[test]

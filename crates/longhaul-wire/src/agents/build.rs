@@ -6,6 +6,7 @@ use longhaul::conversation::{Image, Opaque, RecordedCompaction, Thinking};
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
+use crate::speakers::tell_apart;
 use crate::transcript::{parse_time, text_of};
 
 /// The text of a field, or nothing.
@@ -19,6 +20,13 @@ pub(super) fn time(value: &Value, field: &str) -> Option<Time> {
 
 pub(super) fn number(value: &Value, field: &str) -> u64 {
     value.get(field).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// A message in the person's place: the person's words, or an attachment of the host.
+pub(super) fn said(mut blocks: Vec<Block>) -> Message {
+    let of_host = tell_apart(&mut blocks);
+    let message = Message::new(Role::User, blocks);
+    if of_host { message.with_attachment() } else { message }
 }
 
 pub(super) fn timed(message: Message, time: Option<Time>) -> Message {

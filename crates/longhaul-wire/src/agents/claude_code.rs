@@ -8,7 +8,7 @@ use longhaul::{Block, Extra, Message, Role, Seal, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use super::build::{
-    Step, call, compaction, content, image, number, opaque, result, text, thinking, time, timed,
+    Step, call, compaction, content, image, number, opaque, result, said, text, thinking, time, timed,
 };
 use super::{Assemble, Number, Numbered};
 
@@ -44,11 +44,13 @@ impl Assemble for Assembler {
         match text(&line, "type") {
             "assistant" => numbered(self.assistant(number, &line)),
             "user" => numbered(self.user(number, &line)),
-            "attachment" => {
-                let text = line.get("attachment").map(Value::to_string).unwrap_or_default();
-                let said = timed(Message::user(text).with_attachment(), time(&line, "timestamp"));
-                numbered(self.steps.entry(number).or_default().aside(said))
-            }
+            "attachment" => match line.get("attachment").and_then(attached) {
+                Some(said) => {
+                    let said = timed(said, time(&line, "timestamp"));
+                    numbered(self.steps.entry(number).or_default().aside(said))
+                }
+                None => Vec::new(),
+            },
             "system" if text(&line, "subtype") == "compact_boundary" => {
                 let mut messages = self.steps.entry(number).or_default().take();
                 messages.extend(compaction("", time(&line, "timestamp")));
@@ -120,20 +122,64 @@ impl Assembler {
         if !results.is_empty() && words.is_empty() {
             return Vec::new();
         }
-        let said = if blocks.is_empty() {
+        let blocks = if blocks.is_empty() {
             content(message.get("content"), block)
         } else {
             words.into_iter().map(block).collect()
         };
-        let mut said = timed(Message::new(Role::User, said), at);
-        if line.get("isCompactSummary") == Some(&Value::Bool(true)) {
-            said = said.with_recorded_compaction(RecordedCompaction::Summary);
-        } else if line.get("isMeta") == Some(&Value::Bool(true)) || !results.is_empty() {
-            return step.aside(said.with_attachment());
+        let is = |flag: &str| line.get(flag) == Some(&Value::Bool(true));
+        let message = if is("isCompactSummary") {
+            Message::new(Role::User, blocks).with_recorded_compaction(RecordedCompaction::Summary)
+        } else if is("isMeta") || !results.is_empty() {
+            Message::new(Role::User, blocks).with_attachment()
+        } else {
+            said(blocks)
+        };
+        let message = timed(message, at);
+        if message.is_attachment() {
+            return step.aside(message);
         }
         let mut messages = step.take();
-        messages.push(said);
+        messages.push(message);
         messages
+    }
+}
+
+/// What an attachment says to the model. `None` for one that only the agent reads.
+fn attached(attachment: &Value) -> Option<Message> {
+    // What a person typed while the model worked.
+    if let Some(prompt) = attachment.get("prompt") {
+        return Some(said(content(Some(prompt), block)));
+    }
+    let of = ["content", "stdout", "snippet", "addedBlocks", "addedLines", "addedNames", "blockingError"];
+    let value = of.iter().find_map(|field| attachment.get(field))?;
+    let mut words = String::new();
+    // The file that it is of.
+    for field in ["path", "filename"] {
+        read_texts(attachment.get(field).unwrap_or(&Value::Null), &mut words);
+    }
+    let named = words.len();
+    read_texts(value, &mut words);
+    (words.len() > named).then(|| Message::user(words).with_attachment())
+}
+
+/// The texts in a value, a line each: of a list all, of an object what its `content`, `text`, `file`
+/// or error holds.
+fn read_texts(value: &Value, into: &mut String) {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => {
+            into.push_str(if into.is_empty() { "" } else { "\n" });
+            into.push_str(text);
+        }
+        Value::Array(values) => values.iter().for_each(|value| read_texts(value, into)),
+        Value::Object(fields) => {
+            let mut held =
+                ["content", "text", "file", "blockingError"].iter().filter_map(|name| fields.get(*name));
+            if let Some(value) = held.next() {
+                read_texts(value, into);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -5,7 +5,7 @@ use longhaul::{Block, Message, Role, Seal, Usage};
 use serde_json::Value;
 
 use super::build::{
-    Step, call, compaction, content, image, number, opaque, result, text, thinking, time, timed,
+    Step, call, compaction, content, image, number, opaque, result, said, text, thinking, time, timed,
 };
 use super::{Assemble, Numbered};
 
@@ -77,9 +77,11 @@ impl Assembler {
             return Vec::new();
         }
         if kind == "message" && text(item, "role") != "assistant" {
-            let role = if text(item, "role") == "user" { Role::User } else { Role::System };
+            let blocks = content(item.get("content"), block);
+            let message =
+                if text(item, "role") == "user" { said(blocks) } else { Message::new(Role::System, blocks) };
             let mut messages = self.step.take();
-            messages.push(timed(Message::new(role, content(item.get("content"), block)), at));
+            messages.push(timed(message, at));
             return messages;
         }
         // A new answer begins behind outputs and behind a report of tokens.

@@ -5,7 +5,7 @@ use longhaul::{Block, Message, Role, Usage};
 use serde_json::{Value, json};
 
 use super::Numbered;
-use super::build::{call, content, number, opaque, result, text};
+use super::build::{call, content, number, opaque, result, said, text};
 
 pub(super) fn fits(first: &Value) -> bool {
     first.get("messages").is_some_and(Value::is_array)
@@ -51,7 +51,7 @@ pub(super) fn read(file: &Value) -> Vec<Numbered> {
             }
             _ => match open.take() {
                 Some(id) => result(&id, Some("bash"), blocks, false),
-                None => Message::new(Role::User, blocks),
+                None => said(blocks),
             },
         });
     }

@@ -4,7 +4,7 @@
 use longhaul::{Block, Message, Role, Time, Usage};
 use serde_json::Value;
 
-use super::build::{Step, call, compaction, content, number, opaque, result, text, time, timed};
+use super::build::{Step, call, compaction, content, number, opaque, result, said, text, time, timed};
 use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
@@ -60,7 +60,8 @@ fn read(event: &Value, step: &mut Step) -> Vec<Message> {
     match (text(event, "action"), text(event, "source")) {
         ("system", _) => alone(step, Message::system(argument("content").unwrap_or_default())),
         ("message", "user") => {
-            alone(step, Message::user(argument("content").unwrap_or(text(event, "message"))))
+            let words = argument("content").unwrap_or(text(event, "message"));
+            alone(step, said(vec![Block::text(words)]))
         }
         // It made its history shorter: events by their ids, or a summary in their place.
         ("condensation", _) => {

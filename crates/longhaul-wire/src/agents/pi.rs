@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 
-use longhaul::{Block, Message, Role, Seal, Usage};
+use longhaul::{Block, Message, Role, Seal, Time, Usage};
 use serde_json::Value;
 
-use super::build::{call, compaction, content, image, number, opaque, result, text, thinking, time, timed};
+use super::build::{
+    call, compaction, content, image, number, opaque, result, said, text, thinking, time, timed,
+};
 use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
@@ -51,6 +53,9 @@ impl Assemble for Assembler {
         let messages: Vec<Message> = match text(&line, "type") {
             "compaction" => compaction(text(&line, "summary"), at),
             "message" => line.get("message").map(|message| timed(read(message), at)).into_iter().collect(),
+            // What it was told of a branch that was left, and what an extension says.
+            "branch_summary" => of_host(Some(&line["summary"]), at),
+            "custom_message" => of_host(line.get("content"), at),
             // Changes of model and thinking level show in the messages.
             _ => Vec::new(),
         };
@@ -85,12 +90,22 @@ fn read(message: &Value) -> Message {
             let is_error = message.get("isError") == Some(&Value::Bool(true));
             result(text(message, "toolCallId"), Some(text(message, "toolName")), blocks, is_error)
         }
-        // The person ran a command in the agent's shell.
+        // The person ran a command in the agent's shell: no words to the model.
         "bashExecution" => {
-            Message::user(format!("Ran `{}`\n{}", text(message, "command"), text(message, "output")))
+            let ran = format!("Ran `{}`\n{}", text(message, "command"), text(message, "output"));
+            Message::user(ran).with_attachment()
         }
-        _ => Message::new(Role::User, blocks),
+        "custom" => Message::new(Role::User, blocks).with_attachment(),
+        _ => said(blocks),
     }
+}
+
+/// A message that the agent or an extension puts in, if it says anything.
+fn of_host(value: Option<&Value>, at: Option<Time>) -> Vec<Message> {
+    let blocks = content(value, block);
+    let is_empty = blocks.is_empty();
+    let message = timed(Message::new(Role::User, blocks).with_attachment(), at);
+    if is_empty { Vec::new() } else { vec![message] }
 }
 
 fn block(value: &Value) -> Block {

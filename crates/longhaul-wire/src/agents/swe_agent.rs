@@ -5,7 +5,7 @@ use longhaul::{Block, Message, Role};
 use serde_json::{Value, json};
 
 use super::Numbered;
-use super::build::{call, content, opaque, result, text};
+use super::build::{call, content, opaque, result, said, text};
 
 pub(super) fn fits(first: &Value) -> bool {
     first.get("history").is_some_and(Value::is_array) && first.get("trajectory").is_some()
@@ -39,7 +39,7 @@ pub(super) fn read(file: &Value) -> Vec<Numbered> {
             }
             _ => match open.take() {
                 Some(id) => result(&id, Some("shell"), blocks, false),
-                None => Message::new(Role::User, blocks),
+                None => said(blocks),
             },
         });
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RawPart, Text, Thinking};
+use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RawPart, Text, Thinking, Words};
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
 use serde_json::Value as Parsed;
 
@@ -220,7 +220,7 @@ impl Reading {
             };
             let block = match name {
                 "refusal" => match value.text() {
-                    Some(text) => Block::Text(Text { text: text.into(), extra }),
+                    Some(text) => Block::Text(Text { text: text.into(), words: Words::All, extra }),
                     None => continue,
                 },
                 // Of the days before ids: its result names the tool.

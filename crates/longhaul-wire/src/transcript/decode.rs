@@ -2,7 +2,7 @@
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RecordedCompaction, Text, Thinking};
+use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RecordedCompaction, Text, Thinking, Words};
 use longhaul::size::image_size;
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use serde_json::value::RawValue;
@@ -152,10 +152,11 @@ fn read_block<'a>(
     let in_block =
         |e: FieldError| FieldError(format!("in a {} block, {}", kind.as_deref().unwrap_or("?"), e.0));
     Ok(match kind.as_deref() {
-        Some("text") => Block::Text(Text {
-            text: fields.need_text("text").map_err(in_block)?.into(),
-            extra: rest(fields),
-        }),
+        Some("text") => {
+            let text = fields.need_text("text").map_err(in_block)?;
+            let words = take_words(&mut fields, &text);
+            Block::Text(Text { text: text.into(), words, extra: rest(fields) })
+        }
         Some("thinking") => Block::Thinking(read_thinking(fields).map_err(in_block)?),
         Some("tool_call") => Block::ToolCall(read_call(fields).map_err(in_block)?),
         Some("tool_result") if depth < DEEPEST => {
@@ -168,6 +169,21 @@ fn read_block<'a>(
         },
         _ => opaque(block, Extra::NONE),
     })
+}
+
+/// What is no part of the text stays an unknown field.
+fn take_words(fields: &mut Fields<'_>, text: &str) -> Words {
+    let Some(raw) = fields.take(super::WORDS) else { return Words::All };
+    match serde_json::from_str::<Vec<u32>>(raw.get()).as_deref() {
+        Ok([]) => Words::None,
+        Ok(&[start, end]) if start < end && text.get(start as usize..end as usize).is_some() => {
+            Words::Part { start, end }
+        }
+        _ => {
+            fields.put_back(super::WORDS, raw);
+            Words::All
+        }
+    }
 }
 
 fn read_thinking(mut fields: Fields<'_>) -> Result<Thinking, FieldError> {

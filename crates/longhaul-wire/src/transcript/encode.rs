@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhaul::conversation::RecordedCompaction;
+use longhaul::conversation::{RecordedCompaction, Words};
 use longhaul::{Block, Extra, Message, Seal, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -89,6 +89,11 @@ impl Serialize for OneBlock<'_> {
             Block::Text(b) => {
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", &b.text)?;
+                match b.words {
+                    Words::All => {}
+                    Words::Part { start, end } => map.serialize_entry(super::WORDS, &[start, end])?,
+                    Words::None => map.serialize_entry(super::WORDS, &[(); 0])?,
+                }
             }
             Block::Thinking(b) => {
                 map.serialize_entry("type", "thinking")?;

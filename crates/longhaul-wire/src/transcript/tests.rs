@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use longhaul::conversation::{Image, Opaque, RecordedCompaction, Text, Thinking};
+use longhaul::conversation::{Image, Opaque, RecordedCompaction, Text, Thinking, Words};
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use proptest::prelude::*;
 
@@ -75,6 +75,27 @@ fn what_only_a_transcript_says() {
     assert_eq!((frame_of(&escaped), escaped.extra().get("extra").is_some()), (None, true));
     let carried = decode(r#"{"role":"user","extra":{"frame":{"model":"m"}}}"#).unwrap();
     assert_eq!(frame_of(&carried).unwrap().model.as_deref(), Some("m"));
+}
+
+#[test]
+fn which_words_are_the_persons() {
+    let line = |words: &str| {
+        format!(r#"{{"role":"user","content":[{{"type":"text","text":"<e>é</e> Go on.",{words}}}]}}"#)
+    };
+    for (words, said) in [
+        (r#""words":[10,16]"#, "Go on."),
+        (r#""words":[]"#, ""),
+        // No part of the text: an unknown field.
+        (r#""+words":[4,10]"#, "<e>é</e> Go on."),
+        (r#""+words":[10,17]"#, "<e>é</e> Go on."),
+        (r#""+words":[10,10]"#, "<e>é</e> Go on."),
+        (r#""+words":"mine""#, "<e>é</e> Go on."),
+    ] {
+        let message = decode(&line(&words.replace('+', ""))).unwrap();
+        assert_eq!(message.words().collect::<String>(), said);
+        assert_eq!(encode(&message), line(&words.replace('+', "")));
+        assert_eq!(encode(&message.without_raw()), line(words));
+    }
 }
 
 #[test]
@@ -215,6 +236,11 @@ fn text() -> impl Strategy<Value = Box<str>> {
     any::<String>().prop_map(String::into_boxed_str)
 }
 
+fn words() -> impl Strategy<Value = Words> {
+    let part = (0u32..6, 1u32..12).prop_map(|(start, length)| Words::Part { start, end: start + length });
+    prop_oneof![3 => Just(Words::All), 1 => Just(Words::None), 2 => part]
+}
+
 fn simple_block() -> impl Strategy<Value = Block> {
     let seal = prop_oneof![
         Just(Seal::Open),
@@ -223,7 +249,16 @@ fn simple_block() -> impl Strategy<Value = Block> {
         text().prop_map(Seal::Encrypted),
     ];
     prop_oneof![
-        (text(), extra()).prop_map(|(text, extra)| Block::Text(Text { text: text.into(), extra })),
+        (text(), words(), extra()).prop_map(|(text, words, extra)| {
+            // A part that is not inside the text is never made.
+            let inside =
+                |start: u32, end: u32| start < end && text.get(start as usize..end as usize).is_some();
+            let words = match words {
+                Words::Part { start, end } if !inside(start, end) => Words::None,
+                words => words,
+            };
+            Block::Text(Text { text: text.into(), words, extra })
+        }),
         (text(), seal, extra()).prop_map(|(text, seal, extra)| Block::Thinking(Thinking {
             text,
             seal,

@@ -84,7 +84,7 @@ fn server_tools(blocks: &[Block]) -> Option<Bond> {
 mod tests {
     use super::*;
     use crate::conversation::json::{Extra, Json};
-    use crate::conversation::message::{Role, Text, Thinking, ToolCall};
+    use crate::conversation::message::{Role, Text, Thinking, ToolCall, Words};
 
     fn kinds(blocks: Vec<Block>) -> Vec<(BondKind, Vec<usize>)> {
         bonds(&Message::new(Role::Assistant, blocks)).into_iter().map(|b| (b.kind, b.blocks)).collect()
@@ -115,7 +115,7 @@ mod tests {
         });
         let mut extra = Extra::NONE;
         extra.set("citations", Json::new("[1]").unwrap());
-        let cites = Block::Text(Text { text: "as found".into(), extra });
+        let cites = Block::Text(Text { text: "as found".into(), words: Words::All, extra });
         let blocks =
             vec![call, Block::result("s1", "hits"), Block::text("plain"), cites, Block::result("x", "")];
         assert_eq!(kinds(blocks), [(BondKind::ServerTool, vec![0, 1, 3])]);

@@ -296,7 +296,7 @@ impl Log {
 
     /// Where the first words of a person stand: the goal until another is set.
     pub fn goal_message(&self) -> Option<Position> {
-        self.outline.first_user()
+        self.outline.first_words()
     }
 
     /// What the person said last, where the running turn begins: the messages before its

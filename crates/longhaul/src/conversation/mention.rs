@@ -1,20 +1,24 @@
 //! Files that a person mentions as `@path` (seed 003): the model is reminded to read them. Their
 //! content is not put in.
 
+use crate::conversation::json::Extra;
+use crate::conversation::message::{Text, Words};
+
 /// At most so many are named.
 const MOST: usize = 5;
 
-/// The text with a reminder of the files it mentions, if it mentions any that `exists`. Give
-/// it the paths of the project: one outside of it must not exist for it.
+/// The text with a reminder of the files it mentions, if it mentions any that `exists`. The reminder
+/// is the host's. Give it the paths of the project: one outside of it must not exist for it.
 ///
 /// ```
 /// let text = longhaul::conversation::with_mentions("See @src/auth.rs, please.", |path| path == "src/auth.rs");
-/// assert!(text.ends_with(
+/// assert_eq!(text.words(), "See @src/auth.rs, please.");
+/// assert!(text.text.ends_with(
 ///     "<system-reminder>\nThe user mentioned @src/auth.rs.\n\
 ///      You MUST read this file with the Read tool before answering.\n</system-reminder>"
 /// ));
 /// ```
-pub fn with_mentions(text: &str, exists: impl Fn(&str) -> bool) -> String {
+pub fn with_mentions(text: &str, exists: impl Fn(&str) -> bool) -> Text {
     let mut paths: Vec<&str> = Vec::new();
     for path in mentions(text) {
         if !paths.contains(&path) && is_inside(path) && exists(path) {
@@ -23,7 +27,7 @@ pub fn with_mentions(text: &str, exists: impl Fn(&str) -> bool) -> String {
     }
     let named: Vec<String> = paths.iter().take(MOST).map(|path| shown(path)).collect();
     let (what, read) = match (named.as_slice(), paths.len().saturating_sub(MOST)) {
-        ([], _) => return text.to_owned(),
+        ([], _) => return Text { text: text.into(), words: Words::All, extra: Extra::NONE },
         ([one], 0) => (one.clone(), "You MUST read this file with the Read tool before answering."),
         (_, more) => {
             let more = if more > 0 { format!(" (and {more} more…)") } else { String::new() };
@@ -32,7 +36,9 @@ pub fn with_mentions(text: &str, exists: impl Fn(&str) -> bool) -> String {
             (format!("{}{more}", named.join(", ")), read)
         }
     };
-    format!("{text}\n\n<system-reminder>\nThe user mentioned {what}.\n{read}\n</system-reminder>")
+    let words = Words::part(0, text.len());
+    let text = format!("{text}\n\n<system-reminder>\nThe user mentioned {what}.\n{read}\n</system-reminder>");
+    Text { text: text.into(), words, extra: Extra::NONE }
 }
 
 fn shown(path: &str) -> String {
@@ -82,6 +88,11 @@ mod tests {
     #[test]
     fn a_reminder_names_what_is_there() {
         let all = |_: &str| true;
+        let with_mentions = |text: &str, exists: fn(&str) -> bool| {
+            let with = super::with_mentions(text, exists);
+            assert_eq!(with.words(), text);
+            with.text.to_string()
+        };
         assert_eq!(with_mentions("No file here.", all), "No file here.");
         assert_eq!(with_mentions("@gone.rs", |_| false), "@gone.rs");
         assert_eq!(with_mentions("@../secret @/etc/passwd", all), "@../secret @/etc/passwd");

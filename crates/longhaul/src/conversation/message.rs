@@ -69,7 +69,7 @@ pub enum Block {
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Self::Text(Text { text: text.into(), extra: Extra::NONE })
+        Self::Text(Text { text: text.into(), words: Words::All, extra: Extra::NONE })
     }
 
     /// Thinking without a signature.
@@ -134,9 +134,91 @@ impl Block {
 pub struct Text {
     /// The text.
     pub text: Arc<str>,
+    /// Which part of it is the person's own, where it stands in the person's place.
+    #[serde(default, skip_serializing_if = "Words::is_all")]
+    pub words: Words,
     /// Unknown fields (citations, cache marks, …).
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
+}
+
+/// Which part of a text in the person's place is the person's own. The rest is the host's:
+/// reminders, rules, the output of commands.
+///
+/// ```
+/// use longhaul::conversation::{Text, Words};
+/// use longhaul::Extra;
+/// let text = "<system-reminder>Be brief.</system-reminder>\nWhy is it red?";
+/// let words = Words::Part { start: 45, end: text.len() as u32 };
+/// let text = Text { text: text.into(), words, extra: Extra::NONE };
+/// assert_eq!(text.words(), "Why is it red?");
+/// assert_eq!(text.of_host(), ["<system-reminder>Be brief.</system-reminder>\n", ""]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Words {
+    /// All of it.
+    #[default]
+    All,
+    /// Nothing.
+    None,
+    /// This run of bytes. One that is not inside the text, or cuts a character, is nothing.
+    Part {
+        /// The first byte.
+        start: u32,
+        /// Behind the last byte.
+        end: u32,
+    },
+}
+
+impl Text {
+    /// The person's own words.
+    pub fn words(&self) -> &str {
+        match self.words {
+            Words::All => &self.text,
+            Words::None => "",
+            Words::Part { start, end } => self.text.get(start as usize..end as usize).unwrap_or_default(),
+        }
+    }
+
+    /// What the host wrote before the person's words, and behind them. Both together are all of
+    /// the text if there are no words.
+    pub fn of_host(&self) -> [&str; 2] {
+        match self.words {
+            Words::All => ["", ""],
+            Words::Part { start, end } if !self.words().is_empty() => {
+                [&self.text[..start as usize], &self.text[end as usize..]]
+            }
+            Words::None | Words::Part { .. } => [&self.text, ""],
+        }
+    }
+
+    /// The block with a shorter text. Words that do not stand in it whole are nobody's there:
+    /// what the host wrote never becomes the person's.
+    pub(crate) fn shortened(&self, text: Arc<str>) -> Self {
+        let words = match self.words {
+            Words::Part { .. } => match text.find(self.words()) {
+                Some(start) => Words::part(start, start + self.words().len()),
+                None => Words::None,
+            },
+            words => words,
+        };
+        Self { text, words, extra: self.extra.clone() }
+    }
+}
+
+impl Words {
+    /// This run of bytes. A text of more than 4 GiB is nobody's word.
+    pub fn part(start: usize, end: usize) -> Self {
+        match (u32::try_from(start), u32::try_from(end)) {
+            (Ok(start), Ok(end)) if start < end => Self::Part { start, end },
+            _ => Self::None,
+        }
+    }
+
+    fn is_all(&self) -> bool {
+        *self == Self::All
+    }
 }
 
 /// The model's reasoning, with the seal its provider put on it.
@@ -614,7 +696,7 @@ impl Message {
         self.raw.as_deref().map(|raw| &*raw.format)
     }
 
-    /// Its words: the texts of its text blocks.
+    /// The texts of its text blocks, whoever wrote them.
     ///
     /// ```
     /// use longhaul::{Block, Message, Role};
@@ -626,6 +708,26 @@ impl Message {
             Block::Text(text) => Some(&*text.text),
             _ => None,
         })
+    }
+
+    /// What a person says in it, text by text: nothing blank, nothing that a host or a model
+    /// wrote.
+    ///
+    /// ```
+    /// use longhaul::conversation::{Text, Words};
+    /// use longhaul::{Block, Extra, Message, Role};
+    /// let loaded = Text { text: "Tool loaded.".into(), words: Words::None, extra: Extra::NONE };
+    /// let message = Message::new(Role::User, vec![Block::Text(loaded), Block::text("Go on.")]);
+    /// assert!(message.words().eq(["Go on."]));
+    /// assert_eq!(message.with_attachment().words().next(), None);
+    /// ```
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let of_person = self.role == Role::User && !self.attachment;
+        let texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.words()),
+            _ => None,
+        });
+        texts.filter(move |words| of_person && !words.trim_start().is_empty())
     }
 
     /// Its tool calls.
@@ -644,8 +746,8 @@ impl Message {
         })
     }
 
-    /// Text that the host put in the person's place (reminders, attached files). It does
-    /// not begin a turn.
+    /// All of it is the host's, in the person's place (reminders, attached files). It does not
+    /// begin a turn.
     pub fn is_attachment(&self) -> bool {
         self.attachment
     }
@@ -698,6 +800,34 @@ mod tests {
         assert_eq!(raw.holes.len(), 1);
         assert_eq!(raw.text(&blocks), line);
         assert_eq!(raw.skeleton.len(), line.len() - json.len());
+    }
+
+    #[test]
+    fn a_part_that_is_not_in_the_text_is_nobodys() {
+        let text = |words| Text { text: "aé b".into(), words, extra: Extra::NONE };
+        for (start, end, said) in
+            [(0, 3, "aé"), (4, 5, "b"), (0, 2, ""), (3, 9, ""), (4, 3, ""), (0, u32::MAX, "")]
+        {
+            let text = text(Words::Part { start, end });
+            assert_eq!(text.words(), said);
+            let [before, behind] = text.of_host();
+            assert_eq!(before.len() + said.len() + behind.len(), text.text.len());
+        }
+        // Words that were cut are nobody's; those that stand are found again.
+        let text = text(Words::Part { start: 4, end: 5 });
+        assert_eq!(text.shortened("… b".into()).words(), "b");
+        assert_eq!(text.shortened("aé …".into()).words(), "");
+    }
+
+    #[test]
+    fn a_text_of_an_older_journal_is_the_persons() {
+        let old: Text = serde_json::from_str(r#"{"text":"hi"}"#).unwrap();
+        assert_eq!(old.words(), "hi");
+        assert_eq!(serde_json::to_string(&old).unwrap(), r#"{"text":"hi"}"#);
+        let part = Text { words: Words::part(0, 1), ..old };
+        let json = serde_json::to_string(&part).unwrap();
+        assert_eq!(json, r#"{"text":"hi","words":{"part":{"start":0,"end":1}}}"#);
+        assert_eq!(serde_json::from_str::<Text>(&json).unwrap(), part);
     }
 
     #[test]

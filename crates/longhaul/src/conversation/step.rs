@@ -83,8 +83,8 @@ pub(crate) struct Outline {
     units: Vec<Unit>,
     turns: Vec<Turn>,
     open: Option<OpenStep>,
-    /// The first message of a person.
-    first_user: Option<Position>,
+    /// The first message with words of a person.
+    first_words: Option<Position>,
     /// The newest step.
     newest_step: Option<usize>,
     /// Calls of the newest answer that the provider runs itself and may finish in the next.
@@ -119,8 +119,8 @@ impl Outline {
         self.newest_step.map(|unit| self.units[unit])
     }
 
-    pub(crate) fn first_user(&self) -> Option<Position> {
-        self.first_user
+    pub(crate) fn first_words(&self) -> Option<Position> {
+        self.first_words
     }
 
     /// Where the step starts whose calls still wait for results: it may take in what follows.
@@ -182,8 +182,10 @@ impl Outline {
             self.turns.push(Turn { start: at, ended: false, first_step: None });
         }
         if !message.is_attachment() {
-            self.first_user.get_or_insert(at);
             self.close_step();
+        }
+        if message.words().next().is_some() {
+            self.first_words.get_or_insert(at);
         }
         self.push_unit(UnitKind::User, at);
     }
@@ -255,11 +257,7 @@ impl Outline {
                 self.units[open.unit].span.end = Position(at.0 + 1);
             }
             // Words of a person beside results that answer nothing: they begin a turn.
-            _ if message.role() == Role::User
-                && message.blocks().iter().any(|b| matches!(b, Block::Text(_))) =>
-            {
-                self.push_user(at, message);
-            }
+            _ if message.words().next().is_some() => self.push_user(at, message),
             _ => self.push_unit(UnitKind::Stray, at),
         }
     }

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::log::Log;
-use crate::conversation::message::{Block, Role};
 use crate::digest::{Aliases, ToolKind};
 use crate::policy::strategy::{self, Strategy};
 
@@ -37,15 +36,12 @@ impl Task {
         let (mut code, mut analysis, mut other) = (0, 0, 0);
         let mut inputs = Vec::new();
         for message in log.messages() {
-            for block in message.blocks() {
-                match (block, message.role()) {
-                    (Block::ToolCall(call), _) => match aliases.kind_of(call) {
-                        ToolKind::Edit | ToolKind::Write | ToolKind::Bash => code += 1,
-                        ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => analysis += 1,
-                        ToolKind::Todo | ToolKind::Recall | ToolKind::Other => other += 1,
-                    },
-                    (Block::Text(text), Role::User) => inputs.push(text.text.chars().count()),
-                    _ => {}
+            inputs.extend(message.words().map(|words| words.chars().count()));
+            for call in message.calls() {
+                match aliases.kind_of(call) {
+                    ToolKind::Edit | ToolKind::Write | ToolKind::Bash => code += 1,
+                    ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => analysis += 1,
+                    ToolKind::Todo | ToolKind::Recall | ToolKind::Other => other += 1,
                 }
             }
         }
@@ -85,7 +81,7 @@ impl Task {
 mod tests {
     use super::*;
     use crate::conversation::json::Json;
-    use crate::conversation::message::Message;
+    use crate::conversation::message::{Block, Message, Role};
 
     fn task(calls: &[(&str, usize)], input: &str) -> Task {
         let mut log = Log::new();

@@ -73,10 +73,10 @@ impl Session {
 
     /// What a message itself asks for: text to be pinned, a compaction.
     pub(super) fn look_for_marks(&mut self, at: Position, message: &Message) {
-        let texts = message.texts();
         match message.role() {
-            Role::User if self.profile.pin_mark && !message.is_attachment() => {
-                let pinned: Vec<String> = texts
+            Role::User if self.profile.pin_mark => {
+                let pinned: Vec<String> = message
+                    .words()
                     .filter_map(|text| text.split_once("<Pin>"))
                     .map(|(_, text)| text.replace("</Pin>", "").trim().to_owned())
                     .filter(|text| !text.is_empty())
@@ -87,7 +87,7 @@ impl Session {
             }
             Role::Assistant => {
                 let Some(mark) = &self.profile.triggers.mark else { return };
-                if texts.flat_map(str::lines).any(|line| line.trim() == &**mark) {
+                if message.texts().flat_map(str::lines).any(|line| line.trim() == &**mark) {
                     self.record(Entry::Asked { focus: None, by_model: true });
                 }
             }

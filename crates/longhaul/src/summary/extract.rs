@@ -35,8 +35,10 @@ pub(crate) enum Speaker {
     Assistant,
     /// The model, to a tool. Its lines are long arguments and what the tool answered.
     Call,
-    /// The host.
+    /// The host, in a system message or an earlier summary of its own.
     Note,
+    /// The host, in the person's place: reminders, rules, attached files.
+    Host,
     /// A tool whose call is not among what is told.
     Result,
     /// A picture stood here.
@@ -46,11 +48,12 @@ pub(crate) enum Speaker {
 }
 
 impl Speaker {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Person,
         Self::Assistant,
         Self::Call,
         Self::Note,
+        Self::Host,
         Self::Result,
         Self::Picture,
         Self::Summariser,
@@ -63,6 +66,7 @@ impl Speaker {
             Self::Assistant => "Assistant: ",
             Self::Call => "Call ",
             Self::Note => "Note: ",
+            Self::Host => "Host: ",
             Self::Picture => "(picture)",
             Self::Result => "Result:",
             Self::Summariser => "",
@@ -74,7 +78,7 @@ impl Speaker {
         match self {
             Self::Person => f32::INFINITY,
             Self::Result => 0.0,
-            Self::Assistant | Self::Call | Self::Note | Self::Picture | Self::Summariser => 1.0,
+            Self::Assistant | Self::Call | Self::Note | Self::Host | Self::Picture | Self::Summariser => 1.0,
         }
     }
 }
@@ -205,6 +209,7 @@ enum Utterance<'a> {
     Statement(String),
     Person(&'a str),
     Note(&'a str),
+    Host(&'a str),
     Answer(&'a str),
     Call {
         id: &'a str,
@@ -238,19 +243,30 @@ impl<'a> Utterances<'a> {
             };
             for block in message.blocks() {
                 let utterance = match (block, message.role()) {
-                    (Block::Text(text), Role::User) => Utterance::Person(&text.text),
+                    (Block::Text(text), Role::User) if message.is_attachment() => {
+                        let [start, end] = start_and_end(&text.text);
+                        all.push((Some(at), Utterance::Host(start)));
+                        Utterance::Host(end)
+                    }
+                    (Block::Text(text), Role::User) => {
+                        let [before, behind] = text.of_host();
+                        let [start, end] = start_and_end(before);
+                        all.extend([start, end].map(|text| (Some(at), Utterance::Host(text))));
+                        all.push((Some(at), Utterance::Person(text.words())));
+                        let [start, end] = start_and_end(behind);
+                        all.push((Some(at), Utterance::Host(start)));
+                        Utterance::Host(end)
+                    }
                     (Block::Text(text), Role::Tool) => Utterance::Result { id: "", text: &text.text },
                     (Block::Text(text), Role::Assistant) => Utterance::Answer(&text.text),
                     (Block::Text(text), Role::System | Role::Summary) => Utterance::Note(&text.text),
                     (Block::ToolCall(call), _) => {
                         Utterance::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
                     }
-                    // Of a huge one the start and the end are looked at.
                     (Block::ToolResult(result), _) if result.text.len() > HUGE => {
-                        let start = &result.text[..result.text.floor_char_boundary(HUGE / 2)];
-                        let end = result.text.ceil_char_boundary(result.text.len() - HUGE / 2);
+                        let [start, end] = start_and_end(&result.text);
                         all.push((Some(at), Utterance::Result { id: &result.id, text: start }));
-                        Utterance::Result { id: &result.id, text: &result.text[end..] }
+                        Utterance::Result { id: &result.id, text: end }
                     }
                     (Block::ToolResult(result), _) => {
                         Utterance::Result { id: &result.id, text: &result.text }
@@ -289,6 +305,14 @@ impl<'a> Utterances<'a> {
                 }
                 Utterance::Note(text) => {
                     Entry::new(Speaker::Note, at, &indented(&shorten(text.trim(), CALL)), 0.5, false)
+                }
+                // Its files are worth as much as those that a tool shows.
+                Utterance::Host(text) => {
+                    let mut said = lines(text);
+                    let Some(first) = said.next() else { continue };
+                    let mut entry = Entry::new(Speaker::Host, at, &shorten(first, CALL), 0.0, false);
+                    entry.add(at, text, said.map(|text| line(text, 0.0, false)));
+                    entry
                 }
                 Utterance::Answer(text) => {
                     let mut said = lines(text);
@@ -337,6 +361,15 @@ impl<'a> Utterances<'a> {
         }
         entries
     }
+}
+
+/// What is looked at of a text: all of it, or the start and the end of a huge one.
+fn start_and_end(text: &str) -> [&str; 2] {
+    if text.len() <= HUGE {
+        return [text, ""];
+    }
+    let (start, end) = (text.floor_char_boundary(HUGE / 2), text.ceil_char_boundary(text.len() - HUGE / 2));
+    [&text[..start], &text[end..]]
 }
 
 /// Whether the labels of a text say who speaks.
@@ -594,7 +627,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::conversation::message::Message;
+    use crate::conversation::message::{Message, Text, Words};
 
     fn told(message: Message) -> Material {
         Material::Message(Position(0), Arc::new(message))
@@ -659,6 +692,25 @@ mod tests {
         let all: Vec<&Material> = all.iter().collect();
         let text = extract(&all, Inherited::Extracts, 10_000, None, ["parse_line"].into_iter()).text;
         assert!(!text.contains("new: u16") && text.contains("other_name"), "{text}");
+    }
+
+    #[test]
+    fn nothing_of_the_host_stands_under_the_persons_name() {
+        let text = "<env>\npath_of_host\n</env>\nFix parse_line.\n<env>\nmore_of_host\n</env>";
+        let start = text.find("Fix").unwrap();
+        let words = Words::part(start, start + "Fix parse_line.".len());
+        let mixed = Text { text: text.into(), words, extra: Extra::NONE };
+        let all = [
+            told(Message::user("A file: attached_name").with_attachment()),
+            told(Message::new(Role::User, vec![Block::Text(mixed)])),
+        ];
+        assert_eq!(
+            extracted(&all, 10_000),
+            "(2 of 8 lines left out)\nHost: A file: attached_name\nHost: <env>\n  path_of_host\nUser: Fix parse_line.\nHost: <env>\n  more_of_host\n"
+        );
+        // And it stays so in the next summary.
+        let again = extracted(&[earlier("Host: <env>\n  path_of_host\nUser: Fix it.\n")], 10_000);
+        assert_eq!(again, "Host: <env>\n  path_of_host\nUser: Fix it.\n");
     }
 
     #[test]

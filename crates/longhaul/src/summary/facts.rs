@@ -65,13 +65,7 @@ impl Facts {
                     continue;
                 }
             };
-            if message.role() == Role::User && !message.is_attachment() {
-                let texts = message.blocks().iter().filter_map(|block| match block {
-                    Block::Text(text) => Some(&*text.text),
-                    _ => None,
-                });
-                facts.asked(at, texts);
-            }
+            facts.asked(at, message.words());
             for block in message.blocks() {
                 match (block, message.role()) {
                     (Block::Text(text), Role::Assistant) => facts.answered(at, &text.text, message),

@@ -189,19 +189,42 @@ impl Job {
         text
     }
 
-    /// The messages as `[role]` and content; what is not text as JSON. None can end the quotation.
+    /// The messages as `[role]` and content; what is not text as JSON. What the host wrote in the
+    /// person's place stands under `[host]`. None can end the quotation.
     fn texts(&self) -> Vec<String> {
         let earlier = self.earlier.as_deref().map(|text| format!("[summary]\n{text}"));
-        let messages = self.messages.iter().map(|message| {
-            let content = match message.blocks() {
-                [Block::Text(text)] => text.text.to_string(),
-                blocks => blocks.iter().filter_map(content).collect::<Vec<_>>().join("\n"),
-            };
-            format!("[{}]\n{content}", message.role().name())
-        });
+        let messages = self.messages.iter().map(|message| quoted(message));
         let all = earlier.into_iter().chain(messages);
         all.map(|text| text.replace("</conversation", "<\\/conversation")).collect()
     }
+}
+
+/// A message for a summariser: who speaks, and what is said.
+fn quoted(message: &Message) -> String {
+    const HOST: &str = "host";
+    let of_message = if message.is_attachment() { HOST } else { message.role().name() };
+    let mut said: Vec<(&str, String)> = Vec::new();
+    for block in message.blocks() {
+        match block {
+            Block::Text(text) if message.role() == Role::User && !message.is_attachment() => {
+                let [before, behind] = text.of_host();
+                let parts = [(HOST, before), (of_message, text.words()), (HOST, behind)];
+                let parts = parts.into_iter().filter(|(_, text)| !text.trim_start().is_empty());
+                said.extend(parts.map(|(speaker, text)| (speaker, text.to_owned())));
+            }
+            block => said.extend(content(block).map(|text| (of_message, text))),
+        }
+    }
+    let mut text = String::new();
+    for (number, (speaker, words)) in said.iter().enumerate() {
+        let goes_on = number.checked_sub(1).is_some_and(|before| said[before].0 == *speaker);
+        text.push_str(if number > 0 { "\n" } else { "" });
+        if !goes_on {
+            text.push_str(&format!("[{speaker}]\n"));
+        }
+        text.push_str(words);
+    }
+    if said.is_empty() { format!("[{of_message}]\n") } else { text }
 }
 
 /// A block for a summariser.
@@ -295,6 +318,8 @@ pub enum Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conversation::json::Extra;
+    use crate::conversation::message::{Text, Words};
 
     fn job(messages: Vec<Message>) -> Job {
         job_with(messages, |_| {})
@@ -352,6 +377,21 @@ mod tests {
              {\"tool_call\":\"Read\",\"arguments\":{\"path\":\"a.rs\"}}\n\n---\n\n[tool]\n{\"tool_result\":\"x \\\"y\\\"\"}\n</conversation>"
         );
         assert!(text(&asked.warm()).contains("call no tool"));
+    }
+
+    #[test]
+    fn a_summariser_is_told_who_speaks() {
+        let mixed =
+            Text { text: "<env>x</env> Go on.".into(), words: Words::part(13, 19), extra: Extra::NONE };
+        let asked = job(vec![
+            Message::new(Role::User, vec![Block::Text(mixed), Block::text("Please.")]),
+            Message::user("Tool loaded.").with_attachment(),
+        ]);
+        let [_, user] = &asked.fresh(Tokens(100_000))[..1][0];
+        assert_eq!(
+            text(user),
+            "<conversation>\n[host]\n<env>x</env> \n[user]\nGo on.\nPlease.\n\n---\n\n[host]\nTool loaded.\n</conversation>"
+        );
     }
 
     #[test]

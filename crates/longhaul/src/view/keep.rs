@@ -295,16 +295,21 @@ const PINNED: &str = "message ";
 fn pinned_in(log: &Log, name: &str, text: &str) -> Option<Position> {
     let number: u32 = name.strip_prefix(PINNED)?.parse().ok()?;
     let at = Position(number.checked_sub(1)?);
-    log.get(at).filter(|message| text_of(message).contains(text)).map(|_| at)
+    log.get(at).filter(|message| words_of(message).contains(text)).map(|_| at)
 }
 
 /// The first thing a person said is the goal until another is set.
 fn first_goal(log: &Log) -> Option<(Position, String)> {
     let start = log.goal_message()?;
-    Some((start, text_of(log.get(start)?)))
+    Some((start, words_of(log.get(start)?)))
 }
 
-/// The words of a message.
+/// What a person says in a message.
+fn words_of(message: &Message) -> String {
+    message.words().collect::<Vec<_>>().join("\n")
+}
+
+/// All texts of a message.
 pub(crate) fn text_of(message: &Message) -> String {
     message.texts().collect::<Vec<_>>().join("\n")
 }

@@ -1,6 +1,6 @@
 //! What random histories are made of.
 
-use longhaul::conversation::{Image, Thinking};
+use longhaul::conversation::{Image, Text, Thinking, Words};
 use longhaul::{
     Block, Extra, Job, Json, Message, Outcome, PrepareError, Prepared, Profile, Role, Seal, Session,
     Summariser, Ticket, Time, Tokens,
@@ -63,12 +63,19 @@ pub fn message() -> impl Strategy<Value = Message> {
     let image = Image { source: Json::empty_object(), size: Some((800, 600)), extra: Extra::NONE };
     let image = Just(Message::new(Role::User, vec![Block::Image(image)]));
     let attachment = words(40).prop_map(|text| Message::user(text).with_attachment());
+    // A part that is not in the text too, as a broken store may have it.
+    let part = (0u32..40, 0u32..200).prop_map(|(start, end)| Words::Part { start, end });
+    let of_person = prop_oneof![Just(Words::None), part];
     prop_oneof![
         6 => prop::collection::vec(block, 0..4).prop_map(|blocks| Message::new(Role::Assistant, blocks)),
         9 => (id(), words(700)).prop_map(|(id, text)| Message::result(id, text)),
         1 => (id(), id(), words(300)).prop_map(|(a, b, text)| Message::new(Role::Tool, vec![Block::result(a, text.clone()), Block::text("t"), Block::result(b, text)])),
         3 => words(200).prop_map(Message::user),
         1 => attachment,
+        2 => (words(40), of_person).prop_map(|(text, words)| {
+            let text = Text { text: text.into(), words, extra: Extra::NONE };
+            Message::new(Role::User, vec![Block::Text(text), Block::text("<Pin>y</Pin>")])
+        }),
         1 => image,
         1 => words(20).prop_map(Message::system),
     ]

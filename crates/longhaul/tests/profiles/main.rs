@@ -9,9 +9,10 @@ mod archive;
 mod common;
 mod mini;
 mod progressive;
+mod speakers;
 mod transform;
 
-use longhaul::conversation::Thinking;
+use longhaul::conversation::{FactKind, Text, Thinking, Words};
 use longhaul::edits::Placement;
 use longhaul::policy::{OnFailure, STRATEGIES};
 use longhaul::{

@@ -2,7 +2,7 @@
 
 use super::old_results::digests;
 use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
-use crate::conversation::log::Span;
+use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Role;
 use crate::conversation::step::UnitKind;
 use crate::size::tokens::Tokens;
@@ -87,7 +87,7 @@ const MUST: [&str; 8] = ["<pin>", "important", "key", "must", "重要", "关键"
 fn score(context: &Context<'_>, item: &Visible) -> u32 {
     let text = said(context, item).to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| has_word(&text, word));
-    let mut score: i32 = if item.kind == Some(UnitKind::User) { 50 } else { 20 };
+    let mut score: i32 = if is_of_person(context, item) { 50 } else { 20 };
     score += 5 * WORDS.iter().filter(|words| has(words)).count() as i32;
     score += if has(&ERROR_OR_FIX) { 20 } else { 0 };
     score += if has(&COMPLETION) { 15 } else { 0 };
@@ -100,16 +100,22 @@ fn score(context: &Context<'_>, item: &Visible) -> u32 {
 pub(super) fn said(context: &Context<'_>, item: &Visible) -> String {
     let mut said = String::new();
     for at in item.spans.iter().flat_map(|span| span.range()) {
-        let Some(message) = context.message(crate::conversation::log::Position(at as u32)) else { continue };
-        if !matches!(message.role(), Role::User | Role::Assistant) {
-            continue;
-        }
-        for text in message.texts() {
+        let Some(message) = context.message(Position(at as u32)) else { continue };
+        let texts = message.texts().filter(|_| message.role() == Role::Assistant);
+        for text in message.words().chain(texts) {
             said.push_str(text);
             said.push('\n');
         }
     }
     said
+}
+
+/// Whether a person sent this unit. What the host puts in the person's place is not the person's.
+pub(super) fn is_of_person(context: &Context<'_>, item: &Visible) -> bool {
+    let mut messages = item.spans.iter().flat_map(|span| span.range());
+    item.kind == Some(UnitKind::User)
+        && messages
+            .any(|at| context.message(Position(at as u32)).is_some_and(|message| !message.is_attachment()))
 }
 
 /// Whether a word is there, as a whole word; Chinese has no spaces.

@@ -1,10 +1,9 @@
 //! Key events stay whole, the rest becomes a summary (seed 004).
 
-use super::importance::{LEAST, has_word, said};
+use super::importance::{LEAST, has_word, is_of_person, said};
 use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Block;
-use crate::conversation::step::UnitKind;
 use crate::digest::ToolKind;
 use crate::summary::exit_status;
 
@@ -30,7 +29,7 @@ pub static KEY_EVENTS: Strategy = Strategy {
 const DECISION: usize = 100;
 
 fn is_key(context: &Context<'_>, item: &Visible) -> bool {
-    if item.kind == Some(UnitKind::User) {
+    if is_of_person(context, item) {
         return true;
     }
     let text = said(context, item);
