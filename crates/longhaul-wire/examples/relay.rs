@@ -1,12 +1,9 @@
 //! Relays the requests of a client through engine and wire, as a gateway does, and says what became of
-//! them: `cargo run --release -p longhaul-wire --example relay [-- RECORDED [WINDOW]]`. RECORDED is a
-//! file with one body a line, or a folder with one body a file (`001.body` …).
+//! them: `cargo run --release -p longhaul-wire --example relay [-- FILE [WINDOW]]`. The file has one body
+//! a line.
 
 use std::error::Error;
-use std::path::Path;
 use std::time::Instant;
-
-use longhaul::{Cursor, Entry};
 
 // docs/requests.md: from here
 use longhaul::{Models, Position, Prepared, Profile, Session, Tokens};
@@ -65,59 +62,36 @@ fn find(all: &mut Vec<Conversation>, new: &Session, api: Api, body: &str) -> Res
 pub const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/claude-messages.jsonl");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
+    let mut args = std::env::args().skip(1);
     let recorded = args.next().unwrap_or_else(|| SAMPLE.to_owned());
     run(&recorded, args.next().map_or(Ok(8_000), |window| window.parse())?)
 }
 
-/// Relays all requests, and prints what became of them.
+/// Relays all requests of a file, one a line, and prints what became of them.
 pub fn run(recorded: &str, window: u64) -> Result<(), Box<dyn Error>> {
-    let bodies = read(Path::new(recorded))?;
-    let api = bodies.first().and_then(|body| Api::guess(body)).ok_or("it has no request that we know")?;
+    let bodies = std::fs::read_to_string(recorded)?;
+    let api = bodies.lines().next().and_then(Api::guess).ok_or("it has no request that we know")?;
     let model = Models::builtin().find("claude-sonnet-4-5").clone();
     let new = Session::new(Profile::longhaul(), model).with_window(Tokens(window));
-    let (mut all, mut times, mut own, mut marks) = (Vec::new(), Vec::new(), 0, 0);
-    let (mut bytes_in, mut bytes_out) = (0, 0);
-    for (number, body) in bodies.iter().enumerate() {
+    let (mut all, mut times, mut own, mut marks, mut bytes) = (Vec::new(), Vec::new(), 0, 0, 0);
+    for body in bodies.lines() {
         let start = Instant::now();
         find(&mut all, &new, api, body)?;
-        let sent = all.last_mut().map(|conversation| conversation.next(body)).transpose();
-        let Some(sent) = sent.map_err(|error| format!("request {}: {error}", number + 1))? else { continue };
+        let Some(conversation) = all.last_mut() else { continue };
+        let sent = conversation.next(body)?;
         times.push(start.elapsed());
         own += usize::from(sent.is_clients());
+        bytes += sent.len();
         marks = marks.max(Relay::new(api).read(&sent)?.marks().len());
-        (bytes_in, bytes_out) = (bytes_in + body.len(), bytes_out + sent.len());
     }
     times.sort();
-    println!("{} requests, {bytes_out} of {bytes_in} bytes sent, {own} bodies as they came", bodies.len());
-    println!(
-        "{} conversations, at most {marks} marks, {:?} in the middle",
-        all.len(),
-        times[times.len() / 2]
-    );
-    let longest = all.iter().max_by_key(|conversation| conversation.known.len());
-    let Some(Conversation { session, .. }) = longest else { return Ok(()) };
-    let goal = session.log().goal_message().map(|at| session.log().messages()[at.index()].words().collect());
-    let goal: Vec<&str> = goal.unwrap_or_default();
-    let frames = session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Frame(_))).count();
-    let folds = session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count();
-    println!(
-        "the longest: {} messages, {folds} folds, {frames} frames, goal: {}",
-        session.log().messages().len(),
-        goal.join(" ")
-    );
+    println!("{} requests, {bytes} of {} bytes sent, {own} bodies as they came", times.len(), bodies.len());
+    println!("{} conversations, at most {marks} marks, median {:?}", all.len(), times[times.len() / 2]);
+    for Conversation { session, .. } in &all {
+        let log = session.log();
+        let goal = log.goal_message().and_then(|at| log.messages()[at.index()].words().next());
+        let folds = session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count();
+        println!("{} messages, {folds} folds, goal: {}", log.messages().len(), goal.unwrap_or("none"));
+    }
     Ok(())
-}
-
-fn read(path: &Path) -> Result<Vec<String>, std::io::Error> {
-    if path.is_file() {
-        return Ok(std::fs::read_to_string(path)?.lines().map(str::to_owned).collect());
-    }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        files.push(entry?.path());
-    }
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "body"));
-    files.sort();
-    files.iter().map(std::fs::read_to_string).collect()
 }

@@ -36,12 +36,11 @@ use crate::scan::{Scanner, Value};
 use crate::speakers::tell_apart;
 use crate::transcript::{self, text_of};
 use format::{Format, Group};
-use marks::MarkPlace;
 use object::Said;
 
 pub use held::Held;
 pub use identity::{Chain, Identity, VERSION as IDENTITY_VERSION};
-pub use marks::{ClientMark, MarkPlace as Place};
+pub use marks::{ClientMark, MarkPlace};
 pub use relay::Relay;
 pub use request::{BodyText, Encoded, Request};
 

@@ -92,7 +92,7 @@ const CLAUDE_CODE: Client = Client {
         Begins("This session is being continued from a previous conversation"),
         Begins("Your task is to create a detailed summary of the conversation so far"),
         Begins("Your task is to create a detailed summary of the RECENT portion of the conversation"),
-        Begins("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."),
+        Begins("CRITICAL: Respond with TEXT ONLY."),
         Begins("<task-notification>"),
         Begins("[SYSTEM NOTIFICATION - NOT USER INPUT]"),
         Begins("Called the Read tool with the following input:"),
