@@ -64,7 +64,7 @@ pub const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/cla
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let recorded = args.next().unwrap_or_else(|| SAMPLE.to_owned());
-    run(&recorded, args.next().map_or(Ok(8_000), |window| window.parse())?)
+    run(&recorded, args.next().map_or(Ok(3_000), |window| window.parse())?)
 }
 
 /// Relays all requests of a file, one a line, and prints what became of them.

@@ -17,7 +17,7 @@ fn a_host_works_through_an_overflow_and_a_restart() -> Result<(), Box<dyn Error>
 
 #[test]
 fn a_recorded_conversation_is_relayed() -> Result<(), Box<dyn Error>> {
-    relay::run(relay::SAMPLE, 8_000)
+    relay::run(relay::SAMPLE, 3_000)
 }
 
 fn read(path: &str) -> String {
