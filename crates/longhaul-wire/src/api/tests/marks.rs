@@ -91,3 +91,100 @@ fn a_mark_stands_behind_the_system_prompt_or_the_tools() {
         assert!((3..=4).contains(&marks), "{marks}");
     }
 }
+
+const MARKED: &str = r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"one"}]},{"role":"assistant","content":[{"type":"text","text":"two"}]},{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"three"},{"type":"text","text":"four"}]},{"role":"assistant","content":"five"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"six","cache_control":{"type":"ephemeral"}}]}]}],"system":[{"type":"text","text":"x-anthropic-billing-header: v=1;"},{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"Read","input_schema":{},"cache_control":{"type":"ephemeral"}}]}"#;
+
+fn places(request: &Request) -> Vec<MarkPlace> {
+    request.marks().iter().map(|mark| mark.place).collect()
+}
+
+#[test]
+fn marks_are_listed_and_no_part_of_anything() {
+    let request = Request::decode(Api::Anthropic, MARKED).unwrap();
+    let block = |message, block| MarkPlace::Block { message, block };
+    assert_eq!(places(&request), [MarkPlace::System(1), MarkPlace::Tool(0), block(2, 0), block(4, 0)]);
+    assert!(request.marks().iter().all(|mark| !mark.hour));
+    let unmarked = MARKED
+        .replace(r#""cache_control":{"type":"ephemeral"},"#, "")
+        .replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+    assert!(!unmarked.contains("cache_control"));
+    let other = Request::decode(Api::Anthropic, unmarked.as_str()).unwrap();
+    // To the raw text.
+    assert_eq!((request.messages(), request.frame()), (other.messages(), other.frame()));
+    assert_eq!(request.identities(), other.identities());
+    // The header for billing is no prompt.
+    assert_eq!(request.frame().system.len(), 1);
+    assert_eq!(other.encode(Api::Anthropic).body, unmarked);
+}
+
+#[test]
+fn marks_of_the_client_stay_where_their_block_stays() {
+    let request = Request::decode(Api::Anthropic, MARKED).unwrap();
+    let sent = |keep: &[usize], edit: Option<usize>, ends: Vec<End>| {
+        let message = |at: &usize| match edit == Some(*at) {
+            true => Arc::new((*request.messages()[*at]).clone().without_raw()),
+            false => request.messages()[*at].clone(),
+        };
+        let request = request.clone().with_messages(keep.iter().map(message).collect()).with_ends(ends);
+        let body = request.encode(Api::Anthropic).body;
+        assert!(body.matches("cache_control").count() <= 4, "{body}");
+        Request::decode(Api::Anthropic, &body).unwrap()
+    };
+    let block = |message, block| MarkPlace::Block { message, block };
+    let around = [MarkPlace::System(1), MarkPlace::Tool(0)];
+    // The message that has the mark is written anew: the mark is set anew.
+    let edited = sent(&[0, 1, 2, 3, 4], Some(2), vec![]);
+    assert_eq!(places(&edited), [&around[..], &[block(2, 0), block(4, 0)]].concat());
+    // It is gone, and there is room for one of ours: the last.
+    let shorter = sent(&[0, 3, 4], None, vec![End::After(1), End::After(2)]);
+    assert_eq!(places(&shorter), [&around[..], &[block(1, 0), block(2, 0)]].concat());
+    // An end that the client has marked needs no mark of ours.
+    let last = sent(&[0, 2, 3, 4], None, vec![End::After(4)]);
+    assert_eq!(places(&last), [&around[..], &[block(1, 0), block(3, 0)]].concat());
+    // No room at all.
+    let full = sent(&[0, 2, 3, 4], None, vec![End::After(1), End::After(3)]);
+    assert_eq!(places(&full), places(&last));
+}
+
+#[test]
+fn ours_live_as_long_as_the_clients() {
+    let hours = |body: &str, ends: Vec<End>| {
+        let request = Request::decode(Api::Anthropic, body).unwrap();
+        let sent = request.with_ends(ends).encode(Api::Anthropic).body;
+        let hours: Vec<bool> =
+            Request::decode(Api::Anthropic, &sent).unwrap().marks().iter().map(|m| m.hour).collect();
+        hours
+    };
+    let body = MARKED.replace(
+        r#"{"type":"text","text":"six","cache_control":{"type":"ephemeral"}}"#,
+        r#"{"type":"text","text":"six"}"#,
+    );
+    // Five minutes as the client's are.
+    assert_eq!(hours(&body, vec![End::After(5)]), [false; 4]);
+    let hour = body.replace(r#""ephemeral""#, r#""ephemeral","ttl":"1h""#);
+    assert_eq!(hours(&hour, vec![End::After(5)]), [true; 4]);
+    // An hour in front, and five minutes behind: none for an hour may follow one for less.
+    let mixed = hour.replacen(
+        r#"{"cache_control":{"type":"ephemeral","ttl":"1h"},"type":"text","text":"three"}"#,
+        r#"{"cache_control":{"type":"ephemeral"},"type":"text","text":"three"}"#,
+        1,
+    );
+    assert_eq!(hours(&mixed, vec![End::After(5)]), [true, true, false, false]);
+    // A client without marks has ours for five minutes.
+    let bare = r#"{"model":"m","messages":[{"role":"user","content":"one"}]}"#;
+    assert_eq!(hours(bare, vec![End::After(1)]), [false]);
+}
+
+#[test]
+fn a_frame_that_is_written_anew_keeps_its_marks() {
+    let request = Request::decode(Api::Anthropic, MARKED).unwrap();
+    let frame = Frame { model: Some("other".into()), ..request.frame().clone() };
+    let sent = request.clone().with_frame(frame).encode(Api::Anthropic).body;
+    let value: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(value["system"][0]["text"], "x-anthropic-billing-header: v=1;");
+    assert_eq!(value["system"][1]["cache_control"]["type"], "ephemeral");
+    assert_eq!(value["tools"][0]["cache_control"]["type"], "ephemeral");
+    // Another API has no use for them.
+    let chat = request.encode(Api::Chat).body;
+    assert!(!chat.contains("cache_control") && !chat.contains("billing"), "{chat}");
+}
