@@ -48,6 +48,10 @@ impl Format for Anthropic {
         true
     }
 
+    fn wants_marks(&self) -> bool {
+        true
+    }
+
     fn resembles(&self, body: &Parsed) -> bool {
         let is_own = |block: &Parsed| {
             let kind = block.get("type").and_then(Parsed::as_str).unwrap_or_default();

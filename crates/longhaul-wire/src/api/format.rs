@@ -29,6 +29,11 @@ pub(super) trait Format: Sync {
     /// Whether messages, system prompt and tools may have marks of the cache.
     fn has_marks(&self) -> bool;
 
+    /// Whether the cache remembers nothing without marks.
+    fn wants_marks(&self) -> bool {
+        false
+    }
+
     /// Whether the conversation may be with the provider, so that there is no list, or a bare text.
     fn may_lack_list(&self) -> bool {
         false

@@ -301,17 +301,11 @@ impl Request {
         let (kept, ours) = self.chosen(body, &stems);
         let mut out = Writer::new(body, before.len() + behind.len());
         out.text.push_str(&before);
-        let first = self.messages.first().zip(body.read.messages.first());
         // What the client began in its own way is not made better.
-        if let Some((first, was)) = first.filter(|(first, was)| !Arc::ptr_eq(first, was))
-            && !format.opening(was).is_some_and(|_| first.role() == was.role())
-            && let Some(opening) = format.opening(first)
-        {
-            out.push(None, &opening);
-        }
+        let odd_start = body.read.messages.first().is_some_and(|first| format.opening(first).is_some());
         let mut at = 0;
         while at < self.messages.len() {
-            let part = stems[at].and_then(|stem| body.part(&self.messages[at..], stem));
+            let part = stems[at].and_then(|stem| body.part(&self.messages[at..], stem.message));
             let (together, ends, written);
             let text = match &part {
                 Some(part) => {
@@ -337,6 +331,9 @@ impl Request {
                 let end = before.unwrap_or_default() + mark.block + 1;
                 text = marks::set(&text, end, mark.json).map_or(text, Cow::Owned);
             }
+            if out.is_empty && !odd_start && !text.is_empty() {
+                format.opening(&self.messages[at]).into_iter().for_each(|opening| out.push(None, &opening));
+            }
             match text {
                 Cow::Borrowed(text) => out.push(part.as_ref(), text),
                 Cow::Owned(text) => out.push_changed(part.as_ref(), &text),
@@ -348,7 +345,7 @@ impl Request {
     }
 
     /// Which message of the body each message is, or stems from.
-    fn stems(&self, body: &Body) -> Vec<Option<usize>> {
+    fn stems(&self, body: &Body) -> Vec<Option<Stem>> {
         let mut places: Option<HashMap<*const Message, usize>> = None;
         let mut next = 0;
         let stem = |message: &Arc<Message>| {
@@ -363,16 +360,23 @@ impl Request {
             // Edited, if it stands where a message of its role stood.
             let was_here =
                 || body.read.messages.get(next).filter(|other| other.role() == message.role()).map(|_| next);
-            let stem = place.or_else(was_here);
-            next = stem.map_or(next, |stem| stem + 1);
+            let stem = match place {
+                Some(message) => Some(Stem { message, is_same: true }),
+                None => was_here().map(|message| Stem { message, is_same: false }),
+            };
+            next = stem.map_or(next, |stem| stem.message + 1);
             stem
         };
         self.messages.iter().map(stem).collect()
     }
 
     /// The client's marks that still have their block, and ours beside them.
-    fn chosen<'a>(&'a self, body: &Body, stems: &[Option<usize>]) -> (Vec<Kept<'a>>, Vec<Mark>) {
-        let at_of = |message: usize| stems.iter().position(|stem| *stem == Some(message));
+    fn chosen<'a>(&'a self, body: &Body, stems: &[Option<Stem>]) -> (Vec<Kept<'a>>, Vec<Mark>) {
+        let at_of = |message: usize| {
+            let stands =
+                |is_same: bool| stems.iter().position(|stem| *stem == Some(Stem { message, is_same }));
+            stands(true).or_else(|| stands(false))
+        };
         let kept = self.client_marks.iter().filter_map(|mark| match mark.place {
             MarkPlace::Block { message, block } => {
                 let at = at_of(message)?;
@@ -383,7 +387,7 @@ impl Request {
             _ => None,
         });
         let kept: Vec<Kept<'_>> = kept.collect();
-        if body.read.api != Api::Anthropic {
+        if !body.read.api.format().wants_marks() {
             return (kept, Vec::new());
         }
         let around = self.client_marks.iter().filter(|mark| !matches!(mark.place, MarkPlace::Block { .. }));
@@ -409,7 +413,7 @@ impl Request {
 
     /// The marks of a request that has no body of its own.
     pub(super) fn marks_alone(&self, api: Api) -> Vec<Mark> {
-        if api != Api::Anthropic {
+        if !api.format().wants_marks() {
             return Vec::new();
         }
         let around = self.client_marks.iter().filter(|mark| self.client_mark(api, mark.place).is_some());
@@ -457,6 +461,13 @@ impl Request {
         }
         units
     }
+}
+
+/// The message of a body that a message is, or that it stems from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stem {
+    message: usize,
+    is_same: bool,
 }
 
 /// A mark of the client on a message that is sent.

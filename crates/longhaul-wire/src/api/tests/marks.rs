@@ -141,6 +141,12 @@ fn marks_of_the_client_stay_where_their_block_stays() {
     // An end that the client has marked needs no mark of ours.
     let last = sent(&[0, 2, 3, 4], None, vec![End::After(4)]);
     assert_eq!(places(&last), [&around[..], &[block(1, 0), block(3, 0)]].concat());
+    // A message that is put in before the marked one does not take its mark.
+    let mut messages = request.messages().to_vec();
+    messages.insert(2, Arc::new(Message::user("put in")));
+    let more = request.clone().with_messages(messages).with_ends(vec![End::After(1)]);
+    let more = Request::decode(Api::Anthropic, &more.encode(Api::Anthropic).body).unwrap();
+    assert_eq!(places(&more), [&around[..], &[block(3, 0), block(5, 0)]].concat());
     // No room at all.
     let full = sent(&[0, 2, 3, 4], None, vec![End::After(1), End::After(3)]);
     assert_eq!(places(&full), places(&last));
