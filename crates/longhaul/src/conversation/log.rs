@@ -148,13 +148,6 @@ impl Log {
         true
     }
 
-    /// Takes a frame that says the same as the one in force but for its secrets.
-    pub(crate) fn refresh_frame(&mut self, frame: Frame) {
-        if let Some(noted) = self.frame.and_then(|at| self.notes.get_mut(at)) {
-            noted.note = Note::Frame(Arc::new(frame));
-        }
-    }
-
     /// Takes in an entry of the journal.
     pub(crate) fn apply(&mut self, entry: &Entry) {
         match entry {
@@ -209,8 +202,8 @@ impl Log {
         }
     }
 
-    /// How many different prompts frames have made; names the one in force. A frame that differs in
-    /// what no provider's cache goes by has the same.
+    /// How many different prompts frames have made; names the one in force. Frames of one
+    /// [`key`](Frame::key) have the same.
     pub fn frame_version(&self) -> usize {
         self.prompts
     }

@@ -1,6 +1,6 @@
 //! The state of a session: a fold of its journal. Each part takes from an entry what concerns it, and
-//! nothing else changes what is journalled. Beside it are filled in: the secrets of a frame, texts that
-//! a store kept apart, and the view.
+//! nothing else changes what is journalled. Beside it are filled in: texts that a store
+//! kept apart, and the view.
 
 use std::sync::Arc;
 

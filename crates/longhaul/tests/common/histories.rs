@@ -74,6 +74,17 @@ pub fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
+/// The frame in force, if there is one, with a rest of its own: so a client sends it at every call.
+pub fn other_rest(session: &mut Session, n: u8) {
+    let Some(mut frame) = session.log().frame().cloned() else { return };
+    let metadata = if n.is_multiple_of(2) { r#"{"a":1,"b":2}"# } else { r#"{"b":2, "a":1}"# };
+    frame.settings.set("client_metadata", Json::new(metadata).unwrap());
+    if n.is_multiple_of(3) {
+        frame.settings.set("max_tokens", Json::new((u32::from(n) * 20).to_string()).unwrap());
+    }
+    session.set_frame(frame);
+}
+
 /// A summariser that is not always of use.
 pub fn answer(job: &Job) -> Outcome {
     assert!(!job.fresh(Tokens(4_000)).is_empty());
