@@ -6,8 +6,8 @@ mod common;
 
 use common::*;
 use longhaul::{
-    Block, EditKind, Json, Message, Meter, PrepareError, Prepared, Profile, RecallPart, Role, Seals, Session,
-    Summariser, Tokens, TooLarge,
+    Block, EditKind, Json, Message, Meter, Position, PrepareError, Prepared, Profile, RecallPart, Role,
+    Seals, Session, Summariser, Tokens, TooLarge,
 };
 
 #[test]
@@ -65,9 +65,113 @@ fn what_no_edit_can_help_is_said_before_any_is_made() {
     assert_eq!(text(&session), before);
 }
 
+/// A session whose folds take what stands before the first answer.
+fn folds_the_opening(window: u64) -> Session {
+    let profile = Profile { keep_opening: 0, ..Profile::longhaul() };
+    Session::new(profile, model("m", window)).with_meter(Meter::neutral())
+}
+
+/// How many folds and hides were made.
+fn runs_taken(session: &Session) -> usize {
+    session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count()
+}
+
+#[test]
+fn what_stands_before_the_first_answer_is_in_view_after_ten_folds() {
+    let mut session = session(20_000);
+    let rules = "Rules of the project: never change the public interface.";
+    session.push(Message::user(rules).with_attachment());
+    session.push(Message::user("Mend the parser of dates."));
+    let mut n = 0;
+    while runs_taken(&session) < 10 {
+        step(&mut session, n, 2_000);
+        n += 1;
+        if n % 9 == 0 {
+            session.push(Message::assistant("Done."));
+            session.push(Message::user("Go on."));
+        }
+        ready(&mut session);
+        assert_eq!(text(&session).matches("Mend the parser of dates.").count(), 1);
+    }
+    assert_eq!(sent(&session)[0], Message::user(rules).with_attachment());
+    assert_eq!(sent(&session)[1], Message::user("Mend the parser of dates."));
+    // The profiles of the seeds fold it.
+    let mut folding = folds_the_opening(20_000);
+    folding.push(Message::user("Mend the parser of dates."));
+    let mut n = 0;
+    while runs_taken(&folding) < 1 {
+        step(&mut folding, n, 2_000);
+        n += 1;
+        ready(&mut folding);
+        if n % 3 == 0 {
+            folding.push(Message::assistant("Done."));
+            folding.push(Message::user("Go on."));
+        }
+    }
+    assert_ne!(sent(&folding)[0], Message::user("Mend the parser of dates."));
+}
+
+#[test]
+fn an_opening_that_is_too_large_goes_like_anything_else() {
+    for share in [20, 60, 90, 300] {
+        let mut session = session(20_000);
+        session.push(Message::user("Mend this line. ".repeat(share * 200 * 4 / 16)));
+        for n in 0..60 {
+            ready(&mut session);
+            step(&mut session, n, 3_000);
+            if n % 7 == 0 {
+                session.push(Message::assistant("Done."));
+                session.push(Message::user("Go on."));
+            }
+        }
+        ready(&mut session);
+        let whole = sent(&session)[0] == **session.log().get(Position(0)).unwrap();
+        assert_eq!(whole, share == 20, "{share}");
+        assert!(text(&session).contains("line of step_59 "), "{share}");
+    }
+}
+
+/// A window that leaves no room for the opening beside the newest step.
+#[test]
+fn the_hard_limit_takes_the_opening_last() {
+    let mut session = session(40_000);
+    let rules = "Never change the public interface. ".repeat(200);
+    session.push(Message::user(rules.as_str()));
+    session.push(Message::user("Mend the parser."));
+    for n in 0..4 {
+        step(&mut session, n, 12_000);
+    }
+    ready(&mut session);
+    // It fits beside the newest step, which is cut.
+    session.switch(model("small", 9_000), Seals::Engine);
+    ready(&mut session);
+    assert!(text(&session).contains(&rules));
+    session.switch(model("smallest", 1_500), Seals::Engine);
+    ready(&mut session);
+    assert!(!text(&session).contains(&rules));
+}
+
+#[test]
+fn a_log_that_begins_with_an_answer_has_no_opening() {
+    let mut session = session(20_000);
+    let first = Message::assistant("I was here before. ".repeat(200));
+    session.push(first.clone());
+    session.push(Message::user("And what was done?"));
+    session.push(Message::assistant("Nothing yet."));
+    session.push(Message::user("Mend the parser."));
+    assert!(session.log().opening().is_empty());
+    let mut n = 0;
+    while runs_taken(&session) < 1 {
+        step(&mut session, n, 2_000);
+        n += 1;
+        ready(&mut session);
+    }
+    assert_ne!(sent(&session)[0], first);
+}
+
 #[test]
 fn an_edit_inside_another_comes_back_in_any_order() {
-    let mut session = session(20_000);
+    let mut session = folds_the_opening(20_000);
     session.push(Message::user("Find the bug."));
     for n in 0..200 {
         if n % 10 == 9 {

@@ -11,7 +11,7 @@ use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
 use crate::conversation::message::{Message, Role};
 use crate::conversation::repair::{Edited, Shown};
-use crate::conversation::step::{Outline, Turn, Unit};
+use crate::conversation::step::{Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
 
 /// The position of a message in its log.
@@ -290,6 +290,22 @@ impl Log {
     /// Where the first words of a person stand: the goal until another is set.
     pub fn goal_message(&self) -> Option<Position> {
         self.outline.first_user()
+    }
+
+    /// What stands before the first answer: rules, the environment, the first request. All of the log
+    /// while no model has answered.
+    ///
+    /// ```
+    /// use longhaul::{Log, Message, Span};
+    /// let mut log = Log::new();
+    /// log.push(Message::user("The rules of this project: …"));
+    /// log.push(Message::user("What is in a.txt?"));
+    /// log.push(Message::assistant("It says hello."));
+    /// assert_eq!(log.opening(), Span::new(0, 2));
+    /// ```
+    pub fn opening(&self) -> Span {
+        let answer = self.units().iter().find(|unit| unit.kind == UnitKind::Step);
+        Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
     }
 
     /// What the person said last, where the running turn begins: the messages before its

@@ -5,7 +5,7 @@
 use super::journal::{Compaction, Entry, JobEnd, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
-use crate::conversation::message::Time;
+use crate::conversation::message::{Role, Time};
 use crate::edits::edit::{Limit, Why};
 use crate::policy::profile::{OnFailure, Summariser};
 use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, Proposal, RulesSeen, Strategy};
@@ -229,6 +229,7 @@ impl Session {
             budget: &self.budget(),
             profile: &self.profile,
             rules_seen: self.rules_seen,
+            kept_opening: self.kept_opening(),
             task: self.state.progress.task,
             excess,
             takes_held: why == Why::Forced(Limit::Hard),
@@ -267,6 +268,21 @@ impl Session {
             self.follow();
         }
         Rung::Edits(made)
+    }
+
+    /// Where the opening ends, if the profile keeps it and it is not too large for that.
+    fn kept_opening(&self) -> Position {
+        let (none, opening) = (Position(0), self.log().opening());
+        if self.profile.keep_opening == 0 || opening.is_empty() {
+            return none;
+        }
+        let of_opening = self.state.view.parts().iter().filter(|part| match part.source {
+            Source::Message(at) => opening.contains(at) && part.message.role() != Role::System,
+            _ => false,
+        });
+        let size = self.tokens(of_opening.map(|part| part.measure).sum());
+        let room = self.room_beside_system().percent(self.profile.keep_opening);
+        if size <= room { opening.end } else { none }
     }
 
     /// No summary came, and the profile wants its history kept then.
