@@ -18,8 +18,8 @@ pub use json::{Extra, Json};
 pub use log::{Log, Position, Span};
 pub use mention::with_mentions;
 pub use message::{
-    Block, BlockPart, Image, Message, Opaque, Raw, RecordedCompaction, Role, Seal, Text, Thinking, Time,
-    ToolCall, ToolResult,
+    API_FIELD, Block, BlockPart, Image, Message, Opaque, Raw, RecordedCompaction, Role, Seal, Text, Thinking,
+    Time, ToolCall, ToolResult,
 };
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
 pub use step::{Turn, Unit, UnitKind};

@@ -169,6 +169,38 @@ fn a_log_that_begins_with_an_answer_has_no_opening() {
     assert_ne!(sent(&session)[0], first);
 }
 
+/// A message as Claude Code sends it: no content, and a field that sets something for the turn.
+fn turn_control(effort: &str) -> Message {
+    let (mut fields, mut origin) = (longhaul::Extra::NONE, longhaul::Extra::NONE);
+    fields.set("output_config", Json::new(format!(r#"{{"effort":"{effort}"}}"#)).unwrap());
+    origin.set(longhaul::conversation::API_FIELD, Json::string("anthropic"));
+    Message::new(Role::System, Vec::new()).with_extra(fields).with_wire_fields(origin)
+}
+
+#[test]
+fn a_system_message_of_an_api_is_never_mended_away() {
+    let mut session = session(20_000);
+    session.push(Message::user("Mend the parser."));
+    session.push(turn_control("first"));
+    // In a recorded log nobody can say what an empty message is for.
+    session.push(Message::new(Role::System, Vec::new()));
+    ready(&mut session);
+    assert_eq!(sent(&session), [Message::user("Mend the parser."), turn_control("first")]);
+    for n in 0..60 {
+        if n % 6 == 5 {
+            session.push(Message::assistant("Done."));
+            session.push(Message::user("Go on."));
+            session.push(turn_control(&format!("turn_{n}")));
+        }
+        step(&mut session, n, 3_000);
+        ready(&mut session);
+    }
+    let shown = sent(&session);
+    assert!(shown.contains(&turn_control("turn_59")));
+    assert!(!shown.contains(&turn_control("turn_5")), "it went with its turn");
+    assert_eq!(sent(&reload(&session)), shown);
+}
+
 #[test]
 fn an_edit_inside_another_comes_back_in_any_order() {
     let mut session = folds_the_opening(20_000);

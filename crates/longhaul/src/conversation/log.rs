@@ -93,8 +93,10 @@ pub struct Log {
     frame: Option<usize>,
     /// How many different prompts frames have made.
     prompts: usize,
-    /// Where system messages stand.
+    /// Where system messages stand that must stay.
     system: Vec<Position>,
+    /// The newest message that sets something for its turn.
+    turn_control: Option<Position>,
     outline: Outline,
 }
 
@@ -110,18 +112,36 @@ impl Log {
         let at = self.end();
         self.outline.push(at, &message);
         if message.role() == Role::System {
-            self.system.push(at);
+            self.push_system(at, &message);
         }
         self.messages.push(message);
         at
     }
 
-    /// Where system messages stand, in order: on their own, or between a call and its result.
+    fn push_system(&mut self, at: Position, message: &Message) {
+        self.system.push(at);
+        if message.is_turn_control()
+            && let Some(before) = self.turn_control.replace(at)
+            && before.index() >= self.leading_system()
+            && let Ok(known) = self.system.binary_search(&before)
+        {
+            // What it set was for its own turn: it may go with that turn.
+            self.system.remove(known);
+        }
+    }
+
+    /// How many system messages stand before all others.
+    pub(crate) fn leading_system(&self) -> usize {
+        self.units().iter().take_while(|unit| unit.kind == UnitKind::System).count()
+    }
+
+    /// Where system messages stand that no edit may take, in order: on their own, or between a call and
+    /// its result. Of those that set something for their turn it is the newest.
     pub fn system_messages(&self) -> &[Position] {
         &self.system
     }
 
-    /// True if a run holds a system message.
+    /// True if a run holds a system message that must stay.
     pub(crate) fn has_system(&self, run: Span) -> bool {
         let next = self.system.partition_point(|at| *at < run.start);
         self.system.get(next).is_some_and(|at| *at < run.end)

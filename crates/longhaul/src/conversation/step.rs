@@ -307,22 +307,24 @@ impl Outline {
     }
 
     /// Providers refuse text that is empty or blank, and calls that no model made; unsealed
-    /// thinking without text says nothing either.
+    /// thinking without text says nothing either. A system message of an API says something without any
+    /// text (per-turn control), and the client knows what its provider takes.
     fn find_bad_blocks(&mut self, at: Position, message: &Message) {
+        let may_be_empty = message.role() == Role::System && message.is_from_api();
         for (block, content) in message.blocks().iter().enumerate() {
             let empty = match content {
                 Block::Text(text) => text.text.trim_start().is_empty(),
                 Block::Thinking(t) => t.seal == Seal::Open && t.text.trim_start().is_empty(),
                 _ => false,
             };
-            if empty {
+            if empty && !may_be_empty {
                 self.repair(at, Repair::Empty { block });
             }
             if message.role() != Role::Assistant && matches!(content, Block::ToolCall(_)) {
                 self.repair(at, Repair::StrayCall { block });
             }
         }
-        if message.blocks().is_empty() {
+        if message.blocks().is_empty() && !may_be_empty {
             self.repair(at, Repair::NoContent);
         }
     }
