@@ -201,6 +201,138 @@ fn a_system_message_of_an_api_is_never_mended_away() {
     assert_eq!(sent(&reload(&session)), shown);
 }
 
+/// Steps and turns until so many folds were made.
+fn until_folds(session: &mut Session, from: usize, count: usize) {
+    let mut n = from;
+    while runs_taken(session) < count {
+        step(session, n, 2_000);
+        n += 1;
+        if n % 7 == 0 {
+            session.push(Message::assistant("Done."));
+            session.push(Message::user("Go on."));
+        }
+        ready(session);
+    }
+}
+
+/// The model has a deferred tool as long as the result that loaded it is in view.
+#[test]
+fn a_result_that_loads_a_tool_stays_whole_and_folds_go_around_it() {
+    for profile in Profile::all() {
+        let mut session = Session::new(profile.clone(), model("m", 20_000)).with_meter(Meter::neutral());
+        session.push(Message::user("Mend the parser."));
+        (0..4).for_each(|n| step(&mut session, n, 2_000));
+        let search =
+            Message::new(Role::Assistant, vec![Block::call("load", "ToolSearch", Json::empty_object())]);
+        let loaded = histories::loading("load", &"WebFetch fetches a page. ".repeat(80));
+        session.push(search.clone());
+        session.push(loaded.clone());
+        session.push(Message::assistant("I have the tool."));
+        session.push(Message::user("Use it."));
+        until_folds(&mut session, 10, 4);
+        let shown = sent(&session);
+        assert!(shown.contains(&search) && shown.contains(&loaded), "{}", profile.name);
+        let gone = |at: u32| session.ledger().covering(Position(at)).is_some();
+        assert!(gone(7) && !gone(9) && !gone(10) && gone(11), "{}", profile.name);
+    }
+}
+
+/// A call that the provider runs itself.
+fn server_call(id: &str) -> Block {
+    Block::ToolCall(longhaul::ToolCall {
+        id: id.into(),
+        name: "web_search".into(),
+        arguments: Json::empty_object(),
+        server: true,
+        extra: longhaul::Extra::NONE,
+    })
+}
+
+#[test]
+fn a_tool_of_the_provider_is_bonded_to_a_result_two_answers_later() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the paper."));
+    (0..4).for_each(|n| step(&mut session, n, 3_000));
+    let read = |id: &str| Block::call(id, "Read", Json::empty_object());
+    let asks = Message::new(Role::Assistant, vec![server_call("s1"), read("a")]);
+    let called = session.push(asks.clone());
+    session.push(Message::result("a", "one\n"));
+    ready(&mut session);
+    // Nothing takes the call while its result may come.
+    session.push(Message::new(Role::Assistant, vec![Block::text("I wait."), read("b")]));
+    session.push(Message::result("b", "two\n"));
+    session.compact_now();
+    ready(&mut session);
+    assert!(sent(&session).contains(&asks));
+    let finds = vec![Block::result("s1", "hits ".repeat(400)), Block::text("Found.")];
+    let answers = Message::new(Role::Assistant, finds);
+    let answered = session.push(answers.clone());
+    ready(&mut session);
+    // No placeholder, no note: both are as they came.
+    let shown = sent(&session);
+    assert!(shown.contains(&asks) && shown.contains(&answers));
+    assert!(!text(&session).contains("No result was recorded") && !text(&session).contains("answers no"));
+    session.push(Message::user("Go on."));
+    let mut both_gone = false;
+    for n in 10..60 {
+        step(&mut session, n, 1_500);
+        ready(&mut session);
+        let gone = |at| session.ledger().covering(at).is_some();
+        assert_eq!(gone(called), gone(answered), "{n}");
+        both_gone |= gone(called);
+    }
+    assert!(both_gone);
+}
+
+/// What a turn left unfinished is never finished: it goes like anything else, and a result is a note.
+#[test]
+fn a_tool_of_the_provider_that_was_broken_off_holds_nothing() {
+    let mut session = session(20_000);
+    session.push(Message::user("Find the paper."));
+    session.push(Message::assistant("I search."));
+    session.push(Message::user("Well?"));
+    let asks = Message::new(Role::Assistant, vec![server_call("s1"), Block::text("words ".repeat(300))]);
+    session.push(asks.clone());
+    session.push(Message::user("Stop that."));
+    until_folds(&mut session, 0, 2);
+    assert!(!sent(&session).contains(&asks));
+    session.push(Message::new(Role::Assistant, vec![Block::result("s1", "hits"), Block::text("Late.")]));
+    ready(&mut session);
+    assert!(text(&session).contains("[Result of a tool, call s1, answers no known call]"));
+}
+
+/// Reasoning that is with the provider under its id: the item behind it names it.
+#[test]
+fn stored_reasoning_goes_only_with_its_item_or_its_model() {
+    let mut id = longhaul::Extra::NONE;
+    id.set("id", Json::string("rs_1"));
+    let stored =
+        longhaul::conversation::Thinking { text: "".into(), seal: longhaul::Seal::Redacted(None), extra: id };
+    let item = Message::new(Role::Assistant, vec![Block::Thinking(stored), Block::text("Done.")]);
+    let mut session = Session::new(Profile::transform(), model("m", 20_000)).with_meter(Meter::neutral());
+    session.push(Message::user("Mend the parser."));
+    session.push(item.clone());
+    session.push(Message::user("Go on."));
+    for n in 0..4 {
+        let open = Block::thinking("open thoughts ".repeat(20));
+        let id = format!("c{n}");
+        session.push(Message::new(
+            Role::Assistant,
+            vec![open, Block::call(id.as_str(), "Read", Json::empty_object())],
+        ));
+        session.push(Message::result(id, "one\n"));
+        ready(&mut session);
+    }
+    // The profile drops all thinking but the newest; this is no thinking that may go alone.
+    assert!(sent(&session).contains(&item));
+    session.switch(model("other", 20_000), Seals::Engine);
+    ready(&mut session);
+    assert!(!sent(&session).contains(&item) && sent(&session).contains(&Message::assistant("Done.")));
+    session.switch(model("m", 20_000), Seals::Engine);
+    ready(&mut session);
+    assert!(sent(&session).contains(&item));
+}
+
 #[test]
 fn an_edit_inside_another_comes_back_in_any_order() {
     let mut session = folds_the_opening(20_000);

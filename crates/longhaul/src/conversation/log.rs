@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::bond::{Bond, bonds_with, loads_tool};
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::message::{Message, Role};
+use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::{Edited, Shown};
-use crate::conversation::step::{Outline, Turn, Unit, UnitKind};
+use crate::conversation::step::{LateAnswer, Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
 
 /// The position of a message in its log.
@@ -67,6 +68,17 @@ impl Span {
     }
 }
 
+/// Why a run may be neither folded nor hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stays {
+    /// A system message.
+    System,
+    /// A result that loads a tool: the model has the tool as long as the result is in view.
+    ToolReference,
+    /// A call whose result may still come from the provider.
+    UnfinishedCall,
+}
+
 /// A conversation, append-only. A session is a path through a tree of messages: a fork shares
 /// the messages before it.
 ///
@@ -97,6 +109,8 @@ pub struct Log {
     system: Vec<Position>,
     /// The newest message that sets something for its turn.
     turn_control: Option<Position>,
+    /// Where results stand that load tools.
+    tool_references: Vec<Position>,
     outline: Outline,
 }
 
@@ -113,6 +127,9 @@ impl Log {
         self.outline.push(at, &message);
         if message.role() == Role::System {
             self.push_system(at, &message);
+        }
+        if message.results().any(loads_tool) {
+            self.tool_references.push(at);
         }
         self.messages.push(message);
         at
@@ -141,10 +158,75 @@ impl Log {
         &self.system
     }
 
-    /// True if a run holds a system message that must stay.
-    pub(crate) fn has_system(&self, run: Span) -> bool {
-        let next = self.system.partition_point(|at| *at < run.start);
-        self.system.get(next).is_some_and(|at| *at < run.end)
+    /// What a run holds that no edit may take, if anything.
+    pub(crate) fn stays_in(&self, run: Span) -> Option<Stays> {
+        let any = |ats: &[Position]| {
+            let next = ats.partition_point(|at| *at < run.start);
+            ats.get(next).is_some_and(|at| *at < run.end)
+        };
+        match () {
+            () if any(&self.system) => Some(Stays::System),
+            () if any(&self.tool_references) => Some(Stays::ToolReference),
+            () if self.has_unfinished(run) => Some(Stays::UnfinishedCall),
+            () => None,
+        }
+    }
+
+    /// True if a run holds a call whose result may still come from the provider.
+    pub(crate) fn has_unfinished(&self, run: Span) -> bool {
+        self.outline.has_unfinished(run)
+    }
+
+    /// Where results stand that load tools, in order.
+    pub(crate) fn tool_references(&self) -> &[Position] {
+        &self.tool_references
+    }
+
+    /// True if the block is a result that loads a tool, or the call of one.
+    pub(crate) fn is_of_tool_reference(&self, at: Position, block: usize) -> bool {
+        match self.get(at).and_then(|message| message.blocks().get(block)) {
+            Some(Block::ToolResult(result)) => loads_tool(result),
+            Some(Block::ToolCall(call)) => self.unit_of(at).is_some_and(|unit| {
+                let results = self.messages[unit.span.range()].iter().flat_map(|message| message.results());
+                results.filter(|result| result.id == call.id).any(loads_tool)
+            }),
+            _ => false,
+        }
+    }
+
+    /// Results of calls that the provider ran in an earlier message.
+    pub(crate) fn late_answers(&self) -> &[LateAnswer] {
+        self.outline.late_answers()
+    }
+
+    /// The bonds inside a message, those with calls of earlier messages included.
+    pub(crate) fn bonds(&self, at: Position, message: &Message) -> Vec<Bond> {
+        let late =
+            |block: usize| self.late_answers().iter().any(|late| (late.result, late.block) == (at, block));
+        bonds_with(message, late)
+    }
+
+    /// The runs without units whose other half, in another unit, is not among them.
+    pub(crate) fn with_whole_bonds(&self, mut runs: Vec<Span>) -> Vec<Span> {
+        let has = |runs: &[Span], at: Position| runs.iter().any(|run| run.contains(at));
+        // Each pass takes a unit out: this ends.
+        while let Some(half) = self.late_answers().iter().find_map(|late| {
+            match (has(&runs, late.call), has(&runs, late.result)) {
+                (true, false) => Some(late.call),
+                (false, true) => Some(late.result),
+                _ => None,
+            }
+        }) {
+            let out =
+                self.unit_of(half).map_or(Span { start: half, end: Position(half.0 + 1) }, |unit| unit.span);
+            let cut = |run: Span| {
+                let before = Span { start: run.start, end: run.end.min(out.start) };
+                let behind = Span { start: run.start.max(out.end), end: run.end };
+                [before, behind].into_iter().filter(|run| run.start < run.end)
+            };
+            runs = runs.into_iter().flat_map(cut).collect();
+        }
+        runs
     }
 
     /// Appends a fact of the host, unless it says what is known already.

@@ -278,7 +278,7 @@ impl Context<'_> {
             .count()
     }
 
-    /// True if this must stay: a system message or a step that holds one, the opening, and what stays
+    /// True if this must stay: a unit that holds what no edit may take, the opening, and what stays
     /// whole.
     pub(crate) fn stays(&self, item: &Visible) -> bool {
         self.is_opening(item) || self.stays_anyway(item)
@@ -286,7 +286,7 @@ impl Context<'_> {
 
     /// The same where the opening may go too.
     pub(crate) fn stays_anyway(&self, item: &Visible) -> bool {
-        item.spans.iter().any(|span| self.log.has_system(*span)) || self.stays_whole(item)
+        item.spans.iter().any(|span| self.log.stays_in(*span).is_some()) || self.stays_whole(item)
     }
 
     /// True for a message of the opening that stays. A summary that has taken some of it is none.

@@ -8,7 +8,7 @@ use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};
 use crate::edits::edit::{Limit, Why};
 use crate::policy::profile::{OnFailure, Summariser};
-use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, Proposal, RulesSeen, Strategy};
+use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, Proposal, RulesSeen, Strategy};
 use crate::policy::task::Task;
 use crate::policy::trigger::{self, Situation};
 use crate::size::meter::Measure;
@@ -236,6 +236,7 @@ impl Session {
         });
         let mut made = 0;
         for proposal in proposals {
+            let Some(proposal) = self.with_whole_bonds(proposal) else { continue };
             let applied = match proposal {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
                 Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
@@ -268,6 +269,16 @@ impl Session {
             self.follow();
         }
         Rung::Edits(made)
+    }
+
+    /// The proposal without units whose other half it does not take; `None` if nothing is left.
+    fn with_whole_bonds(&self, proposal: Proposal) -> Option<Proposal> {
+        let whole = |spans| Some(self.log().with_whole_bonds(spans)).filter(|spans| !spans.is_empty());
+        Some(match proposal {
+            Proposal::Inside(kind, original) => Proposal::Inside(kind, original),
+            Proposal::Hide(spans) => Proposal::Hide(whole(spans)?),
+            Proposal::Fold(plan) => Proposal::Fold(FoldPlan { spans: whole(plan.spans.clone())?, ..plan }),
+        })
     }
 
     /// Where the opening ends, if the profile keeps it and it is not too large for that.
