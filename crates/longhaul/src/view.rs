@@ -125,6 +125,8 @@ pub struct View {
     changes_seen: usize,
     /// System messages before all others.
     leading: usize,
+    /// How often another system prompt had come to stand there.
+    head_changes: usize,
     /// Messages before this one were shown.
     shown_end: Position,
     made: Made,
@@ -241,7 +243,9 @@ impl View {
         let leading = from.log.leading_system();
         let moves = leading != self.leading && self.parts.iter().any(|part| part.source == Source::Rules);
         self.leading = leading;
-        if anew || moves {
+        let other_head = self.head_changes != from.log.head_changes();
+        self.head_changes = from.log.head_changes();
+        if anew || moves || other_head {
             self.rebuild(from);
         } else {
             self.unchanged = self.unchanged.min(self.settled.parts);
@@ -331,7 +335,12 @@ impl View {
             let (at, message, measure) = match shown {
                 Shown::AsIs(at) => (at, from.log.messages()[at.index()].clone(), from.sizes[at.index()]),
                 Shown::Made(at, message) => {
-                    let measure = from.meter.message(&message);
+                    // A later edition was counted when it came.
+                    let edition = from.log.edition_at(at);
+                    let measure = match from.sizes.get(edition.index()).filter(|_| edition != at) {
+                        Some(size) => *size,
+                        None => from.meter.message(&message),
+                    };
                     (at, message, measure)
                 }
             };

@@ -333,6 +333,83 @@ fn stored_reasoning_goes_only_with_its_item_or_its_model() {
     assert!(sent(&session).contains(&item));
 }
 
+/// A system prompt of about so many tokens.
+fn prompt(tokens: usize, date: &str) -> Message {
+    let rule = "Answer in short sentences, and name the file that you changed.\n";
+    let rules = rule.repeat(tokens * 4 / rule.len());
+    Message::system(format!(
+        "You are an assistant who mends programs in a workspace.\n{rules}Today is {date}."
+    ))
+}
+
+#[test]
+fn a_system_prompt_that_comes_again_is_shown_once() {
+    let mut session = session(64_000);
+    session.push(prompt(33_000, "Monday"));
+    session.push(Message::user("Mend the parser."));
+    ready(&mut session);
+    for n in 0..8 {
+        step(&mut session, n, 1_000);
+        session.push(Message::assistant("Done."));
+        session.push(prompt(33_000, "Monday"));
+        session.push(Message::system("The window was resized."));
+        session.push(Message::user("Go on."));
+        ready(&mut session);
+        assert!(!session.sent().unwrap().broke, "{n}");
+    }
+    assert_eq!(text(&session).matches("You are an assistant").count(), 1);
+    // A short note stays where it is.
+    let shown = sent(&session);
+    let notes = shown.iter().filter(|message| **message == Message::system("The window was resized."));
+    assert_eq!(notes.count(), 8);
+    assert_eq!(shown[shown.len() - 2], Message::system("The window was resized."));
+    assert_eq!(session.search("Today is Monday", 20).unwrap().len(), 9);
+    assert_eq!(sent(&reload(&session)), shown);
+}
+
+#[test]
+fn a_later_system_prompt_takes_the_place_of_the_earlier() {
+    let mut session = session(64_000);
+    session.push(prompt(33_000, "Monday"));
+    session.push(Message::user("Mend the parser."));
+    for n in 0..40 {
+        step(&mut session, n, 6_000);
+        ready(&mut session);
+        if n % 8 == 7 {
+            session.push(Message::assistant("Done."));
+            session.push(prompt(33_000, &format!("day {n}")));
+            session.push(Message::user("Go on."));
+            ready(&mut session);
+            assert!(session.sent().unwrap().broke);
+            assert_eq!(sent(&session)[0], prompt(33_000, &format!("day {n}")));
+        }
+    }
+    assert_eq!(text(&session).matches("You are an assistant").count(), 1);
+    assert!(runs_taken(&session) > 0);
+    assert_eq!(sent(&reload(&session)), sent(&session));
+    // Before the newest came, the one before it stood there.
+    let end = session.log().messages().iter().rposition(|message| message.role() == Role::System).unwrap();
+    let mut fork = session.fork(Position(end as u32)).unwrap();
+    ready(&mut fork);
+    assert_eq!(sent(&fork)[0], prompt(33_000, "day 31"));
+}
+
+/// Between a call and its result too: the step may be folded, and nobody is told of the prompt.
+#[test]
+fn a_system_prompt_that_comes_again_inside_a_step_is_in_no_summary() {
+    let mut session = session(20_000);
+    session.push(prompt(2_000, "Monday"));
+    session.push(Message::user("Mend the parser."));
+    session.push(call("a"));
+    session.push(prompt(2_000, "Tuesday"));
+    session.push(Message::result("a", "late result\n".repeat(100)));
+    until_folds(&mut session, 0, 3);
+    assert!(session.ledger().covering(Position(3)).is_some());
+    assert_eq!(sent(&session)[0], prompt(2_000, "Tuesday"));
+    assert_eq!(text(&session).matches("You are an assistant").count(), 1);
+    assert_eq!(text(&session).matches("Today is").count(), 1);
+}
+
 #[test]
 fn an_edit_inside_another_comes_back_in_any_order() {
     let mut session = folds_the_opening(20_000);

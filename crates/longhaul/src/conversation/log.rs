@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::bond::{Bond, bonds_with, loads_tool};
+use crate::conversation::edition::Editions;
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
 use crate::conversation::message::{Block, Message, Role};
@@ -107,6 +108,8 @@ pub struct Log {
     prompts: usize,
     /// Where system messages stand that must stay.
     system: Vec<Position>,
+    /// System messages that take the place of one at the head.
+    editions: Editions,
     /// The newest message that sets something for its turn.
     turn_control: Option<Position>,
     /// Where results stand that load tools.
@@ -136,10 +139,14 @@ impl Log {
     }
 
     fn push_system(&mut self, at: Position, message: &Message) {
+        let head = self.leading_system();
+        if at.index() >= head && self.editions.take(at, message, &self.messages, head) {
+            return;
+        }
         self.system.push(at);
         if message.is_turn_control()
             && let Some(before) = self.turn_control.replace(at)
-            && before.index() >= self.leading_system()
+            && before.index() >= head
             && let Ok(known) = self.system.binary_search(&before)
         {
             // What it set was for its own turn: it may go with that turn.
@@ -153,9 +160,25 @@ impl Log {
     }
 
     /// Where system messages stand that no edit may take, in order: on their own, or between a call and
-    /// its result. Of those that set something for their turn it is the newest.
+    /// its result. Of those that set something for their turn it is the newest. A later edition of a
+    /// system prompt has the place of the first.
     pub fn system_messages(&self) -> &[Position] {
         &self.system
+    }
+
+    /// The message that is shown in the place of this one: a later edition of the system prompt, or itself.
+    pub(crate) fn edition_at(&self, place: Position) -> Position {
+        self.editions.newest(place).unwrap_or(place)
+    }
+
+    /// True if the message is an edition of the system prompt, which is not shown where it came.
+    pub(crate) fn is_moved(&self, at: Position) -> bool {
+        self.editions.is_moved(at)
+    }
+
+    /// How often another system prompt came to stand at the head.
+    pub(crate) fn head_changes(&self) -> usize {
+        self.editions.changes()
     }
 
     /// What a run holds that no edit may take, if anything.
@@ -386,7 +409,14 @@ impl Log {
     /// The same for one unit, whose messages an edit may have changed: `edited` gives the
     /// blocks of such a message, in their places, with `None` for those that are gone.
     pub(crate) fn show_edited(&self, unit: &Unit, edited: &Edited<'_>) -> Vec<Shown> {
-        self.outline.show(&self.messages, unit, edited)
+        let mut shown = self.outline.show(&self.messages, unit, edited);
+        shown.retain(|shown| !self.is_moved(shown.at()));
+        for shown in &mut shown {
+            if let Some(newest) = self.editions.newest(shown.at()) {
+                *shown = Shown::Made(shown.at(), self.messages[newest.index()].clone());
+            }
+        }
+        shown
     }
 
     /// Where the first words of a person stand: the goal until another is set.
@@ -459,6 +489,7 @@ impl Log {
 
     /// True if the unit is shown exactly as it came.
     pub fn is_whole(&self, unit: &Unit) -> bool {
-        self.outline.is_whole(unit)
+        let as_came = |at: Position| !self.is_moved(at) && self.editions.newest(at).is_none();
+        self.outline.is_whole(unit) && unit.span.range().all(|at| as_came(Position(at as u32)))
     }
 }

@@ -46,8 +46,7 @@ impl Session {
         self.follow();
         // What nothing can take away: no edit would help.
         let size = self.size().tokens;
-        let system = self.state.view.fixed().measure + self.state.sizes.system();
-        if size.min(self.tokens(system)) > self.budget().hard {
+        if size.min(self.tokens(self.state.system_layer())) > self.budget().hard {
             return Err(self.too_large(size));
         }
         self.rules();

@@ -49,8 +49,7 @@ impl Session {
 
     /// What the hard limit leaves beside the system layer.
     pub(super) fn room_beside_system(&self) -> Tokens {
-        let system = self.state.view.fixed().measure + self.state.sizes.system();
-        self.budget().hard - self.tokens(system)
+        self.budget().hard - self.tokens(self.state.system_layer())
     }
 
     /// Half of what the hard limit leaves beside the system layer, in bytes by the neutral

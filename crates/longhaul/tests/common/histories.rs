@@ -35,7 +35,12 @@ pub fn start(profile: usize, window: usize, host: bool) -> Session {
         profile.summariser = Summariser::Host;
     }
     profile.triggers.calls = profile.triggers.calls.min(6);
-    Session::new(profile, model("start", WINDOWS[window]))
+    let mut session = Session::new(profile, model("start", WINDOWS[window]));
+    // Of some, later messages are editions of the system prompt.
+    if window % 2 == 1 {
+        session.push(Message::system("word line ".repeat(100)));
+    }
+    session
 }
 
 fn fields(name: &str, value: &str) -> Extra {
@@ -93,6 +98,7 @@ pub fn message() -> impl Strategy<Value = Message> {
         1 => attachment,
         1 => image,
         1 => words(20).prop_map(Message::system),
+        1 => (0..4usize).prop_map(|n| Message::system("word line ".repeat(100 + n))),
         1 => Just(Message::new(Role::System, Vec::new()).with_wire_fields(fields(API_FIELD, "anthropic"))),
         1 => (id(), words(60)).prop_map(|(id, text)| loading(id, &text)),
     ]
