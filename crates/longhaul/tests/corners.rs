@@ -113,7 +113,7 @@ fn what_stands_before_the_first_answer_is_in_view_after_ten_folds() {
 
 #[test]
 fn an_opening_that_is_too_large_goes_like_anything_else() {
-    for share in [20, 60, 90, 300] {
+    for share in [10, 60, 90, 300] {
         let mut session = session(20_000);
         session.push(Message::user("Mend this line. ".repeat(share * 200 * 4 / 16)));
         for n in 0..60 {
@@ -126,29 +126,37 @@ fn an_opening_that_is_too_large_goes_like_anything_else() {
         }
         ready(&mut session);
         let whole = sent(&session)[0] == **session.log().get(Position(0)).unwrap();
-        assert_eq!(whole, share == 20, "{share}");
+        assert_eq!(whole, share == 10, "{share}");
         assert!(text(&session).contains("line of step_59 "), "{share}");
     }
 }
 
-/// A window that leaves no room for the opening beside the newest step.
 #[test]
 fn the_hard_limit_takes_the_opening_last() {
-    let mut session = session(40_000);
-    let rules = "Never change the public interface. ".repeat(200);
-    session.push(Message::user(rules.as_str()));
-    session.push(Message::user("Mend the parser."));
-    for n in 0..4 {
-        step(&mut session, n, 12_000);
-    }
-    ready(&mut session);
-    // It fits beside the newest step, which is cut.
-    session.switch(model("small", 9_000), Seals::Engine);
-    ready(&mut session);
-    assert!(text(&session).contains(&rules));
-    session.switch(model("smallest", 1_500), Seals::Engine);
-    ready(&mut session);
-    assert!(!text(&session).contains(&rules));
+    let rules = "Never change the public interface. ".repeat(100);
+    let opened = |window| {
+        let mut session = session(window);
+        session.push(Message::user(rules.as_str()).with_attachment());
+        session.push(Message::user("Mend the parser."));
+        session.push(Message::assistant("I see."));
+        session.push(Message::user("Begin."));
+        session
+    };
+    // What is newest is cut before it.
+    let mut large = opened(14_000);
+    (0..3).for_each(|n| step(&mut large, n, 3_000));
+    step(&mut large, 3, 45_000);
+    ready(&mut large);
+    assert!(text(&large).contains(&rules) && text(&large).contains("left out; recall"));
+    // Sealed reasoning of the running turn cannot be cut.
+    let mut sealed = opened(9_000);
+    sealed.push(thought(&"t".repeat(28_000), "a"));
+    sealed.push(Message::result("a", "one"));
+    ready(&mut sealed);
+    assert!(!text(&sealed).contains(&rules) && thoughts(&sealed) == 1);
+    assert!(text(&sealed).contains("Mend the parser."));
+    let hide = sealed.ledger().edits().last().unwrap().0;
+    assert_eq!(&*hide.strategy, "hide-opening");
 }
 
 #[test]

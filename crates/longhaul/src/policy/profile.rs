@@ -172,7 +172,7 @@ impl Profile {
             ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
             by_task: false,
             keep_recent: 15,
-            keep_opening: 25,
+            keep_opening: 15,
             summary: 30,
             templates: Templates { finished: &summary::HAND_OFF, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
