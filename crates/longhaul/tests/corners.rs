@@ -215,7 +215,7 @@ fn until_folds(session: &mut Session, from: usize, count: usize) {
     while runs_taken(session) < count {
         step(session, n, 2_000);
         n += 1;
-        if n % 7 == 0 {
+        if n.is_multiple_of(7) {
             session.push(Message::assistant("Done."));
             session.push(Message::user("Go on."));
         }
