@@ -71,6 +71,13 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         keep_recent
     ),
     number!(
+        "keep_opening",
+        ValueKind::Number(0, 90),
+        "what stands before the first answer is left alone up to this share, in percent of the room beside the system layer",
+        &[],
+        keep_opening
+    ),
+    number!(
         "summary",
         ValueKind::Number(1, 50),
         "the longest summary, in percent of the window",

@@ -57,7 +57,7 @@ const COMPACT_SUMMARY: &str = "compact_summary";
 /// Holds the frame, and what else the writer of a transcript wanted to keep.
 const EXTRA: &str = "extra";
 /// Names the API that a message was read from.
-pub(crate) const ORIGIN: &str = "api";
+pub(crate) const ORIGIN: &str = longhaul::conversation::API_FIELD;
 /// The name that an API has for the role, where it has several for one of ours.
 pub(crate) const DEVELOPER: &str = "developer";
 

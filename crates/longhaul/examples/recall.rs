@@ -14,6 +14,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // The host offers a tool of this name: summaries tell the model so.
     session.set_recall(RecallBy::Tool("Recall".into()));
     session.push(Message::user("Which request took longest?"));
+    session.push(Message::assistant("Where is the log?"));
+    session.push(Message::user("In the file log."));
 
     // A result of 290 KB enters cut. Its mark has a handle.
     let log: String =
@@ -37,7 +39,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // Who has no handle searches the log as it came: the newest two lines of those that fit.
     let found = session.search("took 1008 ms", 2)?;
     let places: Vec<_> = found.iter().map(|line| (line.at.0, line.number)).collect();
-    assert_eq!(places, [(2, 6_763), (2, 7_772)]);
+    assert_eq!(places, [(4, 6_763), (4, 7_772)]);
 
     // The model calls `Recall`, and the client that runs its tools knows none of that name. A host in
     // between answers in its place. The log keeps what the client said.

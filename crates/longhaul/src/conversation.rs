@@ -2,6 +2,7 @@
 //! knows beside them, and the log that holds all of it in order. Nothing here is ever edited.
 
 pub(crate) mod bond;
+pub(crate) mod edition;
 pub(crate) mod fact;
 pub(crate) mod frame;
 pub(crate) mod json;
@@ -18,8 +19,8 @@ pub use json::{Extra, Json};
 pub use log::{Log, Position, Span};
 pub use mention::with_mentions;
 pub use message::{
-    Block, BlockPart, Image, Message, Opaque, Raw, RawPart, RecordedCompaction, Role, Seal, Text, Thinking,
-    Time, ToolCall, ToolResult, Words,
+    API_FIELD, Block, BlockPart, Image, Message, Opaque, Raw, RawPart, RecordedCompaction, Role, Seal, Text,
+    Thinking, Time, ToolCall, ToolResult, Words,
 };
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
 pub use step::{Turn, Unit, UnitKind};

@@ -37,6 +37,7 @@ mod undoing;
 
 use std::sync::Arc;
 
+use crate::conversation::frame::Frame;
 use crate::conversation::log::Log;
 use crate::conversation::message::Time;
 use crate::edits::archive::Archive;
@@ -89,6 +90,9 @@ pub struct Session {
     /// The view is as the last `prepare` left it, within the limits of then.
     prepared: bool,
     notices: Vec<Notice>,
+    /// The frame that the host set last, where it makes the prompt of this version: what is of the request
+    /// alone is in no journal.
+    newest_frame: Option<(usize, Frame)>,
     checkpoints: Checkpoints,
     /// Where texts are that the session itself does not have.
     store: Option<Arc<dyn Archive>>,
@@ -112,6 +116,7 @@ impl Session {
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),
+            newest_frame: None,
             checkpoints: Checkpoints::default(),
             store: None,
         }
@@ -206,8 +211,10 @@ impl Session {
     /// what would be shown, whatever its size.
     pub fn outgoing(&self) -> Outgoing<'_> {
         let view = &self.state.view;
+        let newest = self.newest_frame.as_ref();
+        let newest = newest.filter(|(version, _)| *version == self.log().frame_version());
         Outgoing {
-            frame: self.log().frame(),
+            frame: newest.map(|(_, frame)| frame).or(self.log().frame()),
             parts: view.parts(),
             tail: view.tail(),
             ends: view.stable_ends(),

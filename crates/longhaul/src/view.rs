@@ -16,7 +16,6 @@ use crate::conversation::frame::Frame;
 use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::conversation::repair::Shown;
-use crate::conversation::step::UnitKind;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
 use crate::edits::ledger::Ledger;
 use crate::size::meter::{Measure, Meter};
@@ -126,6 +125,8 @@ pub struct View {
     changes_seen: usize,
     /// System messages before all others.
     leading: usize,
+    /// How often another system prompt had come to stand there.
+    head_changes: usize,
     /// Messages before this one were shown.
     shown_end: Position,
     made: Made,
@@ -239,10 +240,12 @@ impl View {
         let anew = self.changes_seen != from.ledger.changes() || new.any(|(edit, _)| reaches_back(edit));
         (self.edits_seen, self.changes_seen) = (from.ledger.next_id(), from.ledger.changes());
         // What stands behind the system prompt moves when another system message joins it.
-        let leading = leading_system(from.log);
+        let leading = from.log.leading_system();
         let moves = leading != self.leading && self.parts.iter().any(|part| part.source == Source::Rules);
         self.leading = leading;
-        if anew || moves {
+        let other_head = self.head_changes != from.log.head_changes();
+        self.head_changes = from.log.head_changes();
+        if anew || moves || other_head {
             self.rebuild(from);
         } else {
             self.unchanged = self.unchanged.min(self.settled.parts);
@@ -258,7 +261,7 @@ impl View {
         self.measure = Measure::default();
         self.settled = Settled::default();
         // The system prompt, where it is a message: nothing stands before it.
-        let settled = leading_system(from.log).min(from.log.settled_units());
+        let settled = from.log.leading_system().min(from.log.settled_units());
         (0..settled).for_each(|unit| self.show(from, unit));
         if let Some(rules) = from.ledger.rules() {
             let same = |part: &&Part| part.source == Source::Rules && keep::text_of(&part.message) == rules;
@@ -332,7 +335,12 @@ impl View {
             let (at, message, measure) = match shown {
                 Shown::AsIs(at) => (at, from.log.messages()[at.index()].clone(), from.sizes[at.index()]),
                 Shown::Made(at, message) => {
-                    let measure = from.meter.message(&message);
+                    // A later edition was counted when it came.
+                    let edition = from.log.edition_at(at);
+                    let measure = match from.sizes.get(edition.index()).filter(|_| edition != at) {
+                        Some(size) => *size,
+                        None => from.meter.message(&message),
+                    };
                     (at, message, measure)
                 }
             };
@@ -355,11 +363,6 @@ impl Made {
         };
         self.folds.entry(edit.id).or_insert_with(make).clone()
     }
-}
-
-/// System messages before all others.
-fn leading_system(log: &Log) -> usize {
-    log.units().iter().take_while(|unit| unit.kind == UnitKind::System).count()
 }
 
 fn is_head(part: &Part) -> bool {

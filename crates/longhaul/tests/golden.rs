@@ -217,6 +217,9 @@ fn everything() -> Session {
     session.set_rules("AGENTS.md", Some("Never change the public interface."));
     let system = vec![Block::text("You mend parsers.")];
     session.set_frame(Frame { model: Some("m".into()), system, ..Frame::default() });
+    let mut asks_for_less = session.log().frame().cloned().unwrap();
+    asks_for_less.settings.push("max_tokens", Json::new("400").unwrap());
+    session.set_frame(asks_for_less);
     session.teach(longhaul::size::Measure { counted: 100, answers: 1, rough: false }, 130);
     session.push(Message::user("Mend the parser of dates. <Pin>The year is 1900.</Pin>"));
     for n in 0..16 {
@@ -303,6 +306,7 @@ fn a_journal_with_every_kind_of_entry_renders_the_same() {
         "job_ended",
         "job_opened",
         "limited",
+        "max_output",
         "message",
         "recall_by",
         "redo",

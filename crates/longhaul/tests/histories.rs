@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::histories::{WINDOWS, answer, histories, message, prepare, start};
+use common::histories::{WINDOWS, answer, histories, message, other_rest, prepare, start};
 use common::*;
 use longhaul::size::{Count, Measure};
 use longhaul::{
@@ -142,10 +142,12 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> String {
         Op::Push(message) => _ = session.push(message.clone()),
         Op::Prepare(minutes) => {
             *clock += i64::from(*minutes) * 60_000_000 / 10;
+            other_rest(session, *minutes);
             return format!("{:?}", request(session, Time(*clock)));
         }
         Op::PrepareTwice(minutes) => {
             *clock += i64::from(*minutes) * 60_000_000 / 10;
+            other_rest(session, *minutes);
             let first = request(session, Time(*clock));
             // A summary that is written beside the work may end between the two.
             let open = session.job().is_some();

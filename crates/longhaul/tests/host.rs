@@ -7,8 +7,9 @@ mod common;
 use common::*;
 use longhaul::edits::MemoryArchive;
 use longhaul::{
-    Block, EditKind, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Position, Prepared, Profile,
-    RecallBy, RecallPart, Resolved, Role, Seals, Session, Summariser, Ticket, Time, Tokens, Usage, Why,
+    Block, Cursor, EditKind, Entry, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Position,
+    Prepared, Profile, RecallBy, RecallPart, Resolved, Role, Seals, Session, Summariser, Ticket, Time,
+    Tokens, Usage, Why,
 };
 
 fn folds(session: &Session) -> usize {
@@ -318,6 +319,53 @@ fn another_limit_of_the_answer_is_no_cold_moment() {
     ready(&mut session);
     assert_eq!(session.ledger().edits().count(), 0);
     assert!(!session.sent().unwrap().cold);
+}
+
+/// A client that writes the keys of its metadata in another order at each call.
+#[test]
+fn what_is_of_the_request_alone_makes_no_new_frame() {
+    let frame = |n: usize| {
+        let metadata = if n.is_multiple_of(2) { r#"{"a":1,"b":2}"# } else { r#"{"b":2,"a":1}"# };
+        let json = format!(
+            r#"{{"model":"m","system":"Be brief.","tools":[{{"name":"exec"}}],"reasoning":{{"effort":"high"}},"client_metadata":{metadata},"prompt_cache_key":"k{n}"}}"#
+        );
+        Frame::from_json(&Json::new(json).unwrap()).unwrap()
+    };
+    let mut session = session(40_000);
+    session.push(Message::user("Find the bug."));
+    for n in 0..31 {
+        session.set_frame(frame(n));
+        let ticket = common::ticket(&mut session);
+        session.observe(ticket, &Usage { input: session.size().tokens.0, ..Usage::default() });
+        assert_eq!(session.outgoing().frame, Some(&frame(n)), "the newest rest is sent");
+        assert!(!session.sent().unwrap().broke);
+        step(&mut session, n, 300);
+    }
+    assert_eq!(session.log().frame_version(), 1);
+    let noted = |entry: &&Entry| matches!(entry, Entry::Frame(_) | Entry::MaxOutput(_));
+    assert_eq!(session.since(Cursor(0)).filter(noted).count(), 1);
+    // Another prompt is another frame, and its rest is its own.
+    session.set_frame(Frame { model: Some("n".into()), ..frame(0) });
+    assert_eq!(session.outgoing().frame.unwrap().model.as_deref(), Some("n"));
+    assert_eq!(session.log().frame_version(), 2);
+}
+
+#[test]
+fn the_longest_answer_of_a_frame_is_noted_alone() {
+    let frame = |rest: &str| {
+        Frame::from_json(&Json::new(format!(r#"{{"system":"Be brief."{rest}}}"#)).unwrap()).unwrap()
+    };
+    let mut session = session(100_000);
+    session.set_frame(frame(r#","max_tokens":1000"#));
+    session.set_frame(frame(r#","max_tokens":30000,"stream":true"#));
+    session.set_frame(frame(r#","max_tokens":30000"#));
+    assert_eq!(session.budget().hard, Tokens(70_000));
+    assert_eq!(reload(&session).budget(), session.budget());
+    session.set_frame(frame(""));
+    assert_eq!(session.budget().hard, Tokens(85_000));
+    assert_eq!(reload(&session).budget(), session.budget());
+    let noted: Vec<&Entry> = session.since(Cursor(0)).filter(|e| matches!(e, Entry::MaxOutput(_))).collect();
+    assert_eq!(noted, [&Entry::MaxOutput(Some(Tokens(30_000))), &Entry::MaxOutput(None)]);
 }
 
 #[test]

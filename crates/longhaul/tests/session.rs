@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::histories::{WINDOWS, answer, histories, message, prepare, start};
+use common::histories::{WINDOWS, answer, histories, message, other_rest, prepare, start};
 use common::{entries, model, observe, overflowed, reload, saved, sent, session, step, text};
 use longhaul::conversation::{Image, Thinking};
 use longhaul::edits::Limit;
@@ -535,6 +535,7 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> Option<Vec<Message>
         Op::Push(message) => _ = session.push(message.clone()),
         Op::Prepare(minutes) => {
             *clock += i64::from(*minutes) * 60_000_000 / 10;
+            other_rest(session, *minutes);
             return prepare(session, Time(*clock)).ok().map(|_| sent(session));
         }
         Op::Compact => session.compact_now(),

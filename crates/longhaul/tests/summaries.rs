@@ -109,6 +109,7 @@ fn output_without_a_call_is_never_a_persons_word() {
     for (what, stray) in strays {
         let mut session = session(20_000);
         session.push(Message::user("go"));
+        session.push(Message::assistant("Which port?"));
         session.push(Message::user("The port is 8473."));
         session.push(stray);
         for count in 1..5 {

@@ -3,7 +3,9 @@
 
 use std::collections::HashSet;
 
-use crate::conversation::message::{Block, Message, Seal};
+use serde_json::Value;
+
+use crate::conversation::message::{Block, Message, Opaque, Seal, Thinking, ToolResult};
 
 /// Why blocks of one message belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,7 +13,7 @@ pub enum BondKind {
     /// A run of thinking and the message it opens: while the turn runs they go together;
     /// once it has ended the thinking may go as a whole.
     Thinking,
-    /// An encrypted reasoning item and the item after it.
+    /// A reasoning item that is encrypted, or stored with the provider under its id, and the item after it.
     Reasoning,
     /// A tool that the provider ran itself: the call, its result, and text that cites it.
     ServerTool,
@@ -38,6 +40,11 @@ pub struct Bond {
 /// assert_eq!((found[0].kind, found[0].blocks.as_slice()), (BondKind::Thinking, &[0, 1][..]));
 /// ```
 pub fn bonds(message: &Message) -> Vec<Bond> {
+    bonds_with(message, |_| false)
+}
+
+/// The same where some blocks are results of calls that the provider ran in an earlier message.
+pub(crate) fn bonds_with(message: &Message, answers_earlier: impl Fn(usize) -> bool) -> Vec<Bond> {
     let blocks = message.blocks();
     let mut found = Vec::new();
     let mut at = 0;
@@ -49,19 +56,28 @@ pub fn bonds(message: &Message) -> Vec<Bond> {
         at += run.max(1);
     }
     for (at, block) in blocks.iter().enumerate() {
-        let encrypted = matches!(block, Block::Thinking(t) if matches!(t.seal, Seal::Encrypted(_)));
-        if encrypted && at + 1 < blocks.len() {
+        if matches!(block, Block::Thinking(t) if is_item(t)) && at + 1 < blocks.len() {
             found.push(Bond { kind: BondKind::Reasoning, blocks: vec![at, at + 1] });
         }
     }
-    found.extend(server_tools(blocks));
+    found.extend(server_tools(blocks, answers_earlier));
     found.sort_by_key(|bond| bond.blocks[0]);
     found
 }
 
+/// Reasoning that is an item of its own, which the item after it refers to: encrypted, or with the
+/// provider under its id.
+fn is_item(thinking: &Thinking) -> bool {
+    match &thinking.seal {
+        Seal::Encrypted(_) => true,
+        Seal::Redacted(None) => thinking.extra.is_set("id"),
+        Seal::Open | Seal::Signed(_) | Seal::Redacted(Some(_)) => false,
+    }
+}
+
 /// Citations name results by their number in the request, so text that cites is bonded to
 /// every server-side tool before it in the message.
-fn server_tools(blocks: &[Block]) -> Option<Bond> {
+fn server_tools(blocks: &[Block], answers_earlier: impl Fn(usize) -> bool) -> Option<Bond> {
     let (mut bonded, mut calls) = (Vec::new(), HashSet::new());
     for (at, block) in blocks.iter().enumerate() {
         let belongs = match block {
@@ -69,7 +85,7 @@ fn server_tools(blocks: &[Block]) -> Option<Bond> {
                 calls.insert(&*call.id);
                 true
             }
-            Block::ToolResult(result) => calls.contains(&*result.id),
+            Block::ToolResult(result) => calls.contains(&*result.id) || answers_earlier(at),
             Block::Text(text) => !bonded.is_empty() && text.extra.is_set("citations"),
             _ => false,
         };
@@ -80,11 +96,29 @@ fn server_tools(blocks: &[Block]) -> Option<Bond> {
     (!bonded.is_empty()).then_some(Bond { kind: BondKind::ServerTool, blocks: bonded })
 }
 
+/// True for a result that loads a tool: the model has the tool as long as the result is in view.
+pub(crate) fn loads_tool(result: &ToolResult) -> bool {
+    fn refers(value: &Value) -> bool {
+        match value {
+            Value::Object(fields) => {
+                fields.get("type").is_some_and(|kind| kind == TOOL_REFERENCE) || fields.values().any(refers)
+            }
+            Value::Array(values) => values.iter().any(refers),
+            _ => false,
+        }
+    }
+    const TOOL_REFERENCE: &str = "tool_reference";
+    let opaque =
+        |opaque: &Opaque| opaque.value.as_str().contains(TOOL_REFERENCE) && refers(&opaque.value.value());
+    let content = result.content.as_deref().unwrap_or_default();
+    content.iter().any(|block| matches!(block, Block::Opaque(block) if opaque(block)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::conversation::json::{Extra, Json};
-    use crate::conversation::message::{Role, Text, Thinking, ToolCall, Words};
+    use crate::conversation::message::{Role, Text, ToolCall, Words};
 
     fn kinds(blocks: Vec<Block>) -> Vec<(BondKind, Vec<usize>)> {
         bonds(&Message::new(Role::Assistant, blocks)).into_iter().map(|b| (b.kind, b.blocks)).collect()
@@ -102,6 +136,34 @@ mod tests {
             kinds(vec![Block::text("a"), reasoning, call]),
             [(BondKind::Thinking, vec![1]), (BondKind::Reasoning, vec![1, 2])]
         );
+    }
+
+    #[test]
+    fn stored_reasoning_holds_the_item_after_it() {
+        let mut extra = Extra::NONE;
+        extra.set("id", Json::string("rs_1"));
+        let stored = |extra| Block::Thinking(Thinking { text: "".into(), seal: Seal::Redacted(None), extra });
+        let call = Block::call("c1", "exec", Json::empty_object());
+        assert_eq!(
+            kinds(vec![stored(extra), call.clone()]),
+            [(BondKind::Thinking, vec![0]), (BondKind::Reasoning, vec![0, 1])]
+        );
+        assert_eq!(kinds(vec![stored(Extra::NONE), call]), [(BondKind::Thinking, vec![0])]);
+    }
+
+    #[test]
+    fn a_result_loads_a_tool_wherever_the_reference_stands() {
+        let result = |json: &str| {
+            let value = Json::new(json).unwrap();
+            let Block::ToolResult(result) = Block::result("a", "") else { panic!() };
+            let content = Some(vec![Block::Opaque(Opaque { value, extra: Extra::NONE })].into());
+            ToolResult { content, ..result }
+        };
+        assert!(loads_tool(&result(r#"{"type":"tool_reference","tool_name":"WebFetch"}"#)));
+        assert!(loads_tool(&result(
+            r#"{"type":"found","tool_references":[{"type":"tool_reference","tool_name":"a"}]}"#
+        )));
+        assert!(!loads_tool(&result(r#"{"type":"document","title":"tool_reference"}"#)));
     }
 
     #[test]

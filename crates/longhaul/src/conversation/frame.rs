@@ -12,6 +12,28 @@ use crate::conversation::message::{Block, Opaque};
 use crate::edits::archive::Handle;
 use crate::size::tokens::Tokens;
 
+/// The form of [`Frame::key`]. Stores hold keys: another form has another number.
+const KEY_VERSION: u32 = 1;
+
+/// Settings that are part of the prompt: a provider's cache has nothing for another value. All other
+/// settings are of the request.
+const SETTINGS_OF_PROMPT: [&str; 8] = [
+    "tool_choice",
+    "thinking",
+    "reasoning",
+    "reasoning_effort",
+    "output_config",
+    "response_format",
+    "text",
+    "anthropic-beta",
+];
+
+/// Where a system block begins with this, it is no part of the prompt: its end is another at each call.
+const BILLING: &str = "x-anthropic-billing-header";
+
+/// Fields of a system block or a tool that say what a cache should remember.
+const CACHE_MARKS: [&str; 1] = ["cache_control"];
+
 /// Model, system prompt, tools and settings of a request. Serde writes it without the keys of
 /// tool servers: a store holds none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -70,29 +92,55 @@ impl Frame {
         Some(frame)
     }
 
-    /// Names what the frame says, without its secrets: two frames of one key are the same
-    /// to whoever reads a prompt.
+    /// Names the prompt that the frame makes: two frames of one key are the same to a provider's
+    /// cache. It goes by model, system prompt, tools and the settings that are part of the prompt. How
+    /// long an answer may be, who asks, cache marks, the order of keys in JSON and keys for servers of
+    /// tools are not in it.
     pub fn key(&self) -> Handle {
-        // A frame into memory: this cannot fail.
-        Handle::of(&serde_json::to_string(self).unwrap_or_default())
+        let mut text = format!("frame {KEY_VERSION}\n");
+        let mut line = |name: &str, value: &str| {
+            // Each value is JSON on one line: no two prompts are written alike.
+            text.extend([name, " ", value, "\n"]);
+        };
+        if let Some(model) = &self.model {
+            line("model", Json::string(model).as_str());
+        }
+        for block in self.system_of_prompt() {
+            line("system", &system_text(block));
+        }
+        for tool in self.tools_of_prompt() {
+            line("tool", &without_order(&tool.definition, &CACHE_MARKS));
+        }
+        for (name, value) in self.settings_of_prompt() {
+            line(name, &value.map_or_else(String::new, |value| without_order(value, &[])));
+        }
+        Handle::of(&text)
     }
 
-    /// Whether a provider reads the same prompt from both: model, system prompt, tools, and the
-    /// settings that are part of it. How long an answer may be, or who asks, is not.
+    /// Whether both have the same [`key`](Self::key). What is equal to the byte is not written out.
     pub fn is_same_prompt(&self, other: &Self) -> bool {
-        const OF_PROMPT: [&str; 8] = [
-            "tool_choice",
-            "thinking",
-            "reasoning",
-            "reasoning_effort",
-            "output_config",
-            "response_format",
-            "text",
-            "anthropic-beta",
-        ];
-        let same_setting = |name: &&str| self.settings.get(name) == other.settings.get(name);
-        (&self.model, &self.system, &self.tools) == (&other.model, &other.system, &other.tools)
-            && OF_PROMPT.iter().all(same_setting)
+        let equal = self.model == other.model
+            && self.tools_of_prompt().eq(other.tools_of_prompt())
+            && self.system_of_prompt().eq(other.system_of_prompt())
+            && self.settings_of_prompt().eq(other.settings_of_prompt());
+        equal || self.key() == other.key()
+    }
+
+    /// The system prompt without what a client writes into it for whoever sends the bill.
+    fn system_of_prompt(&self) -> impl Iterator<Item = &Block> {
+        let billing = |block: &&Block| matches!(block, Block::Text(text) if text.text.starts_with(BILLING));
+        self.system.iter().filter(move |block| !billing(block))
+    }
+
+    /// The tools that the prompt begins with. One that is loaded when it is found comes into the prompt
+    /// where it was found.
+    fn tools_of_prompt(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| !tool.is_deferred())
+    }
+
+    /// The settings that a provider's cache goes by.
+    fn settings_of_prompt(&self) -> impl Iterator<Item = (&'static str, Option<&Json>)> {
+        SETTINGS_OF_PROMPT.into_iter().map(|name| (name, self.settings.get(name)))
     }
 
     /// The longest answer that the request allows, by any of the names that providers have for it.
@@ -148,6 +196,39 @@ pub fn without_secrets(json: &Json) -> Cow<'_, Json> {
     Cow::Owned(Json::from(&value))
 }
 
+/// A value without its secrets, its spacing and the order of its keys, and without these fields.
+fn without_order(json: &Json, left_out: &[&str]) -> String {
+    let json = without_secrets(json);
+    match serde_json::from_str::<Value>(json.as_str()) {
+        Ok(mut value) => {
+            if let Value::Object(fields) = &mut value {
+                fields.retain(|name, _| !left_out.contains(&name.as_str()));
+            }
+            value.sort_all_objects();
+            value.to_string()
+        }
+        // Nested deeper than can be parsed: it is itself.
+        Err(_) => json.as_str().to_owned(),
+    }
+}
+
+/// A block of a system prompt as a key has it.
+fn system_text(block: &Block) -> String {
+    let fields = block.extra().iter().filter(|(name, _)| !CACHE_MARKS.contains(name));
+    let mut fields: Vec<(&str, String)> =
+        fields.map(|(name, value)| (name, without_order(value, &[]))).collect();
+    fields.sort_unstable();
+    let said = match block {
+        Block::Text(text) => Json::string(&text.text).as_str().to_owned(),
+        Block::Opaque(opaque) => without_order(&opaque.value, &CACHE_MARKS),
+        // No format has others in a system prompt. A block into memory: this cannot fail.
+        other => serde_json::to_string(other).unwrap_or_default(),
+    };
+    fields
+        .into_iter()
+        .fold(said, |said, (name, value)| format!("{said} {}:{value}", Json::string(name).as_str()))
+}
+
 /// A text block of a system prompt, or whatever else it is.
 fn system_block(value: Json) -> Block {
     match value.value().get("text").and_then(|text| text.as_str()) {
@@ -157,6 +238,13 @@ fn system_block(value: Json) -> Block {
 }
 
 impl Tool {
+    /// Whether the provider leaves it out of the prompt until the model has found it.
+    fn is_deferred(&self) -> bool {
+        const DEFERRED: &str = "defer_loading";
+        let definition = self.definition.as_str();
+        definition.contains(DEFERRED) && self.definition.value().get(DEFERRED) == Some(&Value::Bool(true))
+    }
+
     fn without_secrets(&self) -> Self {
         Self { name: self.name.clone(), definition: without_secrets(&self.definition).into_owned() }
     }
@@ -172,10 +260,10 @@ impl Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conversation::message::{Text, Words};
 
     #[test]
     fn a_system_prompt_may_be_text_or_blocks() {
-        let frame = |json: &str| Frame::from_json(&Json::new(json).unwrap()).unwrap();
         assert_eq!(
             frame(r#"{"system":"be brief"}"#),
             frame(r#"{"system":[{"type":"text","text":"be brief"}]}"#)
@@ -184,14 +272,72 @@ mod tests {
         assert_eq!(Frame::from_json(&Json::new("[]").unwrap()), None);
     }
 
+    fn frame(json: &str) -> Frame {
+        Frame::from_json(&Json::new(json).unwrap()).unwrap()
+    }
+
     #[test]
     fn a_stored_frame_has_no_keys_and_the_same_name() {
-        let json = r#"{"model":"m","system":"be brief","tools":[{"name":"a","headers":{"x":"sk-1"}}],"mcp_servers":[{"url":"u","authorization_token":"sk-2"}],"max_tokens":4096}"#;
-        let frame = Frame::from_json(&Json::new(json).unwrap()).unwrap();
+        let frame = frame(
+            r#"{"model":"m","system":"be brief","tools":[{"name":"a","headers":{"x":"sk-1"}}],"mcp_servers":[{"url":"u","authorization_token":"sk-2"}],"max_tokens":4096}"#,
+        );
         let text = serde_json::to_string(&frame).unwrap();
         assert!(!text.contains("sk-") && text.contains("[redacted]"), "{text}");
         let back: Frame = serde_json::from_str(&text).unwrap();
         assert_eq!((back.key(), back.max_output()), (frame.key(), Some(Tokens(4_096))));
         assert_ne!(Frame { model: Some("n".into()), ..back }.key(), frame.key());
+    }
+
+    #[test]
+    fn a_key_goes_by_what_a_cache_goes_by() {
+        let known = frame(
+            r#"{"model":"m","system":[{"type":"text","text":"x-anthropic-billing-header: cc=1; cch=aa"},{"type":"text","text":"be brief"}],"tools":[{"name":"a","input_schema":{"type":"object","properties":{"p":{}}}}],"thinking":{"type":"enabled","budget_tokens":9},"client_metadata":{"a":1,"b":2},"max_tokens":5}"#,
+        );
+        let mut marked = known.clone();
+        let mut extra = Extra::NONE;
+        extra.set("cache_control", Json::new(r#"{"type":"ephemeral"}"#).unwrap());
+        marked.system[1] = Block::Text(Text { text: "be brief".into(), words: Words::All, extra });
+        marked.tools[0].definition = Json::new(
+            r#"{"cache_control":{"type":"ephemeral"}, "input_schema": {"properties":{"p":{}},"type":"object"},"name":"a"}"#,
+        )
+        .unwrap();
+        marked.settings.set("thinking", Json::new(r#"{"budget_tokens":9,"type":"enabled"}"#).unwrap());
+        marked.settings.set("client_metadata", Json::new(r#"{"b":2,"a":1}"#).unwrap());
+        marked.settings.set("max_tokens", Json::new("6").unwrap());
+        marked.system[0] = Block::text("x-anthropic-billing-header: cc=1; cch=bb");
+        assert!(known != marked && known.key() == marked.key() && known.is_same_prompt(&marked));
+        for name in SETTINGS_OF_PROMPT {
+            let mut other = known.clone();
+            other.settings.set(name, Json::new(r#"{"type":"other"}"#).unwrap());
+            assert!(known.key() != other.key() && !known.is_same_prompt(&other), "{name}");
+        }
+        // A field of a schema is no mark, whatever its name.
+        let property = known.tools[0].definition.as_str().replace("\"p\"", "\"cache_control\"");
+        let tools = vec![Tool::from_definition(Json::new(property).unwrap())];
+        assert_ne!(Frame { tools, ..known.clone() }.key(), known.key());
+        // A tool that is loaded when it is found is not in the prompt before.
+        let mut found = known.clone();
+        let deferred = r#"{"name":"b","description":"defer_loading","input_schema":{},"defer_loading":true}"#;
+        found.tools.insert(0, Tool::from_definition(Json::new(deferred).unwrap()));
+        assert!(found.key() == known.key() && found.is_same_prompt(&known));
+        found.tools[0] = Tool::from_definition(Json::new(deferred.replace("true", "false")).unwrap());
+        assert!(found.key() != known.key() && !found.is_same_prompt(&known));
+        let mut split = known.clone();
+        split.system = vec![Block::text("be"), Block::text(" brief")];
+        assert_ne!(split.key(), known.key());
+    }
+
+    /// Stores hold keys: where one of these changes, `KEY_VERSION` must.
+    #[test]
+    fn keys_stay_as_they_are() {
+        let keys = [
+            Frame::default(),
+            frame(r#"{"model":"m","system":"be brief"}"#),
+            frame(
+                r#"{"model":"m","system":[{"type":"text","text":"two\nlines"},{"type":"image","url":"u"}],"tools":[{"type":"function","function":{"name":"a","parameters":{}}}],"tool_choice":"auto","reasoning":{"effort":"high"},"anthropic-beta":"x,y","stream":true}"#,
+            ),
+        ];
+        let keys: Vec<String> = keys.iter().map(|frame| frame.key().short()).collect();
+        assert_eq!(keys, ["ac67950bc00b", "3be8648d57ba", "c1f62093532e"]);
     }
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::bond::{Bond, bonds_with, loads_tool};
+use crate::conversation::edition::Editions;
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::message::{Message, Role};
+use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::{Edited, Shown};
-use crate::conversation::step::{Outline, Turn, Unit};
+use crate::conversation::step::{LateAnswer, Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
 
 /// The position of a message in its log.
@@ -67,6 +69,17 @@ impl Span {
     }
 }
 
+/// Why a run may be neither folded nor hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stays {
+    /// A system message.
+    System,
+    /// A result that loads a tool: the model has the tool as long as the result is in view.
+    ToolReference,
+    /// A call whose result may still come from the provider.
+    UnfinishedCall,
+}
+
 /// A conversation, append-only. A session is a path through a tree of messages: a fork shares
 /// the messages before it.
 ///
@@ -93,8 +106,14 @@ pub struct Log {
     frame: Option<usize>,
     /// How many different prompts frames have made.
     prompts: usize,
-    /// Where system messages stand.
+    /// Where system messages stand that must stay.
     system: Vec<Position>,
+    /// System messages that take the place of one at the head.
+    editions: Editions,
+    /// The newest message that sets something for its turn.
+    turn_control: Option<Position>,
+    /// Where results stand that load tools.
+    tool_references: Vec<Position>,
     outline: Outline,
 }
 
@@ -110,21 +129,127 @@ impl Log {
         let at = self.end();
         self.outline.push(at, &message);
         if message.role() == Role::System {
-            self.system.push(at);
+            self.push_system(at, &message);
+        }
+        if message.results().any(loads_tool) {
+            self.tool_references.push(at);
         }
         self.messages.push(message);
         at
     }
 
-    /// Where system messages stand, in order: on their own, or between a call and its result.
+    fn push_system(&mut self, at: Position, message: &Message) {
+        let head = self.leading_system();
+        if at.index() >= head && self.editions.take(at, message, &self.messages, head) {
+            return;
+        }
+        self.system.push(at);
+        if message.is_turn_control()
+            && let Some(before) = self.turn_control.replace(at)
+            && before.index() >= head
+            && let Ok(known) = self.system.binary_search(&before)
+        {
+            // What it set was for its own turn: it may go with that turn.
+            self.system.remove(known);
+        }
+    }
+
+    /// How many system messages stand before all others.
+    pub(crate) fn leading_system(&self) -> usize {
+        self.units().iter().take_while(|unit| unit.kind == UnitKind::System).count()
+    }
+
+    /// Where system messages stand that no edit may take, in order: on their own, or between a call and
+    /// its result. Of those that set something for their turn it is the newest. A later edition of a
+    /// system prompt has the place of the first.
     pub fn system_messages(&self) -> &[Position] {
         &self.system
     }
 
-    /// True if a run holds a system message.
-    pub(crate) fn has_system(&self, run: Span) -> bool {
-        let next = self.system.partition_point(|at| *at < run.start);
-        self.system.get(next).is_some_and(|at| *at < run.end)
+    /// The message that is shown in the place of this one: a later edition of the system prompt, or itself.
+    pub(crate) fn edition_at(&self, place: Position) -> Position {
+        self.editions.newest(place).unwrap_or(place)
+    }
+
+    /// True if the message is an edition of the system prompt, which is not shown where it came.
+    pub(crate) fn is_moved(&self, at: Position) -> bool {
+        self.editions.is_moved(at)
+    }
+
+    /// How often another system prompt came to stand at the head.
+    pub(crate) fn head_changes(&self) -> usize {
+        self.editions.changes()
+    }
+
+    /// What a run holds that no edit may take, if anything.
+    pub(crate) fn stays_in(&self, run: Span) -> Option<Stays> {
+        let any = |ats: &[Position]| {
+            let next = ats.partition_point(|at| *at < run.start);
+            ats.get(next).is_some_and(|at| *at < run.end)
+        };
+        match () {
+            () if any(&self.system) => Some(Stays::System),
+            () if any(&self.tool_references) => Some(Stays::ToolReference),
+            () if self.has_unfinished(run) => Some(Stays::UnfinishedCall),
+            () => None,
+        }
+    }
+
+    /// True if a run holds a call whose result may still come from the provider.
+    pub(crate) fn has_unfinished(&self, run: Span) -> bool {
+        self.outline.has_unfinished(run)
+    }
+
+    /// Where results stand that load tools, in order.
+    pub(crate) fn tool_references(&self) -> &[Position] {
+        &self.tool_references
+    }
+
+    /// True if the block is a result that loads a tool, or the call of one.
+    pub(crate) fn is_of_tool_reference(&self, at: Position, block: usize) -> bool {
+        match self.get(at).and_then(|message| message.blocks().get(block)) {
+            Some(Block::ToolResult(result)) => loads_tool(result),
+            Some(Block::ToolCall(call)) => self.unit_of(at).is_some_and(|unit| {
+                let results = self.messages[unit.span.range()].iter().flat_map(|message| message.results());
+                results.filter(|result| result.id == call.id).any(loads_tool)
+            }),
+            _ => false,
+        }
+    }
+
+    /// Results of calls that the provider ran in an earlier message.
+    pub(crate) fn late_answers(&self) -> &[LateAnswer] {
+        self.outline.late_answers()
+    }
+
+    /// The bonds inside a message, those with calls of earlier messages included.
+    pub(crate) fn bonds(&self, at: Position, message: &Message) -> Vec<Bond> {
+        let late =
+            |block: usize| self.late_answers().iter().any(|late| (late.result, late.block) == (at, block));
+        bonds_with(message, late)
+    }
+
+    /// The runs without units whose other half, in another unit, is not among them.
+    pub(crate) fn with_whole_bonds(&self, mut runs: Vec<Span>) -> Vec<Span> {
+        let has = |runs: &[Span], at: Position| runs.iter().any(|run| run.contains(at));
+        // Each pass takes a unit out: this ends.
+        while let Some(half) = self.late_answers().iter().find_map(|late| {
+            match (has(&runs, late.call), has(&runs, late.result)) {
+                (true, false) => Some(late.call),
+                (false, true) => Some(late.result),
+                _ => None,
+            }
+        }) {
+            let out =
+                self.unit_of(half).map_or(Span { start: half, end: Position(half.0 + 1) }, |unit| unit.span);
+            let cut = |run: Span| {
+                let before = Span { start: run.start, end: run.end.min(out.start) };
+                let behind = Span { start: run.start.max(out.end), end: run.end };
+                [before, behind].into_iter().filter(|run| run.start < run.end)
+            };
+            runs = runs.into_iter().flat_map(cut).collect();
+        }
+        runs
     }
 
     /// Appends a fact of the host, unless it says what is known already.
@@ -146,13 +271,6 @@ impl Log {
         }
         self.note(Noted { at: self.end(), note: Note::Frame(frame) });
         true
-    }
-
-    /// Takes a frame that says the same as the one in force but for its secrets.
-    pub(crate) fn refresh_frame(&mut self, frame: Frame) {
-        if let Some(noted) = self.frame.and_then(|at| self.notes.get_mut(at)) {
-            noted.note = Note::Frame(Arc::new(frame));
-        }
     }
 
     /// Takes in an entry of the journal.
@@ -209,8 +327,8 @@ impl Log {
         }
     }
 
-    /// How many different prompts frames have made; names the one in force. A frame that differs in
-    /// what no provider's cache goes by has the same.
+    /// How many different prompts frames have made; names the one in force. Frames of one
+    /// [`key`](Frame::key) have the same.
     pub fn frame_version(&self) -> usize {
         self.prompts
     }
@@ -291,12 +409,35 @@ impl Log {
     /// The same for one unit, whose messages an edit may have changed: `edited` gives the
     /// blocks of such a message, in their places, with `None` for those that are gone.
     pub(crate) fn show_edited(&self, unit: &Unit, edited: &Edited<'_>) -> Vec<Shown> {
-        self.outline.show(&self.messages, unit, edited)
+        let mut shown = self.outline.show(&self.messages, unit, edited);
+        shown.retain(|shown| !self.is_moved(shown.at()));
+        for shown in &mut shown {
+            if let Some(newest) = self.editions.newest(shown.at()) {
+                *shown = Shown::Made(shown.at(), self.messages[newest.index()].clone());
+            }
+        }
+        shown
     }
 
     /// Where the first words of a person stand: the goal until another is set.
     pub fn goal_message(&self) -> Option<Position> {
         self.outline.first_words()
+    }
+
+    /// What stands before the first answer: rules, the environment, the first request. All of the log
+    /// while no model has answered.
+    ///
+    /// ```
+    /// use longhaul::{Log, Message, Span};
+    /// let mut log = Log::new();
+    /// log.push(Message::user("The rules of this project: …"));
+    /// log.push(Message::user("What is in a.txt?"));
+    /// log.push(Message::assistant("It says hello."));
+    /// assert_eq!(log.opening(), Span::new(0, 2));
+    /// ```
+    pub fn opening(&self) -> Span {
+        let answer = self.units().iter().find(|unit| unit.kind == UnitKind::Step);
+        Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
     }
 
     /// What the person said last, where the running turn begins: the messages before its
@@ -348,6 +489,7 @@ impl Log {
 
     /// True if the unit is shown exactly as it came.
     pub fn is_whole(&self, unit: &Unit) -> bool {
-        self.outline.is_whole(unit)
+        let as_came = |at: Position| !self.is_moved(at) && self.editions.newest(at).is_none();
+        self.outline.is_whole(unit) && unit.span.range().all(|at| as_came(Position(at as u32)))
     }
 }

@@ -531,6 +531,9 @@ pub struct Message {
     raw: Option<Box<Raw>>,
 }
 
+/// The wire field in which a decoder names the API that it read a message from.
+pub const API_FIELD: &str = "api";
+
 /// What a line of a recorded agent's own compaction is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Eq, Hash)]
 #[serde(rename_all = "snake_case")]
@@ -684,6 +687,16 @@ impl Message {
     /// What the reader of its format keeps for the writer.
     pub fn wire_fields(&self) -> &Extra {
         &self.wire_fields
+    }
+
+    /// True if it was read from a request of an API: a client wrote it so.
+    pub fn is_from_api(&self) -> bool {
+        self.wire_fields.is_set(API_FIELD)
+    }
+
+    /// True for a system message of an API without content: its fields set something for the turn.
+    pub fn is_turn_control(&self) -> bool {
+        self.role == Role::System && self.blocks.is_empty() && self.is_from_api()
     }
 
     /// The text it was read from, if that was `format`.

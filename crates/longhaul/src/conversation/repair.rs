@@ -69,7 +69,7 @@ pub(crate) struct Missing {
 pub enum Shown {
     /// As it came.
     AsIs(Position),
-    /// Mended, edited, or made to fill a gap. Names the message it stems from.
+    /// Mended, edited, made to fill a gap, or a later edition of it. Names the message it stems from.
     Made(Position, Arc<Message>),
 }
 

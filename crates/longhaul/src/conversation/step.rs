@@ -69,6 +69,28 @@ impl Pending {
     }
 }
 
+/// A call that the provider runs itself. Its result comes in the same answer, or in a later one of the
+/// same turn.
+#[derive(Debug, Clone)]
+struct ServerCall {
+    /// Its id as it came, and as it is shown.
+    id: Box<str>,
+    shown: Box<str>,
+    at: Position,
+}
+
+/// What a tool of the provider said in a later answer than the one that called it. Both live or die
+/// together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LateAnswer {
+    /// The message with the call.
+    pub(crate) call: Position,
+    /// The message with the result.
+    pub(crate) result: Position,
+    /// The block that is the result.
+    pub(crate) block: usize,
+}
+
 /// The step that results may still come for: no assistant or user message came after it.
 #[derive(Debug, Clone)]
 struct OpenStep {
@@ -87,8 +109,10 @@ pub(crate) struct Outline {
     first_words: Option<Position>,
     /// The newest step.
     newest_step: Option<usize>,
-    /// Calls of the newest answer that the provider runs itself and may finish in the next.
-    unfinished: Pending,
+    /// Calls of the running turn that the provider runs itself and has not finished.
+    unfinished: Vec<ServerCall>,
+    /// Results of such calls that came in a later answer.
+    late_answers: Vec<LateAnswer>,
     /// How often each call id was used, generated ids included.
     ids: HashMap<Box<str>, u32>,
     repairs: BTreeMap<Position, Vec<Repair>>,
@@ -121,6 +145,15 @@ impl Outline {
 
     pub(crate) fn first_words(&self) -> Option<Position> {
         self.first_words
+    }
+
+    pub(crate) fn late_answers(&self) -> &[LateAnswer] {
+        &self.late_answers
+    }
+
+    /// True if a run holds a call whose result may still come from the provider.
+    pub(crate) fn has_unfinished(&self, run: Span) -> bool {
+        self.unfinished.iter().any(|call| run.contains(call.at))
     }
 
     /// Where the step starts whose calls still wait for results: it may take in what follows.
@@ -194,42 +227,55 @@ impl Outline {
         self.close_step();
         self.newest_step = Some(self.units.len());
         self.push_unit(UnitKind::Step, at);
-        let (mut pending, mut server) = (Pending::default(), Pending::default());
+        let mut pending = Pending::default();
         for (block, content) in message.blocks().iter().enumerate() {
             let renamed = match content {
                 Block::ToolCall(call) => {
                     let id = self.unused_id(&call.id);
-                    let missing = Missing { id: id.clone(), name: call.name.clone() };
-                    let waiting = if call.server { &mut server } else { &mut pending };
-                    waiting.push(&call.id, missing);
+                    if call.server {
+                        self.unfinished.push(ServerCall { id: call.id.clone(), shown: id.clone(), at });
+                    } else {
+                        pending.push(&call.id, Missing { id: id.clone(), name: call.name.clone() });
+                    }
                     (id != call.id).then_some(id)
                 }
-                // The provider ran the tool itself, in this answer or in the one before.
-                Block::ToolResult(result) => {
-                    match server.take(&result.id).or_else(|| self.unfinished.take(&result.id)) {
-                        Some(call) => (call.id != result.id).then_some(call.id),
-                        None => {
-                            self.repair(at, Repair::AsNote { block, reason: NoteReason::Unknown });
-                            None
+                // The provider ran the tool itself.
+                Block::ToolResult(result) => match self.finish(&result.id, at) {
+                    Some(call) => {
+                        if call.at != at {
+                            self.late_answers.push(LateAnswer { call: call.at, result: at, block });
                         }
+                        (call.shown != result.id).then_some(call.shown)
                     }
-                }
+                    None => {
+                        self.repair(at, Repair::AsNote { block, reason: NoteReason::Unknown });
+                        None
+                    }
+                },
                 _ => None,
             };
             if let Some(id) = renamed {
                 self.repair(at, Repair::Rename { block, id });
             }
         }
-        self.unfinished = server;
         // Who goes on unasked begins a turn: the one before has ended for good.
         if self.turns.last().is_none_or(|turn| turn.ended) {
             self.turns.push(Turn { start: at, ended: false, first_step: None });
         }
         if let Some(turn) = self.turns.last_mut() {
             turn.first_step.get_or_insert(at);
-            turn.ended = pending.is_empty() && answers(message);
+            // What a turn left unfinished is never finished once a person has gone on.
+            self.unfinished.retain(|call| call.at >= turn.start);
+            turn.ended = pending.is_empty() && self.unfinished.is_empty() && answers(message);
         }
         self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: HashSet::new() });
+    }
+
+    /// Finds the call that a result of the provider answers, in this answer or before, and ticks it off.
+    fn finish(&mut self, id: &str, at: Position) -> Option<ServerCall> {
+        let here = self.unfinished.iter().position(|call| call.at == at && *call.id == *id);
+        let found = here.or_else(|| self.unfinished.iter().position(|call| *call.id == *id))?;
+        Some(self.unfinished.remove(found))
     }
 
     fn push_results(&mut self, at: Position, message: &Message) {
@@ -305,22 +351,24 @@ impl Outline {
     }
 
     /// Providers refuse text that is empty or blank, and calls that no model made; unsealed
-    /// thinking without text says nothing either.
+    /// thinking without text says nothing either. A system message of an API says something without any
+    /// text (per-turn control), and the client knows what its provider takes.
     fn find_bad_blocks(&mut self, at: Position, message: &Message) {
+        let may_be_empty = message.role() == Role::System && message.is_from_api();
         for (block, content) in message.blocks().iter().enumerate() {
             let empty = match content {
                 Block::Text(text) => text.text.trim_start().is_empty(),
                 Block::Thinking(t) => t.seal == Seal::Open && t.text.trim_start().is_empty(),
                 _ => false,
             };
-            if empty {
+            if empty && !may_be_empty {
                 self.repair(at, Repair::Empty { block });
             }
             if message.role() != Role::Assistant && matches!(content, Block::ToolCall(_)) {
                 self.repair(at, Repair::StrayCall { block });
             }
         }
-        if message.blocks().is_empty() {
+        if message.blocks().is_empty() && !may_be_empty {
             self.repair(at, Repair::NoContent);
         }
     }

@@ -9,7 +9,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::conversation::bond::{BondKind, bonds};
-use crate::conversation::log::{Log, Position, Span};
+use crate::conversation::log::{Log, Position, Span, Stays};
 use crate::conversation::message::{Block, Message, Role, Seal};
 use crate::edits::edit::{EditKind, Limit, Why};
 use crate::edits::ledger::{Ledger, nests, reaches_beyond};
@@ -128,6 +128,9 @@ impl Check<'_> {
                 if call.server {
                     return breaks(Rule::BondsWhole, "a tool of the provider stays as it is");
                 }
+                if self.log.is_of_tool_reference(*at, *block) {
+                    return breaks(Rule::BondsWhole, "the call of a result that loads a tool stays");
+                }
             }
             EditKind::DropThinking { at } => self.thinking(*at)?,
             EditKind::Answer { at, block, .. } => {
@@ -191,6 +194,10 @@ impl Check<'_> {
         if spans.windows(2).any(|pair| pair[0].end > pair[1].start) {
             return breaks(Rule::InOrder, "runs are not in order");
         }
+        let has = |at: Position| spans.iter().any(|span| span.contains(at));
+        if self.log.late_answers().iter().any(|late| has(late.call) != has(late.result)) {
+            return breaks(Rule::BondsWhole, "a tool of the provider goes with its result");
+        }
         let protected = self.log.protected();
         for span in spans {
             let first =
@@ -202,8 +209,15 @@ impl Check<'_> {
             if first.is_none() || last.is_none() {
                 return breaks(Rule::BondsWhole, "a run begins or ends inside a unit");
             }
-            if self.log.has_system(*span) {
-                return breaks(Rule::KeepSet, "a system message stays");
+            match self.log.stays_in(*span) {
+                Some(Stays::System) => return breaks(Rule::KeepSet, "a system message stays"),
+                Some(Stays::ToolReference) => {
+                    return breaks(Rule::BondsWhole, "a result that loads a tool stays");
+                }
+                Some(Stays::UnfinishedCall) => {
+                    return breaks(Rule::BondsWhole, "a result may still come for a tool of the provider");
+                }
+                None => {}
             }
             if self.log.waiting().is_some_and(|open| span.end > open) {
                 return breaks(Rule::BondsWhole, "a result may still come for the step before");
@@ -228,7 +242,12 @@ impl Check<'_> {
             _ => return Err(Refusal::Nothing("the block has no text")),
         }
         self.inside(at)?;
-        let bonded = bonds(message)
+        if self.log.is_of_tool_reference(at, block) {
+            return breaks(Rule::BondsWhole, "a result that loads a tool stays");
+        }
+        let bonded = self
+            .log
+            .bonds(at, message)
             .into_iter()
             .any(|bond| bond.kind == BondKind::ServerTool && bond.blocks.contains(&block));
         if bonded {
@@ -271,7 +290,7 @@ impl Check<'_> {
             return Ok(());
         }
         if bonds(message).iter().any(|bond| bond.kind == BondKind::Reasoning) {
-            return breaks(Rule::BondsWhole, "encrypted reasoning goes with the item after it");
+            return breaks(Rule::BondsWhole, "a reasoning item goes with the item after it");
         }
         let running = self.log.running_turn().is_some_and(|turn| turn.contains(at));
         if running && thinking.any(Seal::is_sealed) {

@@ -33,6 +33,9 @@ pub struct Profile {
     /// The newest part of the history that no fold of turns or steps touches unless the hard
     /// limit demands it, in percent of the window.
     pub keep_recent: u8,
+    /// What stands before the first answer is left alone unless the hard limit demands it, as long as it
+    /// has at most this share, in percent of what the hard limit leaves beside the system layer. 0 is never.
+    pub keep_opening: u8,
     /// The longest summary, in percent of the window.
     pub summary: u8,
     /// The form of a summary of finished turns, and of one inside a running turn.
@@ -169,6 +172,7 @@ impl Profile {
             ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
             by_task: false,
             keep_recent: 15,
+            keep_opening: 15,
             summary: 30,
             templates: Templates { finished: &summary::HAND_OFF, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
@@ -260,7 +264,14 @@ impl Profile {
 
     /// What the seeds' profiles share.
     fn plain() -> Self {
-        Self { entry_digests: false, when_cold: false, background: false, keep_recent: 0, ..Self::longhaul() }
+        Self {
+            entry_digests: false,
+            when_cold: false,
+            background: false,
+            keep_recent: 0,
+            keep_opening: 0,
+            ..Self::longhaul()
+        }
     }
 
     /// Nothing but the digests on entry, to see what they are worth.

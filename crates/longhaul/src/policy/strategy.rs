@@ -33,7 +33,7 @@ use crate::summary::Template;
 use crate::text::names::{NameSet, names, names_in_json};
 use crate::view::{Source, View};
 
-pub use common_end::{CUT_NEWEST, DIGEST_RUNNING, HIDE_OLD};
+pub use common_end::{CUT_NEWEST, DIGEST_RUNNING, HIDE_OLD, HIDE_OPENING};
 pub use drop_oldest::DROP_OLDEST;
 pub use everything::{FULL_SUMMARY, REBUILD};
 pub use finished_results::FINISHED_RESULTS;
@@ -88,7 +88,7 @@ impl fmt::Debug for Strategy {
 }
 
 /// All strategies.
-pub static STRATEGIES: [&Strategy; 19] = [
+pub static STRATEGIES: [&Strategy; 20] = [
     &OLD_RESULTS,
     &NEWEST_RESULTS,
     &FINISHED_RESULTS,
@@ -108,11 +108,12 @@ pub static STRATEGIES: [&Strategy; 19] = [
     &DIGEST_RUNNING,
     &HIDE_OLD,
     &CUT_NEWEST,
+    &HIDE_OPENING,
 ];
 
 /// The end of every ladder, for the hard limit alone: digest older results of the running
-/// turn, hide what is old, cut the newest step.
-pub(crate) static COMMON_END: [&Strategy; 3] = [&DIGEST_RUNNING, &HIDE_OLD, &CUT_NEWEST];
+/// turn, hide what is old, cut the newest step, hide the opening.
+pub(crate) static COMMON_END: [&Strategy; 4] = [&DIGEST_RUNNING, &HIDE_OLD, &CUT_NEWEST, &HIDE_OPENING];
 
 /// What a strategy would do.
 #[derive(Debug)]
@@ -182,6 +183,8 @@ pub(crate) struct Context<'a> {
     pub(crate) profile: &'a Profile,
     /// What rules have looked at before.
     pub(crate) rules_seen: RulesSeen,
+    /// Messages before this one are the opening, and stay.
+    pub(crate) kept_opening: Position,
     /// The kind of work, if the host says so.
     pub(crate) task: Option<Task>,
     /// How much must go.
@@ -275,9 +278,20 @@ impl Context<'_> {
             .count()
     }
 
-    /// True if this must stay: a system message or a step that holds one, and what stays whole.
+    /// True if this must stay: a unit that holds what no edit may take, the opening, and what stays
+    /// whole.
     pub(crate) fn stays(&self, item: &Visible) -> bool {
-        item.spans.iter().any(|span| self.log.has_system(*span)) || self.stays_whole(item)
+        self.is_opening(item) || self.stays_anyway(item)
+    }
+
+    /// The same where the opening may go too.
+    pub(crate) fn stays_anyway(&self, item: &Visible) -> bool {
+        item.spans.iter().any(|span| self.log.stays_in(*span).is_some()) || self.stays_whole(item)
+    }
+
+    /// True for a message of the opening that stays. A summary that has taken some of it is none.
+    fn is_opening(&self, item: &Visible) -> bool {
+        item.kind.is_some() && item.spans.iter().any(|span| span.start < self.kept_opening)
     }
 
     /// True if nothing of this may be edited: the current input, the newest step, what a user took

@@ -5,10 +5,10 @@
 use super::journal::{Compaction, Entry, JobEnd, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
-use crate::conversation::message::Time;
+use crate::conversation::message::{Role, Time};
 use crate::edits::edit::{Limit, Why};
 use crate::policy::profile::{OnFailure, Summariser};
-use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, Proposal, RulesSeen, Strategy};
+use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, Proposal, RulesSeen, Strategy};
 use crate::policy::task::Task;
 use crate::policy::trigger::{self, Situation};
 use crate::size::meter::Measure;
@@ -46,8 +46,7 @@ impl Session {
         self.follow();
         // What nothing can take away: no edit would help.
         let size = self.size().tokens;
-        let system = self.state.view.fixed().measure + self.state.sizes.system();
-        if size.min(self.tokens(system)) > self.budget().hard {
+        if size.min(self.tokens(self.state.system_layer())) > self.budget().hard {
             return Err(self.too_large(size));
         }
         self.rules();
@@ -229,12 +228,14 @@ impl Session {
             budget: &self.budget(),
             profile: &self.profile,
             rules_seen: self.rules_seen,
+            kept_opening: self.kept_opening(),
             task: self.state.progress.task,
             excess,
             takes_held: why == Why::Forced(Limit::Hard),
         });
         let mut made = 0;
         for proposal in proposals {
+            let Some(proposal) = self.with_whole_bonds(proposal) else { continue };
             let applied = match proposal {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
                 Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
@@ -267,6 +268,31 @@ impl Session {
             self.follow();
         }
         Rung::Edits(made)
+    }
+
+    /// The proposal without units whose other half it does not take; `None` if nothing is left.
+    fn with_whole_bonds(&self, proposal: Proposal) -> Option<Proposal> {
+        let whole = |spans| Some(self.log().with_whole_bonds(spans)).filter(|spans| !spans.is_empty());
+        Some(match proposal {
+            Proposal::Inside(kind, original) => Proposal::Inside(kind, original),
+            Proposal::Hide(spans) => Proposal::Hide(whole(spans)?),
+            Proposal::Fold(plan) => Proposal::Fold(FoldPlan { spans: whole(plan.spans.clone())?, ..plan }),
+        })
+    }
+
+    /// Where the opening ends, if the profile keeps it and it is not too large for that.
+    fn kept_opening(&self) -> Position {
+        let (none, opening) = (Position(0), self.log().opening());
+        if self.profile.keep_opening == 0 || opening.is_empty() {
+            return none;
+        }
+        let of_opening = self.state.view.parts().iter().filter(|part| match part.source {
+            Source::Message(at) => opening.contains(at) && part.message.role() != Role::System,
+            _ => false,
+        });
+        let size = self.tokens(of_opening.map(|part| part.measure).sum());
+        let room = self.room_beside_system().percent(self.profile.keep_opening);
+        if size <= room { opening.end } else { none }
     }
 
     /// No summary came, and the profile wants its history kept then.

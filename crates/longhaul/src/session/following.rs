@@ -3,6 +3,7 @@
 use super::Session;
 use super::journal::Entry;
 use super::state::State;
+use crate::size::tokens::Tokens;
 use crate::view::keep;
 use crate::view::{Part, Source};
 
@@ -46,12 +47,15 @@ impl Session {
         view.set_tail(tail);
     }
 
+    /// What the hard limit leaves beside the system layer.
+    pub(super) fn room_beside_system(&self) -> Tokens {
+        self.budget().hard - self.tokens(self.state.system_layer())
+    }
+
     /// Half of what the hard limit leaves beside the system layer, in bytes by the neutral
     /// measure.
     pub(super) fn keep_room(&self) -> usize {
-        let system = self.state.view.fixed().measure + self.state.sizes.system();
-        let room = self.budget().hard - self.tokens(system);
-        let room = usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(2);
+        let room = usize::try_from(self.room_beside_system().0).unwrap_or(usize::MAX).saturating_mul(2);
         // In rough steps: the meter learns with every call, and what is shown should not change.
         room - room % (room / 16).max(1).next_power_of_two()
     }

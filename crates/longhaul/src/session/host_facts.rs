@@ -53,14 +53,18 @@ impl Session {
         }
     }
 
-    /// System prompt, tools and settings. For another model see [`switch`](Self::switch).
+    /// System prompt, tools and settings, for every request from now on. A frame of the same
+    /// [`key`](Frame::key) is the same prompt: the journal notes no more than the longest answer that it
+    /// asks for, and the rest of it is sent as it came. For another model see [`switch`](Self::switch).
     pub fn set_frame(&mut self, frame: Frame) {
-        match self.log().frame() {
-            Some(known) if *known == frame => {}
-            // Only its secrets are others: a loaded journal has none.
-            Some(known) if known.key() == frame.key() => self.state.log.refresh_frame(frame),
-            _ => self.record(Entry::Frame(Arc::new(frame))),
+        if !self.log().frame().is_some_and(|known| known.is_same_prompt(&frame)) {
+            return self.record(Entry::Frame(Arc::new(frame)));
         }
+        let max_output = frame.max_output();
+        if max_output != self.state.limits.frame_output() {
+            self.record(Entry::MaxOutput(max_output));
+        }
+        self.newest_frame = Some((self.log().frame_version(), frame));
     }
 
     /// What kind of work this is, for profiles that ask. Else it is found from the tool calls.

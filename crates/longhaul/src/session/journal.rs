@@ -25,7 +25,7 @@ use super::LoadError;
 
 /// The version of the form that entries are written in. With a new kind of entry it goes up, for
 /// journals that begin then; an engine that meets a kind it does not know names the entry.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,8 +47,11 @@ pub enum Entry {
     Message(Arc<Message>),
     /// The host said something beside the messages.
     Fact(Arc<Fact>),
-    /// System prompt, tools or settings changed.
+    /// The prompt that the frame makes changed: model, system prompt, tools, or a setting that is part
+    /// of it.
     Frame(Arc<Frame>),
+    /// The prompt is the same, and its requests ask for another longest answer; `None` if they name none.
+    MaxOutput(Option<Tokens>),
     /// An edit was made.
     Edit(Arc<Edit>),
     /// An edit was taken back.

@@ -44,8 +44,13 @@ impl Limits {
                 self.learnt = Some(self.learnt.map_or(learnt, |before| before.min(learnt)));
             }
             Entry::Frame(frame) => self.frame_output = frame.max_output(),
+            Entry::MaxOutput(tokens) => self.frame_output = *tokens,
             _ => {}
         }
+    }
+
+    pub(super) fn frame_output(&self) -> Option<Tokens> {
+        self.frame_output
     }
 
     pub(super) fn allowed(&self) -> Allowed {

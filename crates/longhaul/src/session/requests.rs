@@ -81,6 +81,7 @@ impl Requests {
             | Entry::Message(_)
             | Entry::Fact(_)
             | Entry::Frame(_)
+            | Entry::MaxOutput(_)
             | Entry::Edit(_)
             | Entry::Undo { .. }
             | Entry::Redo { .. }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Counting, Entry};
-use crate::conversation::message::{Message, Role};
+use crate::conversation::message::Message;
 use crate::size::calibration::Calibration;
 use crate::size::meter::{CountingWay, Measure, Meter};
 use crate::size::models::Model;
@@ -32,8 +32,6 @@ pub(super) struct Sizes {
     /// Sizes of messages that are still to come, from a snapshot.
     known: Vec<Snapshot>,
     total: Measure,
-    /// Of that, system messages.
-    system: Measure,
 }
 
 impl Sizes {
@@ -46,7 +44,6 @@ impl Sizes {
             model: model.name.clone(),
             known,
             total: Measure::default(),
-            system: Measure::default(),
         }
     }
 
@@ -82,14 +79,7 @@ impl Sizes {
         let known = self.known.iter().filter(|known| known.way == way).find_map(|known| known.sizes.get(at));
         let size = known.copied().unwrap_or_else(|| self.meter.message(message));
         self.sizes.push(size);
-        self.add(message, size);
-    }
-
-    fn add(&mut self, message: &Message, size: Measure) {
         self.total += size;
-        if message.role() == Role::System {
-            self.system += size;
-        }
     }
 
     /// Goes on with another meter. What it counted before is not counted again.
@@ -101,12 +91,12 @@ impl Sizes {
         }
         self.others.insert(before.way(), std::mem::take(&mut self.sizes));
         let counted = self.others.remove(&self.meter.way()).unwrap_or_default();
-        (self.total, self.system) = Default::default();
+        self.total = Measure::default();
         for (at, message) in messages.iter().enumerate() {
             match counted.get(at) {
                 Some(size) => {
                     self.sizes.push(*size);
-                    self.add(message, *size);
+                    self.total += *size;
                 }
                 None => self.push(message),
             }
@@ -131,11 +121,6 @@ impl Sizes {
     /// All messages together.
     pub(super) fn total(&self) -> Measure {
         self.total
-    }
-
-    /// All system messages together.
-    pub(super) fn system(&self) -> Measure {
-        self.system
     }
 
     pub(super) fn snapshots(&self) -> Vec<Snapshot> {

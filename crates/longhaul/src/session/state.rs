@@ -1,6 +1,6 @@
 //! The state of a session: a fold of its journal. Each part takes from an entry what concerns it, and
-//! nothing else changes what is journalled. Beside it are filled in: the secrets of a frame, texts that
-//! a store kept apart, and the view.
+//! nothing else changes what is journalled. Beside it are filled in: texts that a store
+//! kept apart, and the view.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use crate::conversation::log::Log;
 use crate::edits::archive::{Archive, Handle, Originals};
 use crate::edits::edit::EditId;
 use crate::edits::ledger::Ledger;
+use crate::size::meter::Measure;
 use crate::size::models::Model;
 use crate::view::cache::PromptCache;
 use crate::view::{Fixed, Sources, View};
@@ -154,6 +155,13 @@ impl State {
             let measure = log.frame().map(|frame| sizes.meter.frame(frame)).unwrap_or_default();
             view.set_fixed(Fixed { version: log.frame_version(), measure });
         }
+    }
+
+    /// What stands before the messages, and the system messages that must stay, as they are shown.
+    pub(super) fn system_layer(&self) -> Measure {
+        let system = self.log.system_messages().iter().map(|at| self.log.edition_at(*at));
+        let system = system.filter_map(|at| self.sizes.all().get(at.index())).copied();
+        self.view.fixed().measure + system.sum()
     }
 
     /// Brings the view up to log and ledger.

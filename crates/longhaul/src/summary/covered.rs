@@ -21,6 +21,8 @@ pub(crate) struct Covered {
 #[derive(Debug)]
 enum Held {
     Message(Position, Arc<Message>),
+    /// A message that stands at the head of the view: nobody need be told of it.
+    Moved(Arc<Message>),
     /// A fold or a hide, where its first run begins.
     Edit(Arc<Edit>),
     /// The texts by which the host answered in the messages that follow.
@@ -43,11 +45,11 @@ impl Covered {
                     Stretch::Messages(span) => {
                         all.push(Held::Answers(ledger.answers_in(span).collect()));
                         let messages = log.messages()[span.range()].iter().cloned();
-                        all.extend(
-                            messages
-                                .zip(span.start.0..)
-                                .map(|(message, at)| Held::Message(Position(at), message)),
-                        );
+                        let messages = messages.zip((span.start.0..).map(Position));
+                        all.extend(messages.map(|(message, at)| match log.is_moved(at) {
+                            true => Held::Moved(message),
+                            false => Held::Message(at, message),
+                        }));
                     }
                 }
             }
@@ -58,7 +60,7 @@ impl Covered {
     fn edits(&self) -> impl Iterator<Item = &Arc<Edit>> {
         self.all.iter().filter_map(|held| match held {
             Held::Edit(edit) => Some(edit),
-            Held::Message(..) | Held::Answers(_) | Held::Gap => None,
+            Held::Message(..) | Held::Moved(_) | Held::Answers(_) | Held::Gap => None,
         })
     }
 
@@ -66,7 +68,7 @@ impl Covered {
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
             Held::Message(_, message) => Some(message.clone()),
-            Held::Edit(_) | Held::Answers(_) | Held::Gap => None,
+            Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Gap => None,
         });
         messages.collect()
     }
@@ -74,7 +76,7 @@ impl Covered {
     /// How many messages of the log it is, those inside earlier edits included.
     pub(crate) fn count(&self) -> usize {
         let count = |held: &Held| match held {
-            Held::Message(..) => 1,
+            Held::Message(..) | Held::Moved(_) => 1,
             Held::Edit(edit) => edit.kind.spans().iter().map(|span| span.len()).sum(),
             Held::Answers(_) | Held::Gap => 0,
         };
@@ -100,10 +102,14 @@ impl Covered {
         let before = self.all.iter().flat_map(|held| match held {
             Held::Edit(edit) => edit.originals.as_slice(),
             Held::Answers(handles) => handles,
-            Held::Message(..) | Held::Gap => &[],
+            Held::Message(..) | Held::Moved(_) | Held::Gap => &[],
         });
         let before = before.copied().collect();
-        Original::Run(before, self.messages())
+        let messages = self.all.iter().filter_map(|held| match held {
+            Held::Message(_, message) | Held::Moved(message) => Some(message.clone()),
+            Held::Edit(_) | Held::Answers(_) | Held::Gap => None,
+        });
+        Original::Run(before, messages.collect())
     }
 
     /// What a summary of it is made of: messages as they entered, whatever later edits show of
@@ -112,7 +118,7 @@ impl Covered {
         let material = self.all.iter().filter_map(|held| match held {
             Held::Message(at, message) => Some(Material::Message(*at, entered(ledger, *at, message))),
             Held::Gap => Some(Material::Gap),
-            Held::Answers(_) => None,
+            Held::Answers(_) | Held::Moved(_) => None,
             Held::Edit(edit) => earlier(edit).map(Material::Summary),
         });
         material.collect()

@@ -1,9 +1,9 @@
 //! What random histories are made of.
 
-use longhaul::conversation::{Image, Text, Thinking, Words};
+use longhaul::conversation::{API_FIELD, Image, Opaque, Text, Thinking, ToolCall, Words};
 use longhaul::{
     Block, Extra, Job, Json, Message, Outcome, PrepareError, Prepared, Profile, Role, Seal, Session,
-    Summariser, Ticket, Time, Tokens,
+    Summariser, Ticket, Time, Tokens, ToolResult,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -35,7 +35,32 @@ pub fn start(profile: usize, window: usize, host: bool) -> Session {
         profile.summariser = Summariser::Host;
     }
     profile.triggers.calls = profile.triggers.calls.min(6);
-    Session::new(profile, model("start", WINDOWS[window]))
+    let mut session = Session::new(profile, model("start", WINDOWS[window]));
+    // Of some, later messages are editions of the system prompt.
+    if window % 2 == 1 {
+        session.push(Message::system("word line ".repeat(100)));
+    }
+    session
+}
+
+fn fields(name: &str, value: &str) -> Extra {
+    let mut fields = Extra::NONE;
+    fields.set(name, Json::string(value));
+    fields
+}
+
+/// A result that loads a tool.
+pub fn loading(id: &str, text: &str) -> Message {
+    let value = Json::new(r#"{"type":"tool_reference","tool_name":"WebFetch"}"#).unwrap();
+    let result = ToolResult {
+        id: id.into(),
+        name: None,
+        text: text.into(),
+        content: Some(vec![Block::text(text), Block::Opaque(Opaque { value, extra: Extra::NONE })].into()),
+        is_error: false,
+        extra: Extra::NONE,
+    };
+    Message::new(Role::Tool, vec![Block::ToolResult(result)])
 }
 
 /// Any message, with ids that collide and words that look like marks of the engine.
@@ -46,6 +71,7 @@ pub fn message() -> impl Strategy<Value = Message> {
         (prop::sample::select(word), 0..most).prop_map(|(word, n)| word.repeat(n))
     };
     let seal = prop_oneof![
+        Just(Seal::Redacted(None)),
         Just(Seal::Open),
         Just(Seal::Signed("s".into())),
         Just(Seal::Redacted(Some("x".into()))),
@@ -57,7 +83,8 @@ pub fn message() -> impl Strategy<Value = Message> {
     let block = prop_oneof![
         5 => (id(), tool, arguments).prop_map(|(id, tool, arguments)| Block::call(id, tool, arguments)),
         3 => words(60).prop_map(Block::text),
-        2 => (words(60), seal).prop_map(|(text, seal)| Block::Thinking(Thinking { text: text.into(), seal, extra: Extra::NONE })),
+        2 => (words(60), seal).prop_map(|(text, seal)| Block::Thinking(Thinking { text: text.into(), seal, extra: fields("id", "rs_1") })),
+        1 => id().prop_map(|id| Block::ToolCall(ToolCall { id: id.into(), name: "web_search".into(), arguments: Json::empty_object(), server: true, extra: Extra::NONE })),
         1 => id().prop_map(|id| Block::result(id, "inside")),
     ];
     let image = Image { source: Json::empty_object(), size: Some((800, 600)), extra: Extra::NONE };
@@ -78,7 +105,21 @@ pub fn message() -> impl Strategy<Value = Message> {
         }),
         1 => image,
         1 => words(20).prop_map(Message::system),
+        1 => (0..4usize).prop_map(|n| Message::system("word line ".repeat(100 + n))),
+        1 => Just(Message::new(Role::System, Vec::new()).with_wire_fields(fields(API_FIELD, "anthropic"))),
+        1 => (id(), words(60)).prop_map(|(id, text)| loading(id, &text)),
     ]
+}
+
+/// The frame in force, if there is one, with a rest of its own: so a client sends it at every call.
+pub fn other_rest(session: &mut Session, n: u8) {
+    let Some(mut frame) = session.log().frame().cloned() else { return };
+    let metadata = if n.is_multiple_of(2) { r#"{"a":1,"b":2}"# } else { r#"{"b":2, "a":1}"# };
+    frame.settings.set("client_metadata", Json::new(metadata).unwrap());
+    if n.is_multiple_of(3) {
+        frame.settings.set("max_tokens", Json::new((u32::from(n) * 20).to_string()).unwrap());
+    }
+    session.set_frame(frame);
 }
 
 /// A summariser that is not always of use.

@@ -118,12 +118,16 @@ impl Audit<'_> {
             }
             faults.extend(self.broken_bonds(at, shown, &came));
         }
+        faults.extend(self.broken_far_bonds());
         for (span, id) in self.ledger.outermost() {
             let begins = self.log.unit_of(span.start).is_some_and(|unit| unit.span.start == span.start);
             let ends =
                 self.log.unit_of(Position(span.end.0 - 1)).is_some_and(|unit| unit.span.end == span.end);
             if !(begins && ends) || self.log.waiting().is_some_and(|open| span.end > open) {
                 faults.push(format!("edit {} cuts inside a unit", id.0));
+            }
+            if self.log.has_unfinished(span) {
+                faults.push(format!("edit {} takes a call whose result may still come", id.0));
             }
         }
         faults
@@ -146,6 +150,35 @@ impl Audit<'_> {
         };
         let bonds = bonds(came).into_iter().filter(|bond| broken(bond.kind, &bond.blocks));
         bonds.map(|bond| format!("a {:?} bond of message {} is broken", bond.kind, at.0)).collect()
+    }
+
+    /// Bonds over several messages: a result that loads a tool is there as it came, and what the provider
+    /// ran itself is there with its result, or both are gone.
+    fn broken_far_bonds(&self) -> Vec<String> {
+        let gone = |at: Position| self.ledger.covering(at).is_some();
+        let cut = |at: Position, block: usize| self.ledger.shown(at, block).is_some();
+        let mut faults = Vec::new();
+        for at in self.log.tool_references() {
+            let unit = self.log.unit_of(*at).map(|unit| unit.span.range()).unwrap_or_default();
+            let blocks =
+                unit.flat_map(|at| (0..self.log.messages()[at].blocks().len()).map(move |b| (at, b)));
+            let mut blocks = blocks.map(|(at, block)| (Position(at as u32), block));
+            if gone(*at)
+                || blocks.any(|(at, block)| cut(at, block) && self.log.is_of_tool_reference(at, block))
+            {
+                faults.push(format!("the tool that message {} loads is lost", at.0));
+            }
+        }
+        for late in self.log.late_answers() {
+            let message = self.log.get(late.result).map(|message| message.blocks()).unwrap_or_default();
+            let cites =
+                |block: &usize| matches!(&message[*block], Block::Text(t) if t.extra.is_set("citations"));
+            let cited = (late.block + 1..message.len()).filter(cites).any(|block| cut(late.result, block));
+            if gone(late.call) != gone(late.result) || cut(late.result, late.block) || cited {
+                faults.push(format!("a tool of the provider in message {} is broken", late.call.0));
+            }
+        }
+        faults
     }
 
     /// The model changed: reasoning that only another can read went.

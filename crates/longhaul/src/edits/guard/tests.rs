@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::Position;
-use crate::conversation::message::{Thinking, ToolCall};
+use crate::conversation::message::{Opaque, Text, Thinking, ToolCall, ToolResult, Words};
 use crate::edits::edit::{Edit, EditPrice, EditText, Placement};
 use crate::policy::profile::Profile;
 use crate::session::{Prepared, Session};
@@ -13,9 +13,12 @@ use crate::size::models::Models;
 
 /// A conversation with every kind of thing an edit may not touch.
 fn log() -> impl Strategy<Value = Vec<Message>> {
-    let round = (0..5u8, 1..4usize, any::<bool>()).prop_map(|(kind, calls, answered)| {
-        let thinking =
-            |seal| Block::Thinking(Thinking { text: "thought ".repeat(20).into(), seal, extra: Extra::NONE });
+    let round = (0..9u8, 1..4usize, any::<bool>()).prop_map(|(kind, calls, answered)| {
+        let thinking = |seal| {
+            let mut extra = Extra::NONE;
+            extra.set("id", Json::string("rs_1"));
+            Block::Thinking(Thinking { text: "thought ".repeat(20).into(), seal, extra })
+        };
         let call = |server| {
             let arguments = Json::new(format!("{{\"text\":\"{}\"}}", "x".repeat(600))).unwrap();
             Block::ToolCall(ToolCall {
@@ -31,11 +34,18 @@ fn log() -> impl Strategy<Value = Vec<Message>> {
             1 => vec![thinking(Seal::Encrypted("e".into()))],
             2 => vec![thinking(Seal::Open)],
             3 => vec![call(true), Block::result("c", "hits ".repeat(200))],
+            // The result comes in a later answer, or never.
+            4 => vec![call(true), Block::text("words ".repeat(100))],
+            5 => vec![Block::result("c", "hits ".repeat(200)), cites()],
+            6 => vec![thinking(Seal::Redacted(None)), Block::text("words ".repeat(100))],
             _ => vec![Block::text("words ".repeat(100))],
         };
         blocks.extend((0..calls - 1).map(|_| call(false)));
         let mut messages = vec![Message::new(Role::Assistant, blocks)];
-        messages.extend((0..calls - 1).map(|_| Message::result("c", "line of a result\n".repeat(60))));
+        messages.extend((0..calls - 1).map(|_| match kind {
+            7 => loading(),
+            _ => Message::result("c", "line of a result\n".repeat(60)),
+        }));
         if !answered {
             messages.pop();
         }
@@ -46,6 +56,21 @@ fn log() -> impl Strategy<Value = Vec<Message>> {
         1 => Just(vec![Message::system("rule ".repeat(30))]),
     ];
     prop::collection::vec(prop_oneof![3 => round, 1 => other], 2..12).prop_map(|all| all.concat())
+}
+
+/// Text that cites what a tool of the provider found.
+fn cites() -> Block {
+    let mut extra = Extra::NONE;
+    extra.set("citations", Json::new("[1]").unwrap());
+    Block::Text(Text { text: "as found ".repeat(60).into(), words: Words::All, extra })
+}
+
+/// A result that loads a tool.
+fn loading() -> Message {
+    let value = Json::new(r#"{"type":"tool_reference","tool_name":"WebFetch"}"#).unwrap();
+    let Block::ToolResult(result) = Block::result("c", "line of a result\n".repeat(60)) else { panic!() };
+    let content = Some(vec![Block::Opaque(Opaque { value, extra: Extra::NONE })].into());
+    Message::new(Role::Tool, vec![Block::ToolResult(ToolResult { content, ..result })])
 }
 
 fn kind() -> impl Strategy<Value = EditKind> {

@@ -1,6 +1,6 @@
 //! The end of every ladder, when the hard limit is passed and nothing else helped: digest
-//! older results of the running turn, hide what is old, cut what is newest. Needs no model
-//! and no luck.
+//! older results of the running turn, hide what is old, cut what is newest, hide the opening. Needs no
+//! model and no luck.
 
 use super::old_results::digests;
 use super::{Context, Proposal, Strategy, Visible, joined};
@@ -31,26 +31,37 @@ pub static DIGEST_RUNNING: Strategy = Strategy {
 pub static HIDE_OLD: Strategy = Strategy {
     name: "hide-old",
     says: "the oldest steps, messages and summaries are hidden",
-    propose: |context| {
-        let visible = context.visible();
-        let (mut gone, mut spans): (Tokens, Vec<Span>) = Default::default();
-        // The marker needs room too, and what is restated elsewhere.
-        let wanted = context.excess + context.excess.scaled(50_000) + Tokens(MARK);
-        // The goal comes last: it stands in the tail then, shorter if it is long.
-        let goal = context.log.goal_message().filter(|_| context.log.fact(FactKind::Goal, "").is_none());
-        let is_goal = |item: &&Visible| goal.is_some_and(|goal| item.source == Source::Message(goal));
-        let old = || visible.iter().filter(|item| !context.stays(item));
-        for item in old().filter(|item| !is_goal(item)).chain(old().filter(is_goal)) {
-            if gone > wanted {
-                break;
-            }
-            gone += item.tokens;
-            spans.extend(&item.spans);
-        }
-        if spans.is_empty() { Vec::new() } else { vec![Proposal::Hide(joined(spans))] }
-    },
+    propose: |context| hide(context, |item| !context.stays(item)),
     ..Strategy::PLAIN
 };
+
+/// What stands before the first answer is hidden too, oldest first.
+pub static HIDE_OPENING: Strategy = Strategy {
+    name: "hide-opening",
+    says: "what stands before the first answer is hidden, oldest first",
+    propose: |context| hide(context, |item| !context.stays_anyway(item)),
+    ..Strategy::PLAIN
+};
+
+/// Hides what may go, oldest first, until enough is gone.
+fn hide(context: &Context<'_>, may_go: impl Fn(&Visible) -> bool) -> Vec<Proposal> {
+    let visible = context.visible();
+    let (mut gone, mut spans): (Tokens, Vec<Span>) = Default::default();
+    // The marker needs room too, and what is restated elsewhere.
+    let wanted = context.excess + context.excess.scaled(50_000) + Tokens(MARK);
+    // The goal comes last: it stands in the tail then, shorter if it is long.
+    let goal = context.log.goal_message().filter(|_| context.log.fact(FactKind::Goal, "").is_none());
+    let is_goal = |item: &&Visible| goal.is_some_and(|goal| item.source == Source::Message(goal));
+    let old = || visible.iter().filter(|item| may_go(item));
+    for item in old().filter(|item| !is_goal(item)).chain(old().filter(is_goal)) {
+        if gone > wanted {
+            break;
+        }
+        gone += item.tokens;
+        spans.extend(&item.spans);
+    }
+    if spans.is_empty() { Vec::new() } else { vec![Proposal::Hide(joined(spans))] }
+}
 
 /// The newest step and the current input are cut, head and tail.
 pub static CUT_NEWEST: Strategy = Strategy {

@@ -12,7 +12,8 @@ pub static FINISHED_RESULTS: Strategy = Strategy {
     says: "when a turn has ended, its results become digests by tool",
     propose: |context: &Context<'_>| {
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
-        let ats = (context.rules_seen.turn.0..running.0).map(Position);
+        let first = context.rules_seen.turn.max(context.kept_opening);
+        let ats = (first.0..running.0).map(Position);
         ats.flat_map(|at| digests(context, at)).collect()
     },
     ..Strategy::PLAIN

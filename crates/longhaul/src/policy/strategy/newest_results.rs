@@ -22,7 +22,8 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
                 let Block::ToolResult(result) = content else { continue };
                 seen += 1;
                 seen_before += usize::from(at < context.rules_seen.end);
-                if seen <= keep || at >= newest || context.is_digested(at, block) {
+                let stays = seen <= keep || at >= newest || at < context.kept_opening;
+                if stays || context.is_digested(at, block) {
                     continue;
                 }
                 let said = context.result_at(at, block, result);
