@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul::Message;
+use longhaul::{Message, Role};
 
 use super::body::{Body, Read};
 use super::format::Unit;
@@ -110,9 +110,9 @@ impl Units {
         }
         let mut said = LeftOut::default();
         let unit = api.format().write(all, at, together, &mut said);
-        // What stands around messages of another API may change how they are written.
-        let is_own = messages.iter().all(|message| super::is_own(message, api));
-        let keeps = said.0.is_empty() && is_own;
+        // Pictures in results of another API go where the last of these results is.
+        let alone = |message: &Arc<Message>| message.role() != Role::Tool || super::is_own(message, api);
+        let keeps = said.0.is_empty() && messages.iter().all(alone);
         said.0.into_iter().for_each(|what| left_out.add(what));
         if !keeps {
             return self.passing.insert(unit);
