@@ -197,3 +197,15 @@ proptest! {
         }
     }
 }
+
+/// The page on requests shows two ways of writing one message, and its identity.
+#[test]
+fn the_page_on_requests_tells_the_truth() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/requests.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, shown) = page.split_once("```json\n").unwrap();
+    let shown: Vec<&str> = shown.split_once("```").unwrap().0.lines().collect();
+    let told: Vec<String> = shown.iter().map(|way| identities(Api::Anthropic, way)[0].to_string()).collect();
+    assert_eq!((told.len(), &told[0]), (2, &told[1]));
+    assert!(page.contains(&format!("the identity `{}`", told[0])), "{}", told[0]);
+}
