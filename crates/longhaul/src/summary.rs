@@ -25,7 +25,7 @@ use extract::{Extract, Inherited};
 pub(crate) use facts::exit_status;
 use facts::{Facts, Found};
 use slot::{Inherit, Slot};
-use statement::{File, Statement};
+use statement::{File, Request, Statement};
 use template::{Item, SlotValues};
 
 pub use job::{Job, Outcome, Question, Resolved};
@@ -38,8 +38,19 @@ pub(crate) use value::{Earlier, Written};
 pub(crate) enum Material {
     Summary(Earlier),
     Message(Position, Arc<Message>),
+    /// A request that was asked before: it is told with its answer, or not at all.
+    Asked(Asked),
     /// Something that is not told stood here.
     Gap,
+}
+
+/// A request that was asked before what is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) at: Position,
+    pub(crate) message: Arc<Message>,
+    /// It stands in the view, beside the summary.
+    pub(crate) stands: bool,
 }
 
 /// The language that a summary is written in.
@@ -216,7 +227,7 @@ fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
     let language = form.language;
     let mut values = SlotValues::default();
     let mut files = FileCounts::default();
-    let facts = Facts::of(material.iter().copied(), form.aliases);
+    let mut facts = Facts::of(material.iter().copied(), form.aliases);
     // What the summaries before said of where the work stood holds until something newer is said.
     let mut stood: BTreeMap<Slot, Vec<Item>> = BTreeMap::new();
     for material in material {
@@ -255,6 +266,15 @@ fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
     values.add(Slot::Decisions, facts.decisions.into_iter().map(found(Statement::Words)));
     values.add(Slot::Learnings, facts.learnings.into_iter().map(found(Statement::Words)));
     values.add(Slot::Preferences, facts.preferences.into_iter().map(found(Statement::Words)));
+    // What an earlier summary says to be done is done, also if what was asked is taken in later.
+    let is_told = |(at, request): &(Position, Request)| {
+        let same = |item: &Item| match &item.statement {
+            Statement::Request(told) => item.at == Some(*at) && told.asked == request.asked,
+            _ => false,
+        };
+        values.get(Slot::Done).iter().any(same)
+    };
+    facts.requests.retain(|request| !is_told(request));
     let nothing_asked = facts.requests.is_empty();
     let (done, open): (Vec<_>, Vec<_>) =
         facts.requests.into_iter().partition(|(_, request)| request.answer.is_some());
@@ -359,7 +379,7 @@ fn range(material: &[&Material], form: Form<'_>) -> [String; 2] {
     let times = || {
         material.iter().filter_map(|material| match material {
             Material::Message(_, message) => message.time(),
-            Material::Summary(_) | Material::Gap => None,
+            Material::Summary(_) | Material::Asked(_) | Material::Gap => None,
         })
     };
     let word = form.language.words().message;
@@ -443,7 +463,7 @@ mod tests {
         let material: Vec<&Material> = all.iter().collect();
         let language = Language::of(all.iter().filter_map(|told| match told {
             Material::Message(_, message) => Some(&**message),
-            Material::Summary(_) | Material::Gap => None,
+            Material::Summary(_) | Material::Asked(_) | Material::Gap => None,
         }));
         let form = Form {
             template,

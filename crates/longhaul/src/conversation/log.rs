@@ -440,6 +440,14 @@ impl Log {
         Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
     }
 
+    /// What the person asked in the turn that this message is a part of, if it was asked before.
+    pub(crate) fn request_before(&self, at: Position) -> Option<Position> {
+        let turn = self.turns().partition_point(|turn| turn.start < at).checked_sub(1)?;
+        let asked = self.turns()[turn].start..at.min(self.turns()[turn].first_step?);
+        let has_words = |at: &Position| self.messages[at.index()].words().next().is_some();
+        (asked.start.0..asked.end.0).rev().map(Position).find(has_words)
+    }
+
     /// What the person said last, where the running turn begins: the messages before its
     /// first step.
     pub fn current_input(&self) -> Option<Span> {

@@ -16,7 +16,7 @@ use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
 use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Question, Resolved};
-use crate::summary::{self, Form, Language, Material, Written};
+use crate::summary::{self, Asked, Form, Language, Material, Written};
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
 use crate::view::keep::{self, KeepItem, KeepKey, Kept};
@@ -209,12 +209,17 @@ impl Session {
         let written = written.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
             let goal = keep.iter().find(|item| item.key == KeepKey::Goal).and_then(|item| item.source);
-            let material = covered.material(self.ledger());
-            let told = material.iter().filter(|material| match material {
-                Material::Summary(_) | Material::Gap => true,
-                Material::Message(at, _) => goal != Some(*at),
-            });
-            let told: Vec<&Material> = told.collect();
+            let mut material = covered.material(self.ledger());
+            for told in &mut material {
+                match told {
+                    Material::Message(at, message) if goal == Some(*at) => {
+                        *told = Material::Asked(Asked { at: *at, message: message.clone(), stands: true });
+                    }
+                    Material::Asked(asked) => asked.stands |= goal == Some(asked.at),
+                    _ => {}
+                }
+            }
+            let told: Vec<&Material> = material.iter().collect();
             let form = Form {
                 template,
                 language: self.language(),

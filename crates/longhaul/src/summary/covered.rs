@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::Material;
 use super::value::Earlier;
+use super::{Asked, Material};
 use crate::conversation::json::Extra;
 use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, ToolResult};
@@ -29,12 +29,14 @@ enum Held {
     Answers(Vec<Handle>),
     /// Between two runs stands something that is not covered.
     Gap,
+    /// What the person asked before messages that begin in the middle of a turn.
+    Asked(Asked),
 }
 
 impl Covered {
     /// What these runs hold, by the edits that are in the ledger now.
     pub(crate) fn of(log: &Log, ledger: &Ledger, spans: &[Span]) -> Self {
-        let mut all = Vec::new();
+        let (mut all, mut told): (Vec<Held>, Vec<Span>) = (Vec::new(), Vec::new());
         for (number, span) in spans.iter().enumerate() {
             if number > 0 {
                 all.push(Held::Gap);
@@ -43,6 +45,14 @@ impl Covered {
                 match stretch {
                     Stretch::Edit(id) => all.extend(ledger.get(id).cloned().map(Held::Edit)),
                     Stretch::Messages(span) => {
+                        // What it answers was asked before it: outside, or in what an edit has taken.
+                        let asked = log.request_before(span.start);
+                        let asked = asked.filter(|at| !told.iter().any(|told| told.contains(*at)));
+                        all.extend(asked.map(|at| {
+                            let stands = !spans.iter().any(|span| span.contains(at));
+                            Held::Asked(Asked { at, message: log.messages()[at.index()].clone(), stands })
+                        }));
+                        told.push(span);
                         all.push(Held::Answers(ledger.answers_in(span).collect()));
                         let messages = log.messages()[span.range()].iter().cloned();
                         let messages = messages.zip((span.start.0..).map(Position));
@@ -60,7 +70,7 @@ impl Covered {
     fn edits(&self) -> impl Iterator<Item = &Arc<Edit>> {
         self.all.iter().filter_map(|held| match held {
             Held::Edit(edit) => Some(edit),
-            Held::Message(..) | Held::Moved(_) | Held::Answers(_) | Held::Gap => None,
+            Held::Message(..) | Held::Moved(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
         })
     }
 
@@ -68,7 +78,7 @@ impl Covered {
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
             Held::Message(_, message) => Some(message.clone()),
-            Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Gap => None,
+            Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
         });
         messages.collect()
     }
@@ -78,7 +88,7 @@ impl Covered {
         let count = |held: &Held| match held {
             Held::Message(..) | Held::Moved(_) => 1,
             Held::Edit(edit) => edit.kind.spans().iter().map(|span| span.len()).sum(),
-            Held::Answers(_) | Held::Gap => 0,
+            Held::Answers(_) | Held::Asked(_) | Held::Gap => 0,
         };
         self.all.iter().map(count).sum()
     }
@@ -102,12 +112,12 @@ impl Covered {
         let before = self.all.iter().flat_map(|held| match held {
             Held::Edit(edit) => edit.originals.as_slice(),
             Held::Answers(handles) => handles,
-            Held::Message(..) | Held::Moved(_) | Held::Gap => &[],
+            Held::Message(..) | Held::Moved(_) | Held::Asked(_) | Held::Gap => &[],
         });
         let before = before.copied().collect();
         let messages = self.all.iter().filter_map(|held| match held {
             Held::Message(_, message) | Held::Moved(message) => Some(message.clone()),
-            Held::Edit(_) | Held::Answers(_) | Held::Gap => None,
+            Held::Edit(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
         });
         Original::Run(before, messages.collect())
     }
@@ -119,6 +129,7 @@ impl Covered {
             Held::Message(at, message) => Some(Material::Message(*at, entered(ledger, *at, message))),
             Held::Gap => Some(Material::Gap),
             Held::Answers(_) | Held::Moved(_) => None,
+            Held::Asked(asked) => Some(Material::Asked(asked.clone())),
             Held::Edit(edit) => earlier(edit).map(Material::Summary),
         });
         material.collect()

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::Material;
 use super::statement::{Command, File, Problem, Request, Todo, TodoState};
+use super::{Asked, Material};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::digest::{Aliases, Failures, HUGE, ToolKind};
@@ -44,6 +44,8 @@ pub(crate) struct Facts {
     pub(crate) went_well: HashSet<String>,
     /// Something is missing since the last request.
     gap: bool,
+    /// Requests that were asked before what is told.
+    before: HashSet<Position>,
     /// By path, with the message and the number of the last touch.
     touched: HashMap<String, (Found<File>, usize)>,
     touches: usize,
@@ -59,6 +61,10 @@ impl Facts {
             let (at, message) = match material {
                 Material::Message(at, message) => (*at, message),
                 Material::Summary(_) => continue,
+                Material::Asked(asked) => {
+                    facts.asked_before(asked);
+                    continue;
+                }
                 // What follows is no answer to what was asked before.
                 Material::Gap => {
                     facts.gap = true;
@@ -81,10 +87,21 @@ impl Facts {
                 }
             }
         }
+        facts.requests.retain(|(at, request)| request.answer.is_some() || !facts.before.contains(at));
         let mut files: Vec<(Found<File>, usize)> = facts.touched.drain().map(|(_, file)| file).collect();
         files.sort_by_key(|(_, last)| *last);
         facts.files = files.into_iter().map(|(file, _)| file).collect();
         facts
+    }
+
+    /// A request whose answer may follow.
+    fn asked_before(&mut self, Asked { at, message, stands }: &Asked) {
+        if let Some(asked) = message.words().filter_map(first_words).last() {
+            self.gap = false;
+            self.before.insert(*at);
+            self.requests
+                .push((*at, Request { asked: shorten(asked, SHORT), answer: None, stands: *stands }));
+        }
     }
 
     /// Of several texts of one message the last says what is wanted: clients put context before.
@@ -97,7 +114,7 @@ impl Facts {
         }
         if let Some(asked) = asked {
             self.gap = false;
-            self.requests.push((at, Request { asked: shorten(asked, SHORT), answer: None }));
+            self.requests.push((at, Request { asked: shorten(asked, SHORT), answer: None, stands: false }));
         }
     }
 
@@ -428,6 +445,7 @@ mod tests {
         let request = Request {
             asked: "Fix the parser, please.".to_owned(),
             answer: Some("Fixed: the parser takes empty lines.".to_owned()),
+            stands: false,
         };
         assert_eq!(facts.requests, [(Position(0), request)]);
         assert_eq!(facts.preferences, [(Position(0), "Never touch the lock file.".to_owned())]);

@@ -102,22 +102,26 @@ impl SlotValues {
         self.lists.into_values().flatten()
     }
 
-    /// Takes away the oldest values of the longest lists until all have at most so many bytes.
+    /// Takes away the oldest values of the longest lists until all have at most so many bytes. What answers
+    /// a request that stands in the view goes last.
     /// Gives how many went.
     pub(crate) fn fit(&mut self, limit: usize, language: Language) -> usize {
         /// A line's own share: its bullet and its end.
         const EACH: usize = 24;
         struct List {
             slot: Slot,
-            sizes: Vec<usize>,
+            /// Numbers and sizes of the values, in the order in which they go.
+            sizes: Vec<(usize, usize)>,
             total: usize,
             gone: usize,
         }
         let mut lists: Vec<List> = Vec::with_capacity(self.lists.len());
         for (slot, items) in &self.lists {
-            let sizes: Vec<usize> =
-                items.iter().map(|item| item.statement.say(language).len() + EACH).collect();
-            lists.push(List { slot: *slot, total: sizes.iter().sum(), sizes, gone: 0 });
+            let size = |item: &Item| item.statement.say(language).len() + EACH;
+            let mut sizes: Vec<(usize, usize)> = items.iter().map(size).enumerate().collect();
+            sizes.sort_by_key(|(number, _)| items[*number].statement.answers_what_stands());
+            let total = sizes.iter().map(|(_, size)| size).sum();
+            lists.push(List { slot: *slot, total, sizes, gone: 0 });
         }
         while lists.iter().map(|list| list.total).sum::<usize>() > limit {
             let weight = |list: &&mut List| match list.slot.yields() {
@@ -127,11 +131,13 @@ impl SlotValues {
             let Some(longest) = lists.iter_mut().filter(|list| list.total > 0).max_by_key(weight) else {
                 break;
             };
-            longest.total -= longest.sizes[longest.gone];
+            longest.total -= longest.sizes[longest.gone].1;
             longest.gone += 1;
         }
         for (items, list) in self.lists.values_mut().zip(&lists) {
-            items.drain(..list.gone);
+            let gone: HashSet<usize> = list.sizes[..list.gone].iter().map(|(number, _)| *number).collect();
+            let mut number = 0..;
+            items.retain(|_| number.next().is_some_and(|number| !gone.contains(&number)));
         }
         lists.iter().map(|list| list.gone).sum()
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod all;
+mod answered;
 mod archive;
 #[path = "../common/mod.rs"]
 mod common;

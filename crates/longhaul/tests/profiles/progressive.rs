@@ -40,7 +40,8 @@ fn progressive_sums_up_fully_after_200_calls() {
     }
     ready(&mut session);
     assert_eq!(strategies(&session), ["full-summary"]);
-    let all = text(&session);
+    // Beside itself, the first request stands where its answer is told.
+    let all = text(&session).replace("Talk to me. - Word 0.", "");
     for kept in [
         "Talk to me.",
         "The port is 8473.",
