@@ -1,7 +1,7 @@
 //! Conversations of real clients, request by request, through engine and wire. The samples in
 //! `tests/clients/` have the shape of what the clients send (order of fields, marks, tags, ids), in
 //! words of our own: Claude Code 2.1.325, Codex 0.166.0, pi 0.73.1 and opencode 1.18.33 on three APIs
-//! each, aider 0.86.2.
+//! each, aider 0.86.2, qwen-code 0.15.10, mini-swe-agent 2.4.6.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ struct Sample {
     has_rules: bool,
 }
 
-const SAMPLES: [Sample; 14] = [
+const SAMPLES: [Sample; 15] = [
     Sample { file: "claude-messages", api: Api::Anthropic, goal: GOAL, has_rules: true },
     Sample { file: "claude-messages-sonnet", api: Api::Anthropic, goal: GOAL, has_rules: true },
     Sample { file: "claude-messages-search", api: Api::Anthropic, goal: GOAL, has_rules: true },
@@ -40,6 +40,7 @@ const SAMPLES: [Sample; 14] = [
     Sample { file: "pi-messages", api: Api::Anthropic, goal: GOAL, has_rules: false },
     Sample { file: "pi-chat", api: Api::Chat, goal: GOAL, has_rules: false },
     Sample { file: "pi-responses", api: Api::Responses, goal: GOAL, has_rules: false },
+    Sample { file: "mini-chat", api: Api::Chat, goal: GOAL, has_rules: false },
     // It puts the words in quotes.
     Sample { file: "opencode-messages", api: Api::Anthropic, goal: GOAL, has_rules: false },
     Sample { file: "opencode-chat", api: Api::Chat, goal: GOAL, has_rules: false },
@@ -291,6 +292,30 @@ fn aider_replaces_its_last_messages() {
     let said: Vec<&str> =
         read[0].messages().iter().filter(|m| m.role() == Role::User).flat_map(|m| m.words()).collect();
     assert_eq!(said.len(), 1, "{said:?}");
+}
+
+/// Started again, qwen-code writes its first message anew: the tree of files is another one. What comes
+/// before the person's words is the host's all the same, and the rest is known by its identities.
+#[test]
+fn qwen_writes_its_context_anew() {
+    let bodies = bodies("qwen-chat");
+    let mut relay = Relay::new(Api::Chat);
+    let mut others = 0;
+    let mut last: Option<Request> = None;
+    for body in &bodies {
+        let request = relay.read(body.as_str()).unwrap();
+        assert_eq!(relay.write(&request).body, *body);
+        let said: Vec<&str> = request.messages().iter().flat_map(|message| message.words()).collect();
+        assert_eq!(said.first(), Some(&GOAL));
+        if let Some(last) = &last {
+            let (one, other) = (last.identities(), request.identities());
+            others += usize::from(!other.starts_with(&one));
+            let kept = one.iter().filter(|identity| other.contains(identity)).count();
+            assert!(kept + 1 >= one.len(), "{kept} of {}", one.len());
+        }
+        last = Some(request);
+    }
+    assert_eq!(others, 1);
 }
 
 /// A compaction of the client's own: the instruction is the host's, and what follows is another

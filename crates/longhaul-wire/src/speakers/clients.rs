@@ -35,8 +35,21 @@ pub(super) enum Sign {
 
 use Sign::{Begins, Behind, Between, Commands, Ends, Is, Own, Span};
 
-pub(super) static CLIENTS: [Client; 12] =
-    [CLAUDE_CODE, CODEX, PI, OPENCODE, AIDER, CURSOR, COPILOT, CLINE, OPENHANDS, SWE_AGENT, GEMINI, LONGHAUL];
+pub(super) static CLIENTS: [Client; 13] = [
+    CLAUDE_CODE,
+    CODEX,
+    PI,
+    OPENCODE,
+    AIDER,
+    CURSOR,
+    COPILOT,
+    CLINE,
+    OPENHANDS,
+    SWE_AGENT,
+    MINI_SWE,
+    GEMINI,
+    LONGHAUL,
+];
 
 const CLAUDE_CODE: Client = Client {
     name: "Claude Code",
@@ -303,6 +316,20 @@ const SWE_AGENT: Client = Client {
     signs: &[Begins("Here is a demonstration of how to correctly accomplish this task.")],
 };
 
+const MINI_SWE: Client = Client {
+    name: "mini-swe-agent",
+    tags: &[],
+    signs: &[
+        Between { begins: "Please solve this issue: ", ends: &["\n\nYou can execute bash commands"] },
+        Span("The user added a new task", ":"),
+        Span("Commands not executed. The user rejected your commands with the following message", ":"),
+        Span("Interrupted by user", ":"),
+        Begins("Tool call error:\n\n<error>"),
+        Begins("User command: \n"),
+        Is("Switched to human mode."),
+    ],
+};
+
 /// And Qwen Code, which was made from it.
 const GEMINI: Client = Client {
     name: "Gemini CLI",
@@ -310,6 +337,10 @@ const GEMINI: Client = Client {
     signs: &[
         Begins("This is the Gemini CLI. We are setting up the context for our chat."),
         Begins("This is the Qwen Code. We are setting up the context for our chat."),
+        Span("[User message received during tool execution]", ":"),
+        Begins("I ran the following shell command:"),
+        Begins("First, reason in your scratchpad. Then, generate the <state_snapshot>."),
+        Is("Continue with the prior task using the context above."),
         Begins("Here is the user's editor context as a JSON object."),
         Begins("Here is a summary of changes in the user's editor context, in JSON format."),
         Span("--- Content from referenced files ---", "--- End of content ---"),

@@ -132,7 +132,9 @@ impl Facts {
             && message.calls().next().is_none()
             && let Some((_, request)) = self.requests.last_mut()
         {
-            request.answer = Some(shorten(first, LINE));
+            // What must be told of a request that stands is short.
+            let most = if request.stands { SHORT } else { LINE };
+            request.answer = Some(shorten(first, most));
         }
     }
 

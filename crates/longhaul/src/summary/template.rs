@@ -112,26 +112,31 @@ impl SlotValues {
             slot: Slot,
             /// Numbers and sizes of the values, in the order in which they go.
             sizes: Vec<(usize, usize)>,
+            /// What they are together, without those that go last of all.
             total: usize,
             gone: usize,
         }
         let mut lists: Vec<List> = Vec::with_capacity(self.lists.len());
+        let mut all = 0;
         for (slot, items) in &self.lists {
             let size = |item: &Item| item.statement.say(language).len() + EACH;
+            let is_last = |number: usize| items[number].statement.answers_what_stands();
             let mut sizes: Vec<(usize, usize)> = items.iter().map(size).enumerate().collect();
-            sizes.sort_by_key(|(number, _)| items[*number].statement.answers_what_stands());
-            let total = sizes.iter().map(|(_, size)| size).sum();
+            sizes.sort_by_key(|(number, _)| is_last(*number));
+            let total = sizes.iter().filter(|(number, _)| !is_last(*number)).map(|(_, size)| size).sum();
+            all += sizes.iter().map(|(_, size)| size).sum::<usize>();
             lists.push(List { slot: *slot, total, sizes, gone: 0 });
         }
-        while lists.iter().map(|list| list.total).sum::<usize>() > limit {
+        while all > limit {
             let weight = |list: &&mut List| match list.slot.yields() {
                 Yield::Late => list.total / 4,
                 Yield::BySize => list.total,
             };
-            let Some(longest) = lists.iter_mut().filter(|list| list.total > 0).max_by_key(weight) else {
-                break;
-            };
-            longest.total -= longest.sizes[longest.gone].1;
+            let left = lists.iter_mut().filter(|list| list.gone < list.sizes.len());
+            let Some(longest) = left.max_by_key(weight) else { break };
+            let (_, size) = longest.sizes[longest.gone];
+            longest.total = longest.total.saturating_sub(size);
+            all -= size;
             longest.gone += 1;
         }
         for (items, list) in self.lists.values_mut().zip(&lists) {
