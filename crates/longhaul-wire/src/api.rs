@@ -149,7 +149,7 @@ fn read_marked<'a>(
         let last = messages.get(message).map_or(0, |message| message.blocks().len()).saturating_sub(1);
         ClientMark::new(MarkPlace::Block { message, block: block.min(last) }, found.json)
     };
-    let marks = found.iter().map(place).collect();
+    let marks = found.iter().filter(|found| found.is_set()).map(place).collect();
     Ok(Group { elements: 1, messages, marks })
 }
 

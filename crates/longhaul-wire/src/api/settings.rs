@@ -114,7 +114,8 @@ fn read_tool((number, tool): (usize, Value<'_>), has_marks: bool, marks: &mut Ve
     if has_marks {
         on_object(tool, None, &mut found);
     }
-    marks.extend(found.iter().map(|mark| ClientMark::new(MarkPlace::Tool(number), mark.json)));
+    let set = found.iter().filter(|mark| mark.is_set());
+    marks.extend(set.map(|mark| ClientMark::new(MarkPlace::Tool(number), mark.json)));
     // What is left of an object without some fields is an object.
     let unmarked = (!found.is_empty()).then(|| Json::new(without(tool, &found)).ok()).flatten();
     Tool::from_definition(unmarked.unwrap_or_else(|| tool.json()))
@@ -162,7 +163,8 @@ fn read_system(value: Value<'_>, has_marks: bool, marks: &mut Vec<ClientMark>) -
         let mut read = Block::text(fields.need_said("text").ok()?.text);
         if let Some(mark) = fields.peek(MARK).filter(|_| has_marks) {
             fields.take(MARK);
-            found.push(ClientMark::new(MarkPlace::System(number), mark.raw()));
+            let is_set = mark.raw() != "null";
+            found.extend(is_set.then(|| ClientMark::new(MarkPlace::System(number), mark.raw())));
         }
         *super::extra_mut(&mut read) = fields.rest();
         Some(read)
