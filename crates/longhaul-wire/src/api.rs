@@ -202,6 +202,14 @@ fn is_own(message: &Message, api: Api) -> bool {
         .is_some_and(|name| name.as_str().trim_matches('"') == api.name())
 }
 
+/// Whether the ids of a message stay what they are: they came over this API, or they are those of an
+/// answer that did (a result that was never recorded has the id of its call).
+fn keeps_ids(all: &[Arc<Message>], at: usize, api: Api) -> bool {
+    let answer = || all[..at].iter().rev().find(|message| message.role() == Role::Assistant);
+    is_own(&all[at], api)
+        || all[at].role() == Role::Tool && answer().is_some_and(|answer| is_own(answer, api))
+}
+
 /// What is sent in place of a block that an API does not know: its text, if that is all it is.
 fn foreign(block: &Opaque, left_out: &mut LeftOut) -> String {
     let value = block.value.value();

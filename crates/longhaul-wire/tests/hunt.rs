@@ -70,3 +70,68 @@ fn no_mark_for_an_hour_behind_one_for_five_minutes() {
         Request::decode(Api::Anthropic, &*sent).unwrap().marks().iter().map(|mark| mark.hour).collect();
     assert_eq!(hours, [true, false, false], "{sent}");
 }
+
+#[test]
+fn ids_of_calls_and_results_stay_alike() {
+    let long = "x".repeat(70);
+    for id in ["functions.bash:0", &long, "a b"] {
+        let anthropic = json!({"model": "m", "messages": [
+            {"role": "user", "content": "Go."},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "long text"}]},
+        ]});
+        let chat = json!({"model": "m", "messages": [
+            {"role": "user", "content": "Go."},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": {"name": "bash", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": id, "content": "long text"},
+        ]});
+        let responses = json!({"model": "m", "input": [
+            {"role": "user", "content": "Go."},
+            {"type": "function_call", "call_id": id, "name": "bash", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": id, "output": "long text"},
+        ]});
+        for (api, body) in [(Api::Anthropic, anthropic), (Api::Chat, chat), (Api::Responses, responses)] {
+            let request = Request::decode(api, body.to_string()).unwrap();
+            let sent = edit(&request, 2, vec![Block::result(id, "short")]).encode(api).body;
+            let read = Request::decode(api, &*sent).unwrap();
+            let call = read.messages().iter().flat_map(|m| m.calls()).next().unwrap();
+            let result = read.messages().iter().flat_map(|m| m.results()).next().unwrap();
+            assert_eq!(call.id, result.id, "{api:?} edited: {sent}");
+        }
+    }
+}
+
+#[test]
+fn placeholders_have_the_ids_of_their_calls() {
+    let id = "functions.bash:0";
+    let anthropic = json!({"model": "m", "messages": [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]},
+        {"role": "user", "content": "Stop, another way."},
+    ]});
+    let chat = json!({"model": "m", "messages": [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": {"name": "bash", "arguments": "{}"}}]},
+        {"role": "user", "content": "Stop, another way."},
+    ]});
+    let responses = json!({"model": "m", "input": [
+        {"role": "user", "content": "Go."},
+        {"type": "function_call", "call_id": id, "name": "bash", "arguments": "{}"},
+        {"role": "user", "content": "Stop, another way."},
+    ]});
+    for (api, body) in [(Api::Anthropic, anthropic), (Api::Chat, chat), (Api::Responses, responses)] {
+        let model = longhaul::Models::builtin().find("claude-sonnet-4-5").clone();
+        let mut session = longhaul::Session::new(longhaul::Profile::longhaul(), model);
+        let request = Request::decode(api, body.to_string()).unwrap();
+        session.set_frame(request.frame().clone());
+        for m in request.messages() {
+            session.push(m.clone());
+        }
+        assert!(matches!(session.prepare(None), Ok(longhaul::Prepared::Send(_))));
+        let sent = request.sending(&session.outgoing()).encode(api).body;
+        let read = Request::decode(api, &*sent).unwrap();
+        let call = read.messages().iter().flat_map(|m| m.calls()).next().unwrap();
+        let result = read.messages().iter().flat_map(|m| m.results()).next().unwrap();
+        assert_eq!(call.id, result.id, "{api:?}: {sent}");
+    }
+}

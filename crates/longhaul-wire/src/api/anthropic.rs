@@ -89,7 +89,7 @@ impl Format for Anthropic {
                 ends: ends(messages.iter().map(|message| message.blocks().len())),
             };
         }
-        from_blocks(messages, left_out)
+        from_blocks(messages, super::keeps_ids(all, at, Api::Anthropic), left_out)
     }
 
     fn opening(&self, first: &Message) -> Option<String> {
@@ -374,11 +374,11 @@ fn ends(counts: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 /// Messages from their blocks, as one.
-fn from_blocks(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Unit {
+fn from_blocks(messages: &[Arc<Message>], keeps_ids: bool, left_out: &mut LeftOut) -> Unit {
     let first = &messages[0];
     let (mut blocks, mut counts) = (Vec::new(), Vec::new());
     for message in messages {
-        let written = write_blocks(message, left_out);
+        let written = write_blocks(message, keeps_ids, left_out);
         counts.push(written.len());
         blocks.extend(written);
     }
@@ -408,7 +408,7 @@ fn text(text: &str) -> String {
     Object::new().text("type", "text").text("text", text).end()
 }
 
-fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
+fn write_blocks(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Anthropic);
     // What is not the person's word stands in the person's place, and says so.
     let tag = match message.role() {
@@ -416,7 +416,7 @@ fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
         Role::Summary => Some("summary-of-earlier-messages"),
         _ => None,
     };
-    let place = Place { own, in_answer: message.role() == Role::Assistant, tag };
+    let place = Place { own, keeps_ids, in_answer: message.role() == Role::Assistant, tag };
     message.blocks().iter().filter_map(|block| write_block(block, place, left_out)).collect()
 }
 
@@ -425,6 +425,7 @@ fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
 struct Place<'a> {
     /// In a message that Anthropic's API was sent before.
     own: bool,
+    keeps_ids: bool,
     in_answer: bool,
     /// What its text is marked as.
     tag: Option<&'a str>,
@@ -432,7 +433,7 @@ struct Place<'a> {
 
 /// A block as JSON; `None` if Anthropic has no place for it.
 fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Option<String> {
-    let Place { own, in_answer, tag } = place;
+    let Place { own, keeps_ids, in_answer, tag } = place;
     let end = |object: Object, extra: &Extra| if own { object.extra(extra, &[]).end() } else { object.end() };
     Some(match block {
         Block::Text(b) if b.text.trim().is_empty() => return None,
@@ -473,7 +474,8 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
             } else {
                 Cow::Owned(format!(r#"{{"input":{}}}"#, b.arguments.as_str()))
             };
-            let object = Object::new().text("type", &kind).text("id", &id(&b.id)).text("name", &b.name);
+            let object =
+                Object::new().text("type", &kind).text("id", &id(&b.id, keeps_ids)).text("name", &b.name);
             end(object.json("input", &input), &b.extra)
         }
         // A result in an answer is of a tool that another provider ran.
@@ -481,7 +483,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
         Block::ToolResult(b) => {
             let server = note(&b.extra, KIND).filter(|kind| own && kind.ends_with("_tool_result"));
             let kind = server.as_deref().unwrap_or("tool_result");
-            let mut object = Object::new().text("type", kind).text("tool_use_id", &id(&b.id));
+            let mut object = Object::new().text("type", kind).text("tool_use_id", &id(&b.id, keeps_ids));
             object = match (&b.content, &server) {
                 (Some(content), Some(_)) => match &content[..] {
                     [Block::Opaque(value)] => object.json("content", value.value.as_str()),
@@ -526,7 +528,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
     })
 }
 
-/// Anthropic takes ids of letters, digits, `_` and `-` only.
-fn id(id: &str) -> Cow<'_, str> {
-    super::fit_id(id, 64)
+/// Anthropic takes ids of letters, digits, `_` and `-` only. Servers that speak like it take others.
+fn id(id: &str, keeps: bool) -> Cow<'_, str> {
+    if keeps { Cow::Borrowed(id) } else { super::fit_id(id, 64) }
 }

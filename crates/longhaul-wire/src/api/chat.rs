@@ -64,7 +64,8 @@ impl Format for Chat {
         let mut units: Vec<String> = match message.raw(FORMAT) {
             Some(raw) => vec![raw.into_owned()],
             None if message.role() == Role::Tool => {
-                message.results().map(|result| write_result(result, message, left_out)).collect()
+                let keeps_ids = super::keeps_ids(all, at, Api::Chat);
+                message.results().map(|result| write_result(result, message, keeps_ids, left_out)).collect()
             }
             None => write_message(message, left_out).into_iter().collect(),
         };
@@ -322,13 +323,13 @@ pub(super) fn arguments_text(arguments: &Json) -> Cow<'_, str> {
     }
 }
 
-fn write_result(result: &ToolResult, message: &Message, left_out: &mut LeftOut) -> String {
+fn write_result(result: &ToolResult, message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> String {
     let is_own = super::is_own(message, Api::Chat);
     let function = super::role_name(message).is_some_and(|name| name == "function");
     let object = if function {
         Object::new().text("role", "function").text("name", &result.id)
     } else {
-        Object::new().text("role", "tool").text("tool_call_id", &id(&result.id, is_own))
+        Object::new().text("role", "tool").text("tool_call_id", &id(&result.id, keeps_ids))
     };
     let object = match &result.name {
         Some(name) if is_own => object.text("name", name),
