@@ -135,3 +135,42 @@ fn placeholders_have_the_ids_of_their_calls() {
         assert_eq!(call.id, result.id, "{api:?}: {sent}");
     }
 }
+
+#[test]
+fn a_null_prompt_is_read_alike() {
+    for (api, field) in [
+        (Api::Anthropic, "system"),
+        (Api::Anthropic, "tools"),
+        (Api::Responses, "instructions"),
+        (Api::Chat, "tools"),
+    ] {
+        for odd in ["null", "false", "5", "\"\"", "[]", "{}", "[null]", "[5]", "[{\"type\":\"text\"}]"] {
+            let list = if api == Api::Responses { "input" } else { "messages" };
+            let body = |n: u32| {
+                format!(
+                    r#"{{"model":"m","{field}":{odd},"x":{n},"{list}":[{{"role":"user","content":"hi"}}]}}"#
+                )
+            };
+            let mut relay = longhaul_wire::api::Relay::new(api);
+            let first = relay.read(body(1)).unwrap();
+            relay.write(&first);
+            let (one, other) = (relay.read(body(2)).unwrap(), Request::decode(api, body(2)).unwrap());
+            assert_eq!(one.frame(), other.frame(), "{api:?} {field} {odd}");
+        }
+    }
+}
+
+/// A field of the body is no block of the system prompt.
+#[test]
+fn a_field_is_not_taken_for_the_billing_block() {
+    let body = r#"{"model":"m","system":"s","x-anthropic-billing-header":"a","messages":[{"role":"user","content":"hi"}]}"#;
+    let mut relay = longhaul_wire::api::Relay::new(Api::Anthropic);
+    let request = relay.read(body).unwrap();
+    relay.write(&request);
+    let sent = Request::new(request.frame().clone(), request.messages().to_vec()).encode(Api::Anthropic).body;
+    let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(sent["system"], json!([{"type": "text", "text": "s"}]));
+    assert_eq!(sent["x-anthropic-billing-header"], "a");
+    let next = body.replace("\"m\"", "\"n\"");
+    assert_eq!(relay.read(&*next).unwrap().frame(), Request::decode(Api::Anthropic, next).unwrap().frame());
+}
