@@ -174,3 +174,38 @@ fn a_field_is_not_taken_for_the_billing_block() {
     let next = body.replace("\"m\"", "\"n\"");
     assert_eq!(relay.read(&*next).unwrap().frame(), Request::decode(Api::Anthropic, next).unwrap().frame());
 }
+
+/// Ten times as much takes no hundred times as long: seconds, where it was quadratic.
+#[test]
+fn many_fields_parts_and_marks_take_linear_time() {
+    let many = |f: &dyn Fn(usize) -> String| (0..100_000).map(f).collect::<Vec<_>>().join(",");
+    let numbered = many(&|n| format!("\"k{n}\":1"));
+    let doubled = many(&|_| "\"cache_control\":{}".to_owned());
+    let parts = many(&|n| format!(r#"{{"type":"text","text":"{n}"}}"#));
+    let calls = many(&|n| {
+        format!(r#"{{"id":"{n}","type":"function","function":{{"name":"a","arguments":"{{}}"}}}}"#)
+    });
+    let marked = many(&|n| {
+        format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"{n}","cache_control":{{"type":"ephemeral"}}}}]}}"#
+        )
+    });
+    let start = std::time::Instant::now();
+    for (api, body) in [
+        (Api::Chat, format!(r#"{{"model":"m",{numbered},"messages":[]}}"#)),
+        (Api::Anthropic, format!(r#"{{"messages":[{{"role":"user","content":"a",{numbered}}}]}}"#)),
+        (
+            Api::Anthropic,
+            format!(
+                r#"{{"messages":[{{"role":"user","content":[{{"type":"text","text":"a",{doubled}}}]}}]}}"#
+            ),
+        ),
+        (Api::Chat, format!(r#"{{"messages":[{{"role":"user","content":[{parts}]}}]}}"#)),
+        (Api::Chat, format!(r#"{{"messages":[{{"role":"assistant","tool_calls":[{calls}]}}]}}"#)),
+    ] {
+        Request::decode(api, body).unwrap();
+    }
+    let request = Request::decode(Api::Anthropic, format!(r#"{{"messages":[{marked}]}}"#)).unwrap();
+    edit(&request, 0, vec![Block::text("edited")]).encode(Api::Anthropic);
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+}

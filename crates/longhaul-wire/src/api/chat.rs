@@ -162,6 +162,8 @@ fn read_message(element: Value<'_>) -> Result<Message, FieldError> {
         }
     }
     let role_name = Some(&*name).filter(|name| matches!(*name, "developer" | "function"));
+    // Fields may come in any order; holes do not.
+    read.parts.sort_by_key(|part| part.start);
     let raw = Raw::without(FORMAT, element.raw(), &read.parts);
     Ok(super::read_as(Api::Chat, role, role_name, read.blocks, fields.rest(), raw))
 }
@@ -177,8 +179,6 @@ impl Reading {
     fn push(&mut self, block: Block, said: Option<Said<'_>>, part: BlockPart) {
         self.parts.extend(said.and_then(|said| said.part(self.base, self.blocks.len(), part)));
         self.blocks.push(block);
-        // Fields may come in any order; holes do not.
-        self.parts.sort_by_key(|part| part.start);
     }
 
     /// Open reasoning, if it is a text; anything else stays an unknown field.
