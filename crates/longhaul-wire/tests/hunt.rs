@@ -209,3 +209,18 @@ fn many_fields_parts_and_marks_take_linear_time() {
     edit(&request, 0, vec![Block::text("edited")]).encode(Api::Anthropic);
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
+
+/// Keys for servers of tools, also where the setting itself is one or its name is written with escapes.
+#[test]
+fn secrets_are_in_no_journal_and_in_no_transcript() {
+    let body = r#"{"model":"m","api_key":"sk-1","headers":{"x":"sk-2"},"authorization":"sk-3","mcp_servers":[{"api\u005fkey":"sk-4"}],"tools":[{"type":"mcp","authorization":"sk-5"},{"type":"mcp","headers":{"a":"sk-6"},"x":DEEP}],"messages":[{"role":"user","content":"hi"}]}"#;
+    let body = body.replace("DEEP", &format!("{}{}", "[".repeat(200), "]".repeat(200)));
+    let request = Request::decode(Api::Anthropic, body).unwrap();
+    let model = longhaul::Models::builtin().find("claude-sonnet-4-5").clone();
+    let mut session = longhaul::Session::new(longhaul::Profile::longhaul(), model);
+    session.set_frame(request.frame().clone());
+    let journal: Vec<String> =
+        session.since(longhaul::Cursor(0)).map(|entry| serde_json::to_string(&entry).unwrap()).collect();
+    let transcript = longhaul_wire::transcript::encode(&request.into_transcript()[0]).into_owned();
+    assert!(!journal.concat().contains("sk-") && !transcript.contains("sk-"), "{journal:?} {transcript}");
+}

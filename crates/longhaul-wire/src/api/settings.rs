@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use longhaul::conversation::without_secrets;
+use longhaul::conversation::{setting_without_secrets, without_secrets};
 use longhaul::{Block, End, Extra, Frame, Json, Role, Tool};
 use serde_json::Value as Parsed;
 
@@ -148,7 +148,11 @@ pub(super) fn frame_json(frame: &Frame) -> String {
         object = object.list("tools", &tools);
     }
     let settings = frame.settings.iter().filter(|(name, _)| !matches!(*name, "model" | "system" | "tools"));
-    settings.fold(object, |object, (name, value)| object.json(name, without_secrets(value).as_str())).end()
+    settings
+        .fold(object, |object, (name, value)| {
+            object.json(name, setting_without_secrets(name, value).as_str())
+        })
+        .end()
 }
 
 /// A text or a list of text blocks.
