@@ -224,3 +224,16 @@ fn secrets_are_in_no_journal_and_in_no_transcript() {
     let transcript = longhaul_wire::transcript::encode(&request.into_transcript()[0]).into_owned();
     assert!(!journal.concat().contains("sk-") && !transcript.contains("sk-"), "{journal:?} {transcript}");
 }
+
+/// A message that is no longer in the body is written from its raw text: arguments with blanks too.
+#[test]
+fn blanks_around_arguments_stay() {
+    let text = format!(" {{\"a\": \"{}\"}}\n", "x".repeat(80));
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a", "type": "function", "function": {"name": "b", "arguments": text}}]});
+    let item = json!({"type": "function_call", "call_id": "a", "name": "b", "arguments": text});
+    for (api, list, element) in [(Api::Chat, "messages", call), (Api::Responses, "input", item)] {
+        let request = Request::decode(api, json!({"model": "m", list: [element]}).to_string()).unwrap();
+        let sent = Request::new(request.frame().clone(), request.messages().to_vec()).encode(api).body;
+        assert!(sent.contains(&element.to_string()), "{sent}");
+    }
+}

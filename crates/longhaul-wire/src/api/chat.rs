@@ -307,10 +307,14 @@ fn read_call(call: Value<'_>) -> Result<(ToolCall, Option<Said<'_>>), FieldError
     Ok((ToolCall { id, name, arguments, server: false, extra }, said))
 }
 
-/// Arguments as the model wrote them: JSON, and whether they are, or a text that is none.
+/// Arguments as the model wrote them: JSON, and whether they are to the byte (no blanks around it), or a
+/// text that is none.
 pub(super) fn arguments_from(text: &str) -> (Json, bool) {
     match Json::new(text) {
-        Ok(json) => (json, true),
+        Ok(json) => {
+            let is_all = json.as_str() == text;
+            (json, is_all)
+        }
         Err(_) => (Json::string(text), false),
     }
 }
