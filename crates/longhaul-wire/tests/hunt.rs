@@ -237,3 +237,16 @@ fn blanks_around_arguments_stay() {
         assert!(sent.contains(&element.to_string()), "{sent}");
     }
 }
+
+/// A part of a type that nobody here knows is no item.
+#[test]
+fn an_unknown_part_stays_in_its_message() {
+    let parts =
+        json!([{"type": "input_text", "text": "See."}, {"type": "computer_screenshot", "file_id": "f"}]);
+    let body = json!({"model": "m", "input": [{"type": "message", "role": "user", "content": parts}]});
+    let request = Request::decode(Api::Responses, body.to_string()).unwrap();
+    let mut blocks = request.messages()[0].blocks().to_vec();
+    blocks[0] = Block::text("Look.");
+    let sent = edit(&request, 0, blocks).encode(Api::Responses).body;
+    assert_eq!(Request::decode(Api::Responses, &*sent).unwrap().messages().len(), 1, "{sent}");
+}

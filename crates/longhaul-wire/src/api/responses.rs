@@ -376,7 +376,13 @@ fn write_items(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Ve
             say(&mut words, &mut head, &mut items);
             head = serde_json::from_str(item.as_str()).unwrap_or_default();
         }
-        if let Some(part) = write_part(block, own, role, left_out) {
+        // An item of a host stands alone: what stands beside others is a part, whatever its type.
+        let is_part = role != "assistant" && message.blocks().len() > 1;
+        let part = match block {
+            Block::Opaque(part) if own && is_part => Some(part.value.as_str().to_owned()),
+            _ => write_part(block, own, role, left_out),
+        };
+        if let Some(part) = part {
             words.push(part);
             continue;
         }
