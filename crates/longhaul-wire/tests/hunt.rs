@@ -250,3 +250,17 @@ fn an_unknown_part_stays_in_its_message() {
     let sent = edit(&request, 0, blocks).encode(Api::Responses).body;
     assert_eq!(Request::decode(Api::Responses, &*sent).unwrap().messages().len(), 1, "{sent}");
 }
+
+/// Who quotes the tag in which a client puts the person's words says more than what is in it.
+#[test]
+fn a_quoted_tag_of_the_person_costs_no_words() {
+    for text in [
+        "<App /> crashes. The log says:\n<user_query>\nhi\n</user_query>\nWhy?",
+        "<div> is broken:\n<command-args>x</command-args>\nMend it.",
+        "<b>Look</b>\n<userRequest>hi</userRequest>\nWhy is that in my log?",
+    ] {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]}).to_string();
+        let request = Request::decode(Api::Anthropic, body).unwrap();
+        assert!(request.messages()[0].words().eq([text]), "{text}");
+    }
+}
