@@ -264,3 +264,14 @@ fn a_quoted_tag_of_the_person_costs_no_words() {
         assert!(request.messages()[0].words().eq([text]), "{text}");
     }
 }
+
+/// What is read can be stored, and what is stored can be read again.
+#[test]
+fn results_in_results_in_results_are_stored() {
+    let inside = |content, n: usize| json!([{"type": "tool_result", "tool_use_id": n.to_string(), "content": content}]);
+    let content = (0..60).fold(json!("x"), inside);
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": content}]}).to_string();
+    let request = Request::decode(Api::Anthropic, body).unwrap();
+    let line = serde_json::to_string(&longhaul::Entry::Message(request.messages()[0].clone())).unwrap();
+    assert!(serde_json::from_str::<longhaul::Entry>(&line).is_ok());
+}

@@ -179,7 +179,7 @@ fn read_message(element: Value<'_>) -> Result<Vec<Message>, FieldError> {
     }
     let mut read: Vec<Read> = Vec::new();
     for block in content.elements() {
-        read.push(read_block(block)?);
+        read.push(read_block(block, 0)?);
     }
     if read.is_empty() {
         let raw = Raw::without(WHOLE, element.raw(), &[]);
@@ -227,7 +227,12 @@ fn is_result(block: &Block) -> bool {
     matches!(block, Block::ToolResult(_))
 }
 
-fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
+/// Results inside results are read this deep, as in a transcript; what is deeper is kept as it is. What
+/// is read deeper than a store can read again would be lost with its session.
+const DEEPEST: usize = 4;
+
+/// `depth` is how many results it stands in.
+fn read_block(block: Value<'_>, depth: usize) -> Result<Read<'_>, FieldError> {
     let end = block.end();
     let opaque =
         || Read { block: Block::Opaque(Opaque { value: block.json(), extra: Extra::NONE }), said: None, end };
@@ -237,7 +242,7 @@ fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
     let mut fields = Fields::of(block, "a block")?;
     let kind = fields.need_said("type")?.text;
     let in_block = |e: FieldError| FieldError(format!("in a {kind} block, {}", e.0));
-    let Some((mut read, said)) = read_known(&kind, &mut fields).map_err(in_block)? else {
+    let Some((mut read, said)) = read_known(&kind, &mut fields, depth).map_err(in_block)? else {
         return Ok(opaque());
     };
     let mut extra = fields.rest();
@@ -253,7 +258,11 @@ fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
 
 type Known<'a> = (Block, Option<(Said<'a>, BlockPart)>);
 
-fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Known<'a>>, FieldError> {
+fn read_known<'a>(
+    kind: &str,
+    fields: &mut Fields<'a>,
+    depth: usize,
+) -> Result<Option<Known<'a>>, FieldError> {
     Ok(Some(match kind {
         "text" => {
             let said = fields.need_said("text")?;
@@ -285,8 +294,9 @@ fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Known<'a
             };
             (Block::ToolCall(call), input.map(|input| (Said::verbatim(input), BlockPart::Arguments)))
         }
+        "tool_result" if depth >= DEEPEST => return Ok(None),
         "tool_result" => {
-            let (result, said) = read_result(fields)?;
+            let (result, said) = read_result(fields, depth)?;
             (Block::ToolResult(result), said.map(|said| (said, BlockPart::Text)))
         }
         // What a tool said that Anthropic ran itself: of many kinds, never looked into.
@@ -327,7 +337,10 @@ fn server_text(content: &Json) -> String {
 }
 
 /// A result, and the string that is all its text.
-fn read_result<'a>(fields: &mut Fields<'a>) -> Result<(ToolResult, Option<Said<'a>>), FieldError> {
+fn read_result<'a>(
+    fields: &mut Fields<'a>,
+    depth: usize,
+) -> Result<(ToolResult, Option<Said<'a>>), FieldError> {
     let id = fields.need_text("tool_use_id")?;
     let (text, content, said) = match fields.take_some("content") {
         None => ("".into(), None, None),
@@ -335,7 +348,7 @@ fn read_result<'a>(fields: &mut Fields<'a>) -> Result<(ToolResult, Option<Said<'
         Some(value) if value.is_array() => {
             let mut read: Vec<Read> = Vec::new();
             for block in value.elements() {
-                read.push(read_block(block)?);
+                read.push(read_block(block, depth + 1)?);
             }
             super::result_content(
                 read.into_iter().map(|read| (read.block, read.said.map(|(said, _)| said))).collect(),
