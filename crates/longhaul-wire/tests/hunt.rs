@@ -275,3 +275,17 @@ fn results_in_results_in_results_are_stored() {
     let line = serde_json::to_string(&longhaul::Entry::Message(request.messages()[0].clone())).unwrap();
     assert!(serde_json::from_str::<longhaul::Entry>(&line).is_ok());
 }
+
+/// Some servers have types of their own (`builtin_function`) and the same content.
+#[test]
+fn the_content_of_a_call_stands_where_it_stood() {
+    let call = json!({"id": "a", "type": "builtin_function", "function": {"name": "$web_search", "arguments": "{}"}});
+    let body =
+        json!({"model": "m", "messages": [{"role": "assistant", "content": "Well.", "tool_calls": [call]}]});
+    let request = Request::decode(Api::Chat, body.to_string()).unwrap();
+    let mut blocks = request.messages()[0].blocks().to_vec();
+    blocks[0] = Block::text("edited");
+    let sent = edit(&request, 0, blocks).encode(Api::Chat).body;
+    let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(sent["messages"][0]["tool_calls"][0], call);
+}

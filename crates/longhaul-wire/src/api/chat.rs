@@ -23,6 +23,9 @@ const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 /// Begins the name of a field inside a call.
 const INNER: &str = "~function.";
 
+/// Beside a call: its content stands under `function`, whatever its type.
+const IN_FUNCTION: &str = "~in_function";
+
 /// OpenAI Chat Completions, and all that speak like it.
 pub(super) struct Chat;
 
@@ -282,7 +285,9 @@ fn read_call(call: Value<'_>) -> Result<(ToolCall, Option<Said<'_>>), FieldError
     let kind = call.take_text("type").map_err(in_call)?.unwrap_or_else(|| "function".into());
     let id = call.take_text("id").map_err(in_call)?.unwrap_or_default();
     // Some servers have kinds of their own, or none, and the same content.
-    let inner = call.take(&kind).or_else(|| call.take("function"));
+    let named = call.take(&kind);
+    let in_function = named.is_none();
+    let inner = named.or_else(|| call.take("function"));
     let inner = inner.ok_or_else(|| in_call(FieldError(format!("`{kind}` is missing"))))?;
     let mut inner = Fields::of(inner, "its content")?;
     let name = inner.need_text("name").map_err(in_call)?;
@@ -302,6 +307,9 @@ fn read_call(call: Value<'_>) -> Result<(ToolCall, Option<Said<'_>>), FieldError
     let mut extra = call.rest();
     if &*kind != "function" {
         set_note(&mut extra, KIND, &kind);
+        if in_function {
+            extra.push(IN_FUNCTION, Json::from(&Parsed::Bool(true)));
+        }
     }
     inner.rest().iter().for_each(|(name, value)| extra.push(format!("{INNER}{name}"), value.clone()));
     Ok((ToolCall { id, name, arguments, server: false, extra }, said))
@@ -487,7 +495,8 @@ fn write_call(call: &ToolCall, own: bool) -> String {
         }
     }
     object = object.extra(extra, &[]);
-    object.json(&kind, &inner.end()).end()
+    let field = if extra.is_set(IN_FUNCTION) { "function" } else { &*kind };
+    object.json(field, &inner.end()).end()
 }
 
 /// OpenAI takes ids of up to 40 characters.
