@@ -149,7 +149,7 @@ fn read_marked<'a>(
         let last = messages.get(message).map_or(0, |message| message.blocks().len()).saturating_sub(1);
         ClientMark::new(MarkPlace::Block { message, block: block.min(last) }, found.json)
     };
-    let marks = found.iter().map(place).collect();
+    let marks = found.iter().filter(|found| found.is_set()).map(place).collect();
     Ok(Group { elements: 1, messages, marks })
 }
 
@@ -200,6 +200,14 @@ fn is_own(message: &Message, api: Api) -> bool {
         .wire_fields()
         .get(transcript::ORIGIN)
         .is_some_and(|name| name.as_str().trim_matches('"') == api.name())
+}
+
+/// Whether the ids of a message stay what they are: they came over this API, or they are those of an
+/// answer that did (a result that was never recorded has the id of its call).
+fn keeps_ids(all: &[Arc<Message>], at: usize, api: Api) -> bool {
+    let answer = || all[..at].iter().rev().find(|message| message.role() == Role::Assistant);
+    is_own(&all[at], api)
+        || all[at].role() == Role::Tool && answer().is_some_and(|answer| is_own(answer, api))
 }
 
 /// What is sent in place of a block that an API does not know: its text, if that is all it is.

@@ -108,7 +108,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 }
 
 /// Of several fields of one name the last one counts, as everywhere in JSON.
-fn keep_last(fields: &mut Vec<(Cow<'_, str>, &RawValue)>) {
+pub(crate) fn keep_last<T>(fields: &mut Vec<(Cow<'_, str>, T)>) {
     let doubled = |at: usize| fields[..at].iter().any(|(name, _)| *name == fields[at].0);
     if fields.len() <= 16 && !(1..fields.len()).any(doubled) {
         return;

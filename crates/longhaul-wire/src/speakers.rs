@@ -146,8 +146,11 @@ impl Sign {
                 let mut opens = text.match_indices(open).map(|(at, _)| at);
                 let start = opens.find(|at| is_behind_tag(&text[..*at]))? + open.len();
                 let words = &text[start..start + text[start..].rfind(close)?];
+                // Behind it stand tags of the host or nothing: a person who quotes it goes on.
+                let behind = text[start + words.len() + close.len()..].trim_start();
+                let is_own = behind.is_empty() || behind.starts_with('<');
                 let is_blank = words.trim_start().is_empty();
-                (!is_blank).then_some(Rest::Words(start, start + words.len()))
+                (is_own && !is_blank).then_some(Rest::Words(start, start + words.len()))
             }
             Commands(names) => {
                 let name = text.strip_prefix("<command-name>/")?.split('<').next()?;
@@ -180,9 +183,10 @@ fn is_line_start(before: &str) -> bool {
     before.is_empty() || before.ends_with('\n')
 }
 
-/// Whether what follows begins a line, or stands behind a tag.
+/// Whether what follows begins the text, or stands behind a tag.
 fn is_behind_tag(before: &str) -> bool {
-    is_line_start(before) || before.trim_end().ends_with('>')
+    let before = before.trim_end();
+    before.is_empty() || before.ends_with('>')
 }
 
 /// The name of the tag that a text begins with, behind its `<`.

@@ -89,7 +89,7 @@ impl Format for Anthropic {
                 ends: ends(messages.iter().map(|message| message.blocks().len())),
             };
         }
-        from_blocks(messages, left_out)
+        from_blocks(messages, super::keeps_ids(all, at, Api::Anthropic), left_out)
     }
 
     fn opening(&self, first: &Message) -> Option<String> {
@@ -179,7 +179,7 @@ fn read_message(element: Value<'_>) -> Result<Vec<Message>, FieldError> {
     }
     let mut read: Vec<Read> = Vec::new();
     for block in content.elements() {
-        read.push(read_block(block)?);
+        read.push(read_block(block, 0)?);
     }
     if read.is_empty() {
         let raw = Raw::without(WHOLE, element.raw(), &[]);
@@ -227,7 +227,12 @@ fn is_result(block: &Block) -> bool {
     matches!(block, Block::ToolResult(_))
 }
 
-fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
+/// Results inside results are read this deep, as in a transcript; what is deeper is kept as it is. What
+/// is read deeper than a store can read again would be lost with its session.
+const DEEPEST: usize = 4;
+
+/// `depth` is how many results it stands in.
+fn read_block(block: Value<'_>, depth: usize) -> Result<Read<'_>, FieldError> {
     let end = block.end();
     let opaque =
         || Read { block: Block::Opaque(Opaque { value: block.json(), extra: Extra::NONE }), said: None, end };
@@ -237,7 +242,7 @@ fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
     let mut fields = Fields::of(block, "a block")?;
     let kind = fields.need_said("type")?.text;
     let in_block = |e: FieldError| FieldError(format!("in a {kind} block, {}", e.0));
-    let Some((mut read, said)) = read_known(&kind, &mut fields).map_err(in_block)? else {
+    let Some((mut read, said)) = read_known(&kind, &mut fields, depth).map_err(in_block)? else {
         return Ok(opaque());
     };
     let mut extra = fields.rest();
@@ -253,7 +258,11 @@ fn read_block(block: Value<'_>) -> Result<Read<'_>, FieldError> {
 
 type Known<'a> = (Block, Option<(Said<'a>, BlockPart)>);
 
-fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Known<'a>>, FieldError> {
+fn read_known<'a>(
+    kind: &str,
+    fields: &mut Fields<'a>,
+    depth: usize,
+) -> Result<Option<Known<'a>>, FieldError> {
     Ok(Some(match kind {
         "text" => {
             let said = fields.need_said("text")?;
@@ -285,8 +294,9 @@ fn read_known<'a>(kind: &str, fields: &mut Fields<'a>) -> Result<Option<Known<'a
             };
             (Block::ToolCall(call), input.map(|input| (Said::verbatim(input), BlockPart::Arguments)))
         }
+        "tool_result" if depth >= DEEPEST => return Ok(None),
         "tool_result" => {
-            let (result, said) = read_result(fields)?;
+            let (result, said) = read_result(fields, depth)?;
             (Block::ToolResult(result), said.map(|said| (said, BlockPart::Text)))
         }
         // What a tool said that Anthropic ran itself: of many kinds, never looked into.
@@ -327,7 +337,10 @@ fn server_text(content: &Json) -> String {
 }
 
 /// A result, and the string that is all its text.
-fn read_result<'a>(fields: &mut Fields<'a>) -> Result<(ToolResult, Option<Said<'a>>), FieldError> {
+fn read_result<'a>(
+    fields: &mut Fields<'a>,
+    depth: usize,
+) -> Result<(ToolResult, Option<Said<'a>>), FieldError> {
     let id = fields.need_text("tool_use_id")?;
     let (text, content, said) = match fields.take_some("content") {
         None => ("".into(), None, None),
@@ -335,7 +348,7 @@ fn read_result<'a>(fields: &mut Fields<'a>) -> Result<(ToolResult, Option<Said<'
         Some(value) if value.is_array() => {
             let mut read: Vec<Read> = Vec::new();
             for block in value.elements() {
-                read.push(read_block(block)?);
+                read.push(read_block(block, depth + 1)?);
             }
             super::result_content(
                 read.into_iter().map(|read| (read.block, read.said.map(|(said, _)| said))).collect(),
@@ -374,11 +387,11 @@ fn ends(counts: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 /// Messages from their blocks, as one.
-fn from_blocks(messages: &[Arc<Message>], left_out: &mut LeftOut) -> Unit {
+fn from_blocks(messages: &[Arc<Message>], keeps_ids: bool, left_out: &mut LeftOut) -> Unit {
     let first = &messages[0];
     let (mut blocks, mut counts) = (Vec::new(), Vec::new());
     for message in messages {
-        let written = write_blocks(message, left_out);
+        let written = write_blocks(message, keeps_ids, left_out);
         counts.push(written.len());
         blocks.extend(written);
     }
@@ -408,7 +421,7 @@ fn text(text: &str) -> String {
     Object::new().text("type", "text").text("text", text).end()
 }
 
-fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
+fn write_blocks(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Anthropic);
     // What is not the person's word stands in the person's place, and says so.
     let tag = match message.role() {
@@ -416,7 +429,7 @@ fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
         Role::Summary => Some("summary-of-earlier-messages"),
         _ => None,
     };
-    let place = Place { own, in_answer: message.role() == Role::Assistant, tag };
+    let place = Place { own, keeps_ids, in_answer: message.role() == Role::Assistant, tag };
     message.blocks().iter().filter_map(|block| write_block(block, place, left_out)).collect()
 }
 
@@ -425,6 +438,7 @@ fn write_blocks(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
 struct Place<'a> {
     /// In a message that Anthropic's API was sent before.
     own: bool,
+    keeps_ids: bool,
     in_answer: bool,
     /// What its text is marked as.
     tag: Option<&'a str>,
@@ -432,7 +446,7 @@ struct Place<'a> {
 
 /// A block as JSON; `None` if Anthropic has no place for it.
 fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Option<String> {
-    let Place { own, in_answer, tag } = place;
+    let Place { own, keeps_ids, in_answer, tag } = place;
     let end = |object: Object, extra: &Extra| if own { object.extra(extra, &[]).end() } else { object.end() };
     Some(match block {
         Block::Text(b) if b.text.trim().is_empty() => return None,
@@ -473,7 +487,8 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
             } else {
                 Cow::Owned(format!(r#"{{"input":{}}}"#, b.arguments.as_str()))
             };
-            let object = Object::new().text("type", &kind).text("id", &id(&b.id)).text("name", &b.name);
+            let object =
+                Object::new().text("type", &kind).text("id", &id(&b.id, keeps_ids)).text("name", &b.name);
             end(object.json("input", &input), &b.extra)
         }
         // A result in an answer is of a tool that another provider ran.
@@ -481,7 +496,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
         Block::ToolResult(b) => {
             let server = note(&b.extra, KIND).filter(|kind| own && kind.ends_with("_tool_result"));
             let kind = server.as_deref().unwrap_or("tool_result");
-            let mut object = Object::new().text("type", kind).text("tool_use_id", &id(&b.id));
+            let mut object = Object::new().text("type", kind).text("tool_use_id", &id(&b.id, keeps_ids));
             object = match (&b.content, &server) {
                 (Some(content), Some(_)) => match &content[..] {
                     [Block::Opaque(value)] => object.json("content", value.value.as_str()),
@@ -526,7 +541,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
     })
 }
 
-/// Anthropic takes ids of letters, digits, `_` and `-` only.
-fn id(id: &str) -> Cow<'_, str> {
-    super::fit_id(id, 64)
+/// Anthropic takes ids of letters, digits, `_` and `-` only. Servers that speak like it take others.
+fn id(id: &str, keeps: bool) -> Cow<'_, str> {
+    if keeps { Cow::Borrowed(id) } else { super::fit_id(id, 64) }
 }

@@ -23,6 +23,9 @@ const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 /// Begins the name of a field inside a call.
 const INNER: &str = "~function.";
 
+/// Beside a call: its content stands under `function`, whatever its type.
+const IN_FUNCTION: &str = "~in_function";
+
 /// OpenAI Chat Completions, and all that speak like it.
 pub(super) struct Chat;
 
@@ -64,7 +67,8 @@ impl Format for Chat {
         let mut units: Vec<String> = match message.raw(FORMAT) {
             Some(raw) => vec![raw.into_owned()],
             None if message.role() == Role::Tool => {
-                message.results().map(|result| write_result(result, message, left_out)).collect()
+                let keeps_ids = super::keeps_ids(all, at, Api::Chat);
+                message.results().map(|result| write_result(result, message, keeps_ids, left_out)).collect()
             }
             None => write_message(message, left_out).into_iter().collect(),
         };
@@ -161,6 +165,8 @@ fn read_message(element: Value<'_>) -> Result<Message, FieldError> {
         }
     }
     let role_name = Some(&*name).filter(|name| matches!(*name, "developer" | "function"));
+    // Fields may come in any order; holes do not.
+    read.parts.sort_by_key(|part| part.start);
     let raw = Raw::without(FORMAT, element.raw(), &read.parts);
     Ok(super::read_as(Api::Chat, role, role_name, read.blocks, fields.rest(), raw))
 }
@@ -176,8 +182,6 @@ impl Reading {
     fn push(&mut self, block: Block, said: Option<Said<'_>>, part: BlockPart) {
         self.parts.extend(said.and_then(|said| said.part(self.base, self.blocks.len(), part)));
         self.blocks.push(block);
-        // Fields may come in any order; holes do not.
-        self.parts.sort_by_key(|part| part.start);
     }
 
     /// Open reasoning, if it is a text; anything else stays an unknown field.
@@ -281,7 +285,9 @@ fn read_call(call: Value<'_>) -> Result<(ToolCall, Option<Said<'_>>), FieldError
     let kind = call.take_text("type").map_err(in_call)?.unwrap_or_else(|| "function".into());
     let id = call.take_text("id").map_err(in_call)?.unwrap_or_default();
     // Some servers have kinds of their own, or none, and the same content.
-    let inner = call.take(&kind).or_else(|| call.take("function"));
+    let named = call.take(&kind);
+    let in_function = named.is_none();
+    let inner = named.or_else(|| call.take("function"));
     let inner = inner.ok_or_else(|| in_call(FieldError(format!("`{kind}` is missing"))))?;
     let mut inner = Fields::of(inner, "its content")?;
     let name = inner.need_text("name").map_err(in_call)?;
@@ -301,15 +307,22 @@ fn read_call(call: Value<'_>) -> Result<(ToolCall, Option<Said<'_>>), FieldError
     let mut extra = call.rest();
     if &*kind != "function" {
         set_note(&mut extra, KIND, &kind);
+        if in_function {
+            extra.push(IN_FUNCTION, Json::from(&Parsed::Bool(true)));
+        }
     }
     inner.rest().iter().for_each(|(name, value)| extra.push(format!("{INNER}{name}"), value.clone()));
     Ok((ToolCall { id, name, arguments, server: false, extra }, said))
 }
 
-/// Arguments as the model wrote them: JSON, and whether they are, or a text that is none.
+/// Arguments as the model wrote them: JSON, and whether they are to the byte (no blanks around it), or a
+/// text that is none.
 pub(super) fn arguments_from(text: &str) -> (Json, bool) {
     match Json::new(text) {
-        Ok(json) => (json, true),
+        Ok(json) => {
+            let is_all = json.as_str() == text;
+            (json, is_all)
+        }
         Err(_) => (Json::string(text), false),
     }
 }
@@ -322,13 +335,13 @@ pub(super) fn arguments_text(arguments: &Json) -> Cow<'_, str> {
     }
 }
 
-fn write_result(result: &ToolResult, message: &Message, left_out: &mut LeftOut) -> String {
+fn write_result(result: &ToolResult, message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> String {
     let is_own = super::is_own(message, Api::Chat);
     let function = super::role_name(message).is_some_and(|name| name == "function");
     let object = if function {
         Object::new().text("role", "function").text("name", &result.id)
     } else {
-        Object::new().text("role", "tool").text("tool_call_id", &id(&result.id, is_own))
+        Object::new().text("role", "tool").text("tool_call_id", &id(&result.id, keeps_ids))
     };
     let object = match &result.name {
         Some(name) if is_own => object.text("name", name),
@@ -482,7 +495,8 @@ fn write_call(call: &ToolCall, own: bool) -> String {
         }
     }
     object = object.extra(extra, &[]);
-    object.json(&kind, &inner.end()).end()
+    let field = if extra.is_set(IN_FUNCTION) { "function" } else { &*kind };
+    object.json(field, &inner.end()).end()
 }
 
 /// OpenAI takes ids of up to 40 characters.

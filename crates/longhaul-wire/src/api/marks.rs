@@ -71,6 +71,13 @@ pub(super) struct Found<'a> {
     cut: (usize, usize),
 }
 
+impl Found<'_> {
+    /// Whether it marks anything: some clients write `null` where they set none.
+    pub fn is_set(&self) -> bool {
+        self.json != "null"
+    }
+}
+
 /// The marks of a message, on it or on its blocks or on blocks inside these.
 pub(super) fn in_message(element: Value<'_>) -> Vec<Found<'_>> {
     let mut found = Vec::new();
@@ -92,15 +99,14 @@ pub(super) fn on_object<'a>(object: Value<'a>, block: Option<usize>, found: &mut
         return;
     }
     let fields: Vec<(Value<'_>, Value<'_>)> = object.fields().collect();
-    let is_mark = |at: usize| fields.get(at).is_some_and(|(key, _)| key.is_text(MARK));
-    for (at, (key, value)) in fields.iter().enumerate().filter(|(at, _)| is_mark(*at)) {
+    let is_mark = |(key, _): &(Value<'_>, Value<'_>)| key.is_text(MARK);
+    let last_other = fields.iter().rposition(|field| !is_mark(field));
+    for (at, (key, value)) in fields.iter().enumerate().filter(|(_, field)| is_mark(field)) {
         // With the comma behind it; one that only marks follow, with the comma before it.
-        let next = (at + 1..fields.len()).find(|next| !is_mark(*next));
-        let before = (0..at).rev().find(|before| !is_mark(*before));
-        let cut = match (next, before) {
-            (Some(_), _) => (key.start(), fields[at + 1].0.start()),
-            (None, Some(_)) => (fields[at - 1].1.end(), value.end()),
-            (None, None) => (if at == 0 { key.start() } else { fields[at - 1].1.end() }, value.end()),
+        let cut = match at {
+            _ if last_other > Some(at) => (key.start(), fields[at + 1].0.start()),
+            0 => (key.start(), value.end()),
+            _ => (fields[at - 1].1.end(), value.end()),
         };
         found.push(Found { block, json: value.raw(), cut });
     }
@@ -144,9 +150,16 @@ pub(super) fn set(message: &str, end: usize, mark: &str) -> Option<String> {
         !thinks && !empty
     };
     let block = blocks.iter().rev().find(can_have)?;
-    if block.raw().contains(MARK) {
+    let mut found = Vec::new();
+    on_object(*block, None, &mut found);
+    let inner = block.get("content").into_iter().flat_map(|inner| inner.elements());
+    inner.for_each(|inner| on_object(inner, None, &mut found));
+    // What only speaks of marks has none.
+    if found.iter().any(Found::is_set) {
         return None;
     }
-    let close = block.end() - 1;
-    Some([&message[..close], ",\"", MARK, "\":", mark, &message[close..]].concat())
+    found.sort_by_key(|found| found.cut);
+    let (before, behind) = (&message[..block.start()], &message[block.end()..]);
+    let block = without(*block, &found);
+    Some([before, block.strip_suffix('}')?, ",\"", MARK, "\":", mark, "}", behind].concat())
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use longhaul::conversation::{BlockPart, RawPart};
 use longhaul::{Extra, Json};
 
-use crate::fields::{FieldError, excerpt};
+use crate::fields::{FieldError, excerpt, keep_last};
 use crate::scan::Value;
 
 /// Begins the name of a reader's own note.
@@ -56,26 +56,15 @@ impl<'a> Fields<'a> {
         if !value.is_object() {
             return Err(FieldError(format!("{what} is not an object: {}", excerpt(value.raw()))));
         }
-        let mut fields = Self(Vec::with_capacity(6));
-        for (key, value) in value.fields() {
-            fields.push(key.text().unwrap_or_default(), value);
-        }
-        Ok(fields)
+        let named = value.fields().map(|(key, value)| (key.text().unwrap_or_default(), value));
+        Ok(Self::from_list(named.collect()))
     }
 
-    /// Fields that were found one by one.
-    pub fn from_list(list: Vec<(Cow<'a, str>, Value<'a>)>) -> Self {
-        let mut fields = Self(Vec::with_capacity(list.len()));
-        list.into_iter().for_each(|(name, value)| fields.push(name, value));
-        fields
-    }
-
-    /// Of several fields of one name the last one counts, as everywhere in JSON.
-    fn push(&mut self, name: Cow<'a, str>, value: Value<'a>) {
-        if let Some(at) = self.0.iter().position(|(known, _)| *known == name) {
-            self.0.remove(at);
-        }
-        self.0.push((name, value));
+    /// Fields that were found one by one. Of several of one name the last one counts, as everywhere in
+    /// JSON.
+    pub fn from_list(mut list: Vec<(Cow<'a, str>, Value<'a>)>) -> Self {
+        keep_last(&mut list);
+        Self(list)
     }
 
     pub fn peek(&self, name: &str) -> Option<Value<'a>> {

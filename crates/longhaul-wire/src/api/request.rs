@@ -326,7 +326,9 @@ impl Request {
                 text = marks::set(&text, end, mark.1).map_or(text, Cow::Owned);
             }
             // Marks of the client stand in its own text already.
-            for mark in kept.iter().filter(|mark| part.is_none() && (at..at + together).contains(&mark.at)) {
+            let first = kept.partition_point(|mark| mark.at < at);
+            let here = kept[first..].iter().take_while(|mark| part.is_none() && mark.at < at + together);
+            for mark in here {
                 let before = (mark.at - at).checked_sub(1).and_then(|before| ends.get(before)).copied();
                 let end = before.unwrap_or_default() + mark.block + 1;
                 text = marks::set(&text, end, mark.json).map_or(text, Cow::Owned);
@@ -372,11 +374,16 @@ impl Request {
 
     /// The client's marks that still have their block, and ours beside them.
     fn chosen<'a>(&'a self, body: &Body, stems: &[Option<Stem>]) -> (Vec<Kept<'a>>, Vec<Mark>) {
-        let at_of = |message: usize| {
-            let stands =
-                |is_same: bool| stems.iter().position(|stem| *stem == Some(Stem { message, is_same }));
-            stands(true).or_else(|| stands(false))
-        };
+        // The message itself, the first of several, before one that stems from it.
+        let mut places: HashMap<usize, (bool, usize)> = HashMap::new();
+        for (at, stem) in stems.iter().enumerate() {
+            let Some(Stem { message, is_same }) = *stem else { continue };
+            let place = places.entry(message).or_insert((is_same, at));
+            if is_same && !place.0 {
+                *place = (is_same, at);
+            }
+        }
+        let at_of = |message: usize| places.get(&message).map(|(_, at)| *at);
         let kept = self.client_marks.iter().filter_map(|mark| match mark.place {
             MarkPlace::Block { message, block } => {
                 let at = at_of(message)?;
@@ -386,7 +393,8 @@ impl Request {
             }
             _ => None,
         });
-        let kept: Vec<Kept<'_>> = kept.collect();
+        let mut kept: Vec<Kept<'_>> = kept.collect();
+        kept.sort_by_key(|mark| mark.at);
         if !body.read.api.format().wants_marks() {
             return (kept, Vec::new());
         }
@@ -405,7 +413,8 @@ impl Request {
         let last_hour = kept.iter().filter(|mark| mark.hour).map(|mark| mark.at).max();
         let hour = |end: &End| match end {
             End::Frame => false,
-            End::After(parts) => any && all_hours || last_hour.is_some_and(|last| last + 1 >= *parts),
+            // One in the same message stands before ours.
+            End::After(parts) => any && all_hours || last_hour.is_some_and(|last| last >= *parts),
         };
         let ours = ends.into_iter().map(|end| Mark { end, hour: hour(&end) }).collect();
         (kept, ours)

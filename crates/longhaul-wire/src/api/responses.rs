@@ -91,7 +91,7 @@ impl Format for Responses {
         let raw = message.raw(FORMAT).filter(|raw| !raw.starts_with('"'));
         let json = match raw {
             Some(raw) => raw.into_owned(),
-            None => write_items(message, left_out).join(","),
+            None => write_items(message, super::keeps_ids(all, at, Api::Responses), left_out).join(","),
         };
         Unit { json, ends: vec![message.blocks().len()] }
     }
@@ -344,7 +344,7 @@ fn read_output<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolResult, Op
     Ok((ToolResult { id, name: None, text, content, is_error: false, extra }, said))
 }
 
-fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
+fn write_items(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Responses);
     let developer = super::role_name(message).is_some();
     let role = match message.role() {
@@ -376,12 +376,18 @@ fn write_items(message: &Message, left_out: &mut LeftOut) -> Vec<String> {
             say(&mut words, &mut head, &mut items);
             head = serde_json::from_str(item.as_str()).unwrap_or_default();
         }
-        if let Some(part) = write_part(block, own, role, left_out) {
+        // An item of a host stands alone: what stands beside others is a part, whatever its type.
+        let is_part = role != "assistant" && message.blocks().len() > 1;
+        let part = match block {
+            Block::Opaque(part) if own && is_part => Some(part.value.as_str().to_owned()),
+            _ => write_part(block, own, role, left_out),
+        };
+        if let Some(part) = part {
             words.push(part);
             continue;
         }
         say(&mut words, &mut head, &mut items);
-        items.extend(write_item(block, own, role, reasons, left_out));
+        items.extend(write_item(block, Place { own, keeps_ids, role, reasons }, left_out));
     }
     say(&mut words, &mut head, &mut items);
     items
@@ -432,7 +438,19 @@ fn write_image(image: &Image) -> Option<String> {
     Some(Object::new().text("type", "input_image").text("image_url", &url).end())
 }
 
-fn write_item(block: &Block, own: bool, role: &str, reasons: bool, left_out: &mut LeftOut) -> Option<String> {
+/// Where an item stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// In a message that OpenAI was sent before.
+    own: bool,
+    keeps_ids: bool,
+    role: &'a str,
+    /// With reasoning.
+    reasons: bool,
+}
+
+fn write_item(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Option<String> {
+    let Place { own, keeps_ids, role, reasons } = place;
     let none = Extra::NONE;
     let extra = if own { block.extra() } else { &none };
     Some(match block {
@@ -449,7 +467,7 @@ fn write_item(block: &Block, own: bool, role: &str, reasons: bool, left_out: &mu
             }
         }
         Block::ToolCall(b) => write_call(b, own, extra, reasons),
-        Block::ToolResult(b) if role == "user" => write_output(b, own, extra, left_out),
+        Block::ToolResult(b) if role == "user" => write_output(b, own, keeps_ids, extra, left_out),
         Block::Opaque(b) => b.value.as_str().to_owned(),
         Block::Text(_) | Block::Image(_) | Block::ToolResult(_) => return None,
     })
@@ -470,7 +488,13 @@ fn write_call(call: &ToolCall, own: bool, extra: &Extra, reasons: bool) -> Strin
     object.extra(extra, without).end()
 }
 
-fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut LeftOut) -> String {
+fn write_output(
+    result: &ToolResult,
+    own: bool,
+    keeps_ids: bool,
+    extra: &Extra,
+    left_out: &mut LeftOut,
+) -> String {
     let kind = note(extra, KIND).unwrap_or_else(|| "function_call_output".to_owned());
     let output = match result.content.as_deref() {
         Some([Block::Opaque(only)]) if own && only.extra.is_set(WHOLE) => Cow::Borrowed(only.value.as_str()),
@@ -485,7 +509,7 @@ fn write_output(result: &ToolResult, own: bool, extra: &Extra, left_out: &mut Le
         None if result.is_error => Cow::Owned(quoted(&format!("[The tool failed.]\n{}", result.text))),
         None => Cow::Owned(quoted(&result.text)),
     };
-    let object = Object::new().text("type", &kind).text("call_id", &call_id(&result.id, own));
+    let object = Object::new().text("type", &kind).text("call_id", &call_id(&result.id, keeps_ids));
     // Some outputs are in other fields.
     let absent = extra.is_set(NO_OUTPUT) && result.text.is_empty();
     let object = if absent { object } else { object.json("output", &output) };

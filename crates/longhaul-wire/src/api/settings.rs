@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use longhaul::conversation::without_secrets;
+use longhaul::conversation::{setting_without_secrets, without_secrets};
 use longhaul::{Block, End, Extra, Frame, Json, Role, Tool};
 use serde_json::Value as Parsed;
 
@@ -19,12 +19,15 @@ use crate::scan::Value;
 /// The setting that holds the header `anthropic-beta`, which is no field of the body.
 pub(super) const BETAS: &str = "anthropic-beta";
 
-/// The setting that holds what Claude Code writes for billing as a block of the system prompt. It is
-/// another one at every call, and no word of it is for the model.
-pub(super) const BILLING: &str = "x-anthropic-billing-header";
+/// Begins the block of the system prompt that Claude Code writes for billing. It is another one at every
+/// call, and no word of it is for the model.
+const BILLING: &str = "x-anthropic-billing-header";
+
+/// The setting that holds that block: a note of ours, which no field of a client is taken for.
+const BILLING_NOTE: &str = "~billing";
 
 /// Settings that are no field of a body.
-const NO_FIELDS: [&str; 2] = [BETAS, BILLING];
+const NO_FIELDS: [&str; 2] = [BETAS, BILLING_NOTE];
 
 /// By what the long fields of a frame are known again: they need not be read again.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,9 +75,9 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
         let print = Print::of(value.raw());
         let known = before.filter(|before| before.text.system == Some(print));
         text.system = Some(print);
-        if let Some(before) = known.filter(|before| !before.frame.settings.is_set(name)) {
+        if let Some(before) = known.filter(|before| before.frame.settings.get(name).is_none()) {
             frame.system = before.frame.system.clone();
-            billing = before.frame.settings.get(BILLING).cloned();
+            billing = before.frame.settings.get(BILLING_NOTE).cloned();
             marks.extend(before.marks(|place| matches!(place, MarkPlace::System(_))));
         } else if let Some(blocks) = read_system(value, format.has_marks(), &mut marks) {
             frame.system = blocks;
@@ -87,7 +90,7 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
         let print = Print::of(value.raw());
         let known = before.filter(|before| before.text.tools == Some(print));
         text.tools = Some(print);
-        if let Some(before) = known.filter(|before| !before.frame.settings.is_set("tools")) {
+        if let Some(before) = known.filter(|before| before.frame.settings.get("tools").is_none()) {
             frame.tools = before.frame.tools.clone();
             marks.extend(before.marks(|place| matches!(place, MarkPlace::Tool(_))));
         } else if value.is_array() {
@@ -105,7 +108,7 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
         fields.put_back(name, value);
     }
     frame.settings = fields.rest();
-    billing.into_iter().for_each(|billing| frame.settings.push(BILLING, billing));
+    billing.into_iter().for_each(|billing| frame.settings.push(BILLING_NOTE, billing));
     Read { frame, text, marks }
 }
 
@@ -114,7 +117,8 @@ fn read_tool((number, tool): (usize, Value<'_>), has_marks: bool, marks: &mut Ve
     if has_marks {
         on_object(tool, None, &mut found);
     }
-    marks.extend(found.iter().map(|mark| ClientMark::new(MarkPlace::Tool(number), mark.json)));
+    let set = found.iter().filter(|mark| mark.is_set());
+    marks.extend(set.map(|mark| ClientMark::new(MarkPlace::Tool(number), mark.json)));
     // What is left of an object without some fields is an object.
     let unmarked = (!found.is_empty()).then(|| Json::new(without(tool, &found)).ok()).flatten();
     Tool::from_definition(unmarked.unwrap_or_else(|| tool.json()))
@@ -144,7 +148,11 @@ pub(super) fn frame_json(frame: &Frame) -> String {
         object = object.list("tools", &tools);
     }
     let settings = frame.settings.iter().filter(|(name, _)| !matches!(*name, "model" | "system" | "tools"));
-    settings.fold(object, |object, (name, value)| object.json(name, without_secrets(value).as_str())).end()
+    settings
+        .fold(object, |object, (name, value)| {
+            object.json(name, setting_without_secrets(name, value).as_str())
+        })
+        .end()
 }
 
 /// A text or a list of text blocks.
@@ -162,7 +170,8 @@ fn read_system(value: Value<'_>, has_marks: bool, marks: &mut Vec<ClientMark>) -
         let mut read = Block::text(fields.need_said("text").ok()?.text);
         if let Some(mark) = fields.peek(MARK).filter(|_| has_marks) {
             fields.take(MARK);
-            found.push(ClientMark::new(MarkPlace::System(number), mark.raw()));
+            let is_set = mark.raw() != "null";
+            found.extend(is_set.then(|| ClientMark::new(MarkPlace::System(number), mark.raw())));
         }
         *super::extra_mut(&mut read) = fields.rest();
         Some(read)
@@ -189,7 +198,7 @@ pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) ->
     let ours = request.marks_alone(api);
     let mut units = request.units(api, leading, &ours, left_out);
     let billing: Option<String> =
-        frame.settings.get(BILLING).and_then(|text| serde_json::from_str(text.as_str()).ok());
+        frame.settings.get(BILLING_NOTE).and_then(|text| serde_json::from_str(text.as_str()).ok());
     let billing = billing.filter(|_| at_home).map(Block::text);
     let first = billing.iter().chain(&frame.system);
     let behind = messages[..leading].iter().flat_map(|message| message.blocks());

@@ -157,7 +157,7 @@ impl Serialize for Frame {
         let settings: Extra = self
             .settings
             .iter()
-            .map(|(name, value)| (name.into(), without_secrets(value).into_owned()))
+            .map(|(name, value)| (name.into(), setting_without_secrets(name, value).into_owned()))
             .collect();
         let mut frame = serializer.serialize_struct("Frame", 4)?;
         frame.serialize_field("model", &self.model)?;
@@ -171,29 +171,49 @@ impl Serialize for Frame {
 /// Fields of tools and settings that hold keys for servers of tools.
 const SECRETS: [&str; 4] = ["authorization_token", "authorization", "headers", "api_key"];
 
+/// What stands for a key.
+const REDACTED: &str = "[redacted]";
+
 /// A value as a file or a store may hold it: without the keys for servers of tools.
 pub fn without_secrets(json: &Json) -> Cow<'_, Json> {
-    fn redact(value: &mut Value) {
+    /// True if there was a key.
+    fn redact(value: &mut Value) -> bool {
         match value {
-            Value::Object(fields) => {
-                for (name, value) in fields.iter_mut() {
-                    if SECRETS.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
-                        *value = Value::from("[redacted]");
-                    } else {
-                        redact(value);
-                    }
+            Value::Object(fields) => fields.iter_mut().fold(false, |found, (name, value)| {
+                if SECRETS.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
+                    *value = Value::from(REDACTED);
+                    return true;
                 }
-            }
-            Value::Array(values) => values.iter_mut().for_each(redact),
-            _ => {}
+                redact(value) || found
+            }),
+            Value::Array(values) => values.iter_mut().fold(false, |found, value| redact(value) || found),
+            _ => false,
         }
     }
-    if !SECRETS.iter().any(|name| json.as_str().contains(name)) {
+    let text = json.as_str();
+    let is_named = SECRETS.iter().any(|name| text.contains(name));
+    // A name may be written with escapes.
+    if !is_named && !text.contains("\\u") {
         return Cow::Borrowed(json);
     }
-    let mut value = json.value();
-    redact(&mut value);
-    Cow::Owned(Json::from(&value))
+    match serde_json::from_str::<Value>(text) {
+        Ok(mut value) => match redact(&mut value) {
+            true => Cow::Owned(Json::from(&value)),
+            false => Cow::Borrowed(json),
+        },
+        // It cannot be told what is in it.
+        Err(_) if is_named => Cow::Owned(Json::string(REDACTED)),
+        Err(_) => Cow::Borrowed(json),
+    }
+}
+
+/// A setting as a file or a store may hold it: it may be such a key itself.
+pub fn setting_without_secrets<'a>(name: &str, value: &'a Json) -> Cow<'a, Json> {
+    let is_flag = matches!(value.as_str(), "true" | "false" | "null");
+    if SECRETS.contains(&name) && !is_flag {
+        return Cow::Owned(Json::string(REDACTED));
+    }
+    without_secrets(value)
 }
 
 /// A value without its secrets, its spacing and the order of its keys, and without these fields.
