@@ -28,6 +28,7 @@ impl Conversation {
         for message in &request.messages()[self.known.len()..] {
             self.session.push(message.clone());
         }
+        self.relay.keep(&request);
         self.known = request.identities().into_owned();
         match self.session.prepare(None)? {
             Prepared::Send(_) => Ok(self.relay.write(&request.sending(&self.session.outgoing())).body),

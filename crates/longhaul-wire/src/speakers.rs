@@ -127,8 +127,8 @@ impl Sign {
             Is(whole) => (text == whole).then_some(NO_WORDS),
             Begins(begins) => text.starts_with(begins).then_some(NO_WORDS),
             Span(from, to) => {
-                let end = text.strip_prefix(from)?.find(to);
-                Some(end.map_or(NO_WORDS, |end| Rest::Behind(from.len() + end + to.len())))
+                let end = text.strip_prefix(from)?.find(to)?;
+                Some(Rest::Behind(from.len() + end + to.len()))
             }
             Behind { begins, line } => {
                 text.strip_prefix(begins)?;

@@ -183,6 +183,19 @@ fn after_a_restart_messages_are_those_of_the_log() {
     assert!(!Arc::ptr_eq(&other.messages()[0], &log[0]));
 }
 
+/// A request that was taken into a session and never sent is known all the same.
+#[test]
+fn a_request_that_was_kept_is_known() {
+    let mut relay = Relay::new(Api::Chat);
+    let request = relay.read(r#"{"messages":[{"role":"user","content":"a"}]}"#).unwrap();
+    relay.keep(&request);
+    let next =
+        relay.read(r#"{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}"#).unwrap();
+    assert!(Arc::ptr_eq(&request.messages()[0], &next.messages()[0]));
+    let other = Relay::new(Api::Chat).read(r#"{"messages":[{"role":"user","content":"a"}]}"#).unwrap();
+    assert!(!Arc::ptr_eq(&request.messages()[0], &other.messages()[0]));
+}
+
 #[test]
 fn bodies_that_are_hard_to_read() {
     let same = |api: Api, body: &str| {

@@ -47,17 +47,23 @@ impl Relay {
     }
 
     /// Reads a request with the help of the one before it. One that turns out to be of another
-    /// conversation costs this one nothing: what was read last is what was [written](Self::write) last.
+    /// conversation costs this one nothing: the one before is what was [kept](Self::keep) or written last.
     pub fn read(&self, body: impl Into<String>) -> Result<Request, RequestError> {
         let body = Body::read(self.api, body.into(), self.last.as_deref())?;
         Ok(Request::read(Arc::new(body)))
     }
 
-    /// Writes a request to the provider that the client speaks to. The next one is read with its help.
-    pub fn write(&mut self, request: &Request) -> Encoded {
+    /// A request is of this conversation: the next one is read with its help, and has the same messages.
+    /// Whoever puts messages of a request into a session says so.
+    pub fn keep(&mut self, request: &Request) {
         if let Some(read) = request.read_before() {
             self.last = Some(read);
         }
+    }
+
+    /// Writes a request of this conversation to the provider that the client speaks to.
+    pub fn write(&mut self, request: &Request) -> Encoded {
+        self.keep(request);
         request.encode_with(self.api, &mut self.units)
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Sign {
     Is(&'static str),
     /// A text that begins so is the host's, all of it.
     Begins(&'static str),
-    /// From here to there; to the end of the text if there is no end.
+    /// From here to there. Without its end it is no span: a person may write the start.
     Span(&'static str, &'static str),
     /// From a line that begins so to the end of the text.
     Ends(&'static str),

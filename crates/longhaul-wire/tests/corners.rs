@@ -1,4 +1,4 @@
-//! What a hunt for bugs in requests has found, each as small as it can be.
+//! Corners of requests: what was once read or written wrong, each as small as it can be.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
