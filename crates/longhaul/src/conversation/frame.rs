@@ -178,17 +178,22 @@ const REDACTED: &str = "[redacted]";
 pub fn without_secrets(json: &Json) -> Cow<'_, Json> {
     /// True if there was a key.
     fn redact(value: &mut Value) -> bool {
+        let mut found = false;
         match value {
-            Value::Object(fields) => fields.iter_mut().fold(false, |found, (name, value)| {
-                if SECRETS.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
-                    *value = Value::from(REDACTED);
-                    return true;
+            Value::Object(fields) => {
+                for (name, value) in fields.iter_mut() {
+                    if SECRETS.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
+                        *value = Value::from(REDACTED);
+                        found = true;
+                    } else {
+                        found |= redact(value);
+                    }
                 }
-                redact(value) || found
-            }),
-            Value::Array(values) => values.iter_mut().fold(false, |found, value| redact(value) || found),
-            _ => false,
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| found |= redact(value)),
+            _ => {}
         }
+        found
     }
     let text = json.as_str();
     let is_named = SECRETS.iter().any(|name| text.contains(name));
