@@ -73,6 +73,21 @@ fn explain_names_each_part_and_its_edit() {
 }
 
 #[test]
+fn a_profile_may_be_named_on_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = long_session(folder.path());
+    let explain = ["explain", &file, "--call", "40", "--window", "6000", "--profile"];
+    let explained = |name: &str| stdout(&[&explain[..], &[name]].concat());
+    assert_eq!(explained("longhaul"), stdout(&explain[..6]));
+    assert_ne!(explained("mini"), explained("longhaul"));
+    assert_ne!(explained("archive"), explained("mini"));
+    let dry = ["compact", &file, "--dry-run", "--window", "20000", "--profile"];
+    assert_ne!(stdout(&[&dry[..], &["transform"]].concat()), stdout(&dry[..5]));
+    let wrong = error(&[&dry[..], &["archve"]].concat());
+    assert!(wrong.contains("archve") && wrong.contains("archive") && wrong.lines().count() <= 2, "{wrong}");
+}
+
+#[test]
 fn compact_says_its_price_and_writes_a_smaller_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let file = long_session(folder.path());

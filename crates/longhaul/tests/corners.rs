@@ -76,6 +76,12 @@ fn runs_taken(session: &Session) -> usize {
     session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count()
 }
 
+/// How often a request is in the view, but for where its answer is told.
+fn asked(session: &Session, request: &str) -> usize {
+    let told = format!("{request} - Done.");
+    text(session).replace(&told, "").matches(request).count()
+}
+
 #[test]
 fn what_stands_before_the_first_answer_is_in_view_after_ten_folds() {
     let mut session = session(20_000);
@@ -91,7 +97,7 @@ fn what_stands_before_the_first_answer_is_in_view_after_ten_folds() {
             session.push(Message::user("Go on."));
         }
         ready(&mut session);
-        assert_eq!(text(&session).matches("Mend the parser of dates.").count(), 1);
+        assert_eq!(asked(&session, "Mend the parser of dates."), 1);
     }
     assert_eq!(sent(&session)[0], Message::user(rules).with_attachment());
     assert_eq!(sent(&session)[1], Message::user("Mend the parser of dates."));
@@ -440,7 +446,7 @@ fn an_edit_inside_another_comes_back_in_any_order() {
         session.redo(*id).unwrap();
     }
     ready(&mut session);
-    assert_eq!(text(&session).matches("Find the bug.").count(), 1);
+    assert_eq!(asked(&session, "Find the bug."), 1);
 }
 
 #[test]

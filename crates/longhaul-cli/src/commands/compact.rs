@@ -24,7 +24,7 @@ each later request saves.
 
 Examples:
   longhaul compact session.jsonl --dry-run
-  longhaul compact session.jsonl -o smaller.jsonl --window 64000")]
+  longhaul compact session.jsonl -o smaller.jsonl --window 64000 --profile mini")]
 pub struct Args {
     /// The transcript, of any known format
     #[arg(value_name = "FILE")]
@@ -38,12 +38,16 @@ pub struct Args {
     /// Tokens that fit into the model's window
     #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     window: u64,
+    /// How to compact, in the place of the setting `profile`
+    #[arg(long, value_name = "P")]
+    profile: Option<String>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut file = TranscriptFile::open(&args.file)?;
-    let profile = without_model(config.profile(config.profile_name())?);
+    let name = args.profile.as_deref().unwrap_or(config.profile_name());
+    let profile = without_model(config.profile(name)?);
     // The recorded session was sent whole: a window that nothing fills, until the end.
     let mut recorded =
         RecordedSession::new(profile, "", Tokens(1 << 40), MeterKind::Neutral).with_stopped_clock();

@@ -22,6 +22,7 @@ use crate::terminal;
 Examples:
   longhaul explain session.jsonl --call 40
   longhaul explain session.jsonl --call 40 --window 32000 --diff
+  longhaul explain session.jsonl --call 40 --profile archive
   longhaul explain session.jsonl --call 40 --json | jq .parts[0]")]
 pub struct Args {
     /// The transcript, of any known format
@@ -33,6 +34,9 @@ pub struct Args {
     /// Tokens that fit into the model's window
     #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     window: u64,
+    /// How to compact, in the place of the setting `profile`
+    #[arg(long, value_name = "P")]
+    profile: Option<String>,
     /// Show what is gone from the log and what stands in its place
     #[arg(long, conflicts_with = "json")]
     diff: bool,
@@ -129,7 +133,8 @@ struct Explained {
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut file = TranscriptFile::open(&args.file)?;
-    let profile = without_model(config.profile(config.profile_name())?);
+    let name = args.profile.as_deref().unwrap_or(config.profile_name());
+    let profile = without_model(config.profile(name)?);
     let mut recorded = RecordedSession::new(profile, "", Tokens(args.window), MeterKind::Neutral);
     let (mut calls, mut empty) = (0, true);
     let (mut batches, mut sent) = (Vec::new(), Position(0));

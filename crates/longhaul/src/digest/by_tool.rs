@@ -154,7 +154,13 @@ impl Object<'_> {
                 }
             }
         }
+        let is_cut = |value: &Value| value.as_array().is_some_and(|entries| entries.len() > ENTRIES);
+        let is_cut = self.tool == ToolKind::Ls && data.values().any(is_cut);
         out.extend(self.fields(data));
+        // True of what is shown, whatever the listing itself said.
+        if is_cut {
+            out.insert("truncated".to_owned(), Value::Bool(true));
+        }
         let whole = Value::Object(out);
         if self.tool == ToolKind::Other {
             return self.whole(whole);
@@ -381,6 +387,13 @@ mod tests {
         assert!(
             short.get("text").is_none() && short.get("stats").is_none() && short.get("context").is_none()
         );
+        // A listing that was whole is not, as it is shown; one that is shown whole says what it said.
+        let listing = |count: usize| {
+            let entries: Vec<Value> = (0..count).map(|n| json!({"path": format!("src/a{n}.rs")})).collect();
+            let listing = json!({"status": "success", "data": {"entries": entries, "truncated": false}, "text": "x".repeat(300)});
+            of_json(ToolKind::Ls, &listing)["data"]["truncated"].clone()
+        };
+        assert_eq!((listing(11), listing(10)), (json!(true), json!(false)));
         let left_out = short["left_out"].as_str().unwrap();
         assert!(
             left_out.starts_with("⟦20 of 30 entries, text, stats, context left out; recall "),
