@@ -69,7 +69,7 @@ impl Api {
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
-        self.format().name()
+        self.format().row().name
     }
 
     /// The API that a body looks like a request of.
@@ -107,7 +107,7 @@ pub(crate) fn guess(body: &serde_json::Value) -> Option<Api> {
     let order = [Api::Responses, Api::Anthropic, Api::Chat];
     order
         .into_iter()
-        .find(|api| named && body.get(api.format().list()).is_some() && api.format().resembles(body))
+        .find(|api| named && body.get(api.format().row().list).is_some() && api.format().resembles(body))
 }
 
 /// A body that is not a request of its API. Says in one sentence what is wrong with it.

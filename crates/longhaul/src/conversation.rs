@@ -9,6 +9,7 @@ pub(crate) mod json;
 pub(crate) mod log;
 pub(crate) mod mention;
 pub(crate) mod message;
+pub(crate) mod raw;
 pub(crate) mod repair;
 pub(crate) mod step;
 
@@ -19,8 +20,9 @@ pub use json::{Extra, Json};
 pub use log::{Log, Position, Span};
 pub use mention::with_mentions;
 pub use message::{
-    API_FIELD, Block, BlockPart, Image, Message, Opaque, Raw, RawPart, RecordedCompaction, Role, Seal, Text,
-    Thinking, Time, ToolCall, ToolResult, Words,
+    API_FIELD, Block, Image, Message, Opaque, RecordedCompaction, Role, Seal, Text, Thinking, Time, ToolCall,
+    ToolResult, Words,
 };
+pub use raw::{BlockPart, Raw, RawPart};
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
 pub use step::{Turn, Unit, UnitKind};

@@ -8,7 +8,7 @@ use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Thinking};
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
 use serde_json::Value as Parsed;
 
-use super::format::{Choice, Format, Group, Unit};
+use super::format::{Choice, Format, Group, Row, Unit};
 use super::marks::MARK;
 use super::object::{Fields, KIND, Said, note, set_note};
 use super::picture::Picture;
@@ -28,28 +28,16 @@ const LAST: &str = "anthropic, last part";
 pub(super) struct Anthropic;
 
 impl Format for Anthropic {
-    fn name(&self) -> &'static str {
-        WHOLE
-    }
-
-    fn list(&self) -> &'static str {
-        "messages"
-    }
-
-    fn system(&self) -> Option<&'static str> {
-        Some("system")
-    }
-
-    fn element(&self) -> &'static str {
-        "message"
-    }
-
-    fn has_marks(&self) -> bool {
-        true
-    }
-
-    fn wants_marks(&self) -> bool {
-        true
+    fn row(&self) -> &'static Row {
+        &Row {
+            name: WHOLE,
+            list: "messages",
+            system: Some("system"),
+            element: "message",
+            has_marks: true,
+            wants_marks: true,
+            may_lack_list: false,
+        }
     }
 
     fn resembles(&self, body: &Parsed) -> bool {

@@ -170,7 +170,7 @@ impl Body {
         if !scanner.take(b'}') {
             loop {
                 let key = scanner.key().map_err(said)?;
-                if scanner.tape.value(text, key).is_text(format.list()) {
+                if scanner.tape.value(text, key).is_text(format.row().list) {
                     list = Some(scan_list(&mut scanner, text, last).map_err(said)?);
                 } else {
                     fields.push((key, scanner.value().map_err(said)?));
@@ -198,17 +198,17 @@ impl Body {
         let read = Read::new(api, frame, read.text, read.marks);
         let Some(scanned) = list else {
             // What is asked may be kept by the provider.
-            if format.may_lack_list() && is_named {
+            if format.row().may_lack_list && is_named {
                 return Ok((None, read));
             }
-            return Err(FieldError(format!("the request has no `{}`", format.list())).into());
+            return Err(FieldError(format!("the request has no `{}`", format.row().list)).into());
         };
         let elements: Vec<Value<'_>> =
             scanned.notes.iter().map(|note| scanner.tape.value(text, *note)).collect();
         let place = scanned.list.place.clone();
-        if scanned.list.is_bare && !(format.may_lack_list() && elements.iter().all(Value::is_string)) {
+        if scanned.list.is_bare && !(format.row().may_lack_list && elements.iter().all(Value::is_string)) {
             let found = excerpt(&text[place]);
-            return Err(FieldError(format!("`{}` is not a list: {found}", format.list())).into());
+            return Err(FieldError(format!("`{}` is not a list: {found}", format.row().list)).into());
         }
         let around = Around { head: Print::of(&text[..place.start]), tail: Print::of(&text[place.end..]) };
         let read = read.with_list(text, &scanned, &elements, last)?;
@@ -313,7 +313,7 @@ impl Read {
         while done < elements.len() {
             let group = format.read(&elements[done..]).map_err(|(number, error)| {
                 let number = known.elements + done + number + 1;
-                FieldError(format!("{} {number}: {}", format.element(), error.0))
+                FieldError(format!("{} {number}: {}", format.row().element, error.0))
             })?;
             let count = group.elements.clamp(1, elements.len() - done);
             let first = self.messages.len();

@@ -8,7 +8,7 @@ use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RawPart, Text, Think
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
 use serde_json::Value as Parsed;
 
-use super::format::{Choice, Format, Group, Unit};
+use super::format::{Choice, Format, Group, Row, Unit};
 use super::object::{FIELD, Fields, KIND, Said, note, sent_name, set_note};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
@@ -30,24 +30,16 @@ const IN_FUNCTION: &str = "~in_function";
 pub(super) struct Chat;
 
 impl Format for Chat {
-    fn name(&self) -> &'static str {
-        FORMAT
-    }
-
-    fn list(&self) -> &'static str {
-        "messages"
-    }
-
-    fn system(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn element(&self) -> &'static str {
-        "message"
-    }
-
-    fn has_marks(&self) -> bool {
-        true
+    fn row(&self) -> &'static Row {
+        &Row {
+            name: FORMAT,
+            list: "messages",
+            system: None,
+            element: "message",
+            has_marks: true,
+            wants_marks: false,
+            may_lack_list: false,
+        }
     }
 
     fn resembles(&self, body: &Parsed) -> bool {

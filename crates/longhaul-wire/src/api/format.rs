@@ -14,30 +14,8 @@ use crate::scan::Value;
 
 /// An API: how its list is read and written, and what it calls things.
 pub(super) trait Format: Sync {
-    /// The name on the command line, and of raw texts.
-    fn name(&self) -> &'static str;
-
-    /// The field that holds the conversation.
-    fn list(&self) -> &'static str;
-
-    /// The field that holds the system prompt, where it stands apart.
-    fn system(&self) -> Option<&'static str>;
-
-    /// What an element of the list is called.
-    fn element(&self) -> &'static str;
-
-    /// Whether messages, system prompt and tools may have marks of the cache.
-    fn has_marks(&self) -> bool;
-
-    /// Whether the cache remembers nothing without marks.
-    fn wants_marks(&self) -> bool {
-        false
-    }
-
-    /// Whether the conversation may be with the provider, so that there is no list, or a bare text.
-    fn may_lack_list(&self) -> bool {
-        false
-    }
+    /// What it calls things.
+    fn row(&self) -> &'static Row;
 
     /// Whether a body is a request of this API and of none that was asked before.
     fn resembles(&self, body: &Parsed) -> bool;
@@ -87,6 +65,24 @@ pub(super) trait Format: Sync {
     /// Adds the system prompt to a body, or to the list as its first element. `marks` are those of its
     /// blocks.
     fn write_system(&self, body: Object, texts: &[&str], marks: &[Option<&str>]) -> (Object, Option<String>);
+}
+
+/// What an API calls things, and what it has.
+pub(super) struct Row {
+    /// The name on the command line, and of raw texts.
+    pub name: &'static str,
+    /// The field that holds the conversation.
+    pub list: &'static str,
+    /// The field that holds the system prompt, where it stands apart.
+    pub system: Option<&'static str>,
+    /// What an element of the list is called.
+    pub element: &'static str,
+    /// Messages, system prompt and tools may have marks of the cache.
+    pub has_marks: bool,
+    /// The cache remembers nothing without marks.
+    pub wants_marks: bool,
+    /// The conversation may be with the provider, so that there is no list, or a bare text.
+    pub may_lack_list: bool,
 }
 
 /// Which tool the model must take.

@@ -395,7 +395,7 @@ impl Request {
         });
         let mut kept: Vec<Kept<'_>> = kept.collect();
         kept.sort_by_key(|mark| mark.at);
-        if !body.read.api.format().wants_marks() {
+        if !body.read.api.format().row().wants_marks {
             return (kept, Vec::new());
         }
         let around = self.client_marks.iter().filter(|mark| !matches!(mark.place, MarkPlace::Block { .. }));
@@ -422,7 +422,7 @@ impl Request {
 
     /// The marks of a request that has no body of its own.
     pub(super) fn marks_alone(&self, api: Api) -> Vec<Mark> {
-        if !api.format().wants_marks() {
+        if !api.format().row().wants_marks {
             return Vec::new();
         }
         let around = self.client_marks.iter().filter(|mark| self.client_mark(api, mark.place).is_some());

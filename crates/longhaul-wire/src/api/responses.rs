@@ -9,7 +9,7 @@ use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResu
 use serde_json::Value as Parsed;
 
 use super::chat::{arguments_for, arguments_from, arguments_text};
-use super::format::{Choice, Format, Group, Unit};
+use super::format::{Choice, Format, Group, Row, Unit};
 use super::object::{FIELD, Fields, KIND, Said, note, set_note};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
@@ -32,28 +32,16 @@ const ITEM: &str = "~item";
 pub(super) struct Responses;
 
 impl Format for Responses {
-    fn name(&self) -> &'static str {
-        FORMAT
-    }
-
-    fn list(&self) -> &'static str {
-        "input"
-    }
-
-    fn system(&self) -> Option<&'static str> {
-        Some("instructions")
-    }
-
-    fn element(&self) -> &'static str {
-        "item"
-    }
-
-    fn has_marks(&self) -> bool {
-        false
-    }
-
-    fn may_lack_list(&self) -> bool {
-        true
+    fn row(&self) -> &'static Row {
+        &Row {
+            name: FORMAT,
+            list: "input",
+            system: Some("instructions"),
+            element: "item",
+            has_marks: false,
+            wants_marks: false,
+            may_lack_list: true,
+        }
     }
 
     fn resembles(&self, body: &Parsed) -> bool {

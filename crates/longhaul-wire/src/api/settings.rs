@@ -69,7 +69,7 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
         }
     }
     let mut billing = None;
-    if let Some(name) = format.system()
+    if let Some(name) = format.row().system
         && let Some(value) = fields.take(name)
     {
         let print = Print::of(value.raw());
@@ -79,7 +79,7 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
             frame.system = before.frame.system.clone();
             billing = before.frame.settings.get(BILLING_NOTE).cloned();
             marks.extend(before.marks(|place| matches!(place, MarkPlace::System(_))));
-        } else if let Some(blocks) = read_system(value, format.has_marks(), &mut marks) {
+        } else if let Some(blocks) = read_system(value, format.row().has_marks, &mut marks) {
             frame.system = blocks;
             billing = take_billing(&mut frame.system);
         } else {
@@ -95,12 +95,12 @@ pub(super) fn read_frame(format: &dyn Format, mut fields: Fields<'_>, before: Op
             marks.extend(before.marks(|place| matches!(place, MarkPlace::Tool(_))));
         } else if value.is_array() {
             let tools = value.elements().enumerate();
-            frame.tools = tools.map(|tool| read_tool(tool, format.has_marks(), &mut marks)).collect();
+            frame.tools = tools.map(|tool| read_tool(tool, format.row().has_marks, &mut marks)).collect();
         } else {
             back.push(("tools", value));
         }
     }
-    if let Some(mark) = fields.peek(MARK).filter(|mark| format.has_marks() && mark.is_object()) {
+    if let Some(mark) = fields.peek(MARK).filter(|mark| format.row().has_marks && mark.is_object()) {
         fields.take(MARK);
         marks.push(ClientMark::new(MarkPlace::Request, mark.raw()));
     }
@@ -194,7 +194,7 @@ pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) ->
     }
     // System messages at the start belong to the system prompt where that stands apart.
     let leading = messages.iter().take_while(|message| message.role() == Role::System).count();
-    let leading = if format.system().is_some() { leading } else { 0 };
+    let leading = if format.row().system.is_some() { leading } else { 0 };
     let ours = request.marks_alone(api);
     let mut units = request.units(api, leading, &ours, left_out);
     let billing: Option<String> =
@@ -225,7 +225,7 @@ pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) ->
         (object, message) = format.write_system(object, &texts, &marks);
         message.into_iter().for_each(|message| units.insert(0, message));
     }
-    object = object.list(format.list(), &units);
+    object = object.list(format.row().list, &units);
     let written = |tool: &Tool, left_out: &mut LeftOut| match at_home {
         // A frame that was written for this API goes back as it came.
         true => Some(tool.definition.as_str().to_owned()),

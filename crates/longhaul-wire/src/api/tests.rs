@@ -28,7 +28,7 @@ fn without_raw(request: &Request) -> Request {
 /// A body of one API that holds these messages or items.
 fn body_of(api: Api, messages: Value, more: Value) -> String {
     let mut body = json!({ "model": "m" });
-    body[api.format().list()] = messages;
+    body[api.format().row().list] = messages;
     more.as_object().into_iter().flatten().for_each(|(name, value)| body[name] = value.clone());
     body.to_string()
 }
@@ -36,6 +36,6 @@ fn body_of(api: Api, messages: Value, more: Value) -> String {
 /// Read, and written from its blocks.
 fn rewritten(api: Api, messages: Value) -> Value {
     let request = Request::decode(api, body_of(api, messages, json!({}))).unwrap();
-    serde_json::from_str::<Value>(&without_raw(&request).encode(api).body).unwrap()[api.format().list()]
+    serde_json::from_str::<Value>(&without_raw(&request).encode(api).body).unwrap()[api.format().row().list]
         .take()
 }

@@ -147,7 +147,7 @@ fn request_of(api: Api) -> BoxedStrategy<String> {
     let messages = prop::collection::vec(message_of(api), 0..6).prop_map(Value::from);
     (object(frame), messages, any::<bool>())
         .prop_map(move |(mut body, messages, pretty)| {
-            body[api.format().list()] = messages;
+            body[api.format().row().list] = messages;
             if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.unwrap()
         })
         .boxed()
