@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::log::Position;
+use crate::conversation::log::{Log, Position};
 use crate::conversation::message::Message;
 use crate::digest::Aliases;
 
@@ -25,7 +25,8 @@ use extract::{Extract, Inherited};
 pub(crate) use facts::exit_status;
 use facts::{Facts, Found};
 use slot::{Inherit, Slot};
-use statement::{File, Request, Statement};
+pub(crate) use statement::Request;
+use statement::{File, Statement};
 use template::{Item, SlotValues};
 
 pub use job::{Job, Outcome, Question, Resolved};
@@ -38,19 +39,40 @@ pub(crate) use value::{Earlier, Written};
 pub(crate) enum Material {
     Summary(Earlier),
     Message(Position, Arc<Message>),
-    /// A request that was asked before: it is told with its answer, or not at all.
+    /// What a person asked.
     Asked(Asked),
-    /// Something that is not told stood here.
-    Gap,
 }
 
-/// A request that was asked before what is told.
+/// What a person asked, and what was answered, if it was.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) at: Position,
-    pub(crate) message: Arc<Message>,
-    /// It stands in the view, beside the summary.
-    pub(crate) stands: bool,
+    message: Arc<Message>,
+    answer: Option<Arc<Message>>,
+}
+
+impl Asked {
+    /// What this message asks.
+    pub(crate) fn of(log: &Log, at: Position) -> Self {
+        let message = |at: Position| log.messages()[at.index()].clone();
+        Self { at, message: message(at), answer: log.answer_to(at).map(message) }
+    }
+
+    /// A line that says that it is done, and what came of it; `None` if it is not done.
+    pub(crate) fn done(&self) -> Option<String> {
+        self.request()
+            .filter(|request| request.answer.is_some())
+            .map(|request| format!("[✓] {}", request.say()))
+    }
+
+    /// In a few words; `None` if nothing is asked. Of several texts of one message the last says what is
+    /// wanted: clients put context before.
+    pub(crate) fn request(&self) -> Option<Request> {
+        let asked = facts::telling(self.message.words())?;
+        let answer = self.answer.as_ref().and_then(|answer| facts::telling(answer.texts()));
+        let answer = answer.map(|answer| facts::shorten(answer, facts::LINE));
+        Some(Request { asked: facts::shorten(asked, facts::SHORT), answer })
+    }
 }
 
 /// The language that a summary is written in.
@@ -379,7 +401,7 @@ fn range(material: &[&Material], form: Form<'_>) -> [String; 2] {
     let times = || {
         material.iter().filter_map(|material| match material {
             Material::Message(_, message) => message.time(),
-            Material::Summary(_) | Material::Asked(_) | Material::Gap => None,
+            Material::Summary(_) | Material::Asked(_) => None,
         })
     };
     let word = form.language.words().message;
@@ -391,12 +413,26 @@ fn range(material: &[&Material], form: Form<'_>) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use super::covered::Covered;
     use super::*;
     use crate::conversation::json::Json;
+    use crate::conversation::log::Span;
     use crate::conversation::message::{Block, Role};
+    use crate::edits::ledger::Ledger;
 
-    fn told(message: Message) -> Material {
-        Material::Message(Position(0), Arc::new(message))
+    /// What a summary of all these messages is made of.
+    fn told(messages: Vec<Message>) -> Vec<Material> {
+        let (mut log, ledger) = (Log::new(), Ledger::default());
+        messages.into_iter().for_each(|message| _ = log.push(message));
+        let all = Span { start: Position(0), end: log.end() };
+        Covered::of(&log, &ledger, &[all]).material(&ledger)
+    }
+
+    /// The same behind an earlier summary.
+    fn told_behind(earlier: Written, messages: Vec<Message>) -> Vec<Material> {
+        let mut all = told(messages);
+        all.insert(0, folded(earlier));
+        all
     }
 
     /// The summary of a fold that was written so.
@@ -405,66 +441,63 @@ mod tests {
         Material::Summary(Earlier::of_fold(&text, Some(&value), false))
     }
 
-    fn call(id: &str, name: &str, json: &str) -> Material {
-        told(Message::new(Role::Assistant, vec![Block::call(id, name, Json::new(json).unwrap())]))
+    fn call(id: &str, name: &str, json: &str) -> Message {
+        Message::new(Role::Assistant, vec![Block::call(id, name, Json::new(json).unwrap())])
     }
 
     /// A small session with a turn that ended and one that goes on.
-    fn session(chinese: bool) -> Vec<Material> {
+    fn session(chinese: bool) -> Vec<Message> {
         let say = |english: &str, chinese_text: &str| {
             if chinese { chinese_text.to_owned() } else { english.to_owned() }
         };
         vec![
-            told(Message::user(say(
+            Message::user(say(
                 "The date parser fails on leap years. Fix it, and never change the public API.",
                 "日期解析在闰年会出错，请修复。不要修改公开接口。",
-            ))),
+            )),
             call("a", "Read", r#"{"path":"src/date.rs"}"#),
-            told(Message::result("a", "pub fn is_leap(year: u32) -> bool {\n    year % 4 == 0\n}\n")),
+            Message::result("a", "pub fn is_leap(year: u32) -> bool {\n    year % 4 == 0\n}\n"),
             call("b", "Bash", r#"{"command":"cargo test leap"}"#),
-            told(Message::result(
+            Message::result(
                 "b",
                 "test leap_1900 ... FAILED\nassertion failed: !is_leap(1900)\nexit code: 101",
-            )),
-            told(Message::assistant(say(
+            ),
+            Message::assistant(say(
                 "The problem is the rule of centuries. I decided to write the rule out instead of a table.",
                 "问题在于没有处理整百年份。我决定直接写出规则，不采用查表。",
-            ))),
+            )),
             call(
                 "c",
                 "Edit",
                 r#"{"path":"src/date.rs","old":"year % 4 == 0","new":"year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)"}"#,
             ),
-            told(Message::result("c", "ok")),
+            Message::result("c", "ok"),
             call("d", "Bash", r#"{"command":"cargo test leap"}"#),
-            told(Message::result("d", "test result: ok. 4 passed\nexit code: 0")),
-            told(Message::assistant(say(
+            Message::result("d", "test result: ok. 4 passed\nexit code: 0"),
+            Message::assistant(say(
                 "Fixed: 1900 is no leap year any more.",
                 "已修复：1900 年不再被当作闰年。",
-            ))),
-            told(Message::user(say(
+            )),
+            Message::user(say(
                 "Now the time zones: parse_offset ignores minutes.",
                 "接下来是时区：parse_offset 忽略了分钟。",
-            ))),
+            )),
             call(
                 "t",
                 "TodoWrite",
                 r#"{"todos":[{"content":"leap years","status":"completed"},{"content":"time zones","status":"in_progress"}]}"#,
             ),
-            told(Message::result("t", "ok")),
+            Message::result("t", "ok"),
             call("e", "Grep", r#"{"pattern":"parse_offset"}"#),
-            told(Message::result("e", "src/zone.rs:12:pub fn parse_offset(text: &str) -> Option<i32> {\n")),
-            told(Message::assistant(say("I look at src/zone.rs next.", "接下来看 src/zone.rs。"))),
+            Message::result("e", "src/zone.rs:12:pub fn parse_offset(text: &str) -> Option<i32> {\n"),
+            Message::assistant(say("I look at src/zone.rs next.", "接下来看 src/zone.rs。")),
         ]
     }
 
     fn written(template: &'static Template, chinese: bool, limit: usize) -> Written {
-        let all = session(chinese);
+        let language = Language::of(session(chinese).iter());
+        let all = told(session(chinese));
         let material: Vec<&Material> = all.iter().collect();
-        let language = Language::of(all.iter().filter_map(|told| match told {
-            Material::Message(_, message) => Some(&**message),
-            Material::Summary(_) | Material::Asked(_) | Material::Gap => None,
-        }));
         let form = Form {
             template,
             language,
@@ -494,13 +527,15 @@ mod tests {
     fn a_later_summary_takes_the_earlier_in() {
         for template in [&ARCHIVE, &HAND_OFF, &REBUILD, &FULL] {
             let first = written(template, false, 12_000);
-            let all = [
-                folded(first.clone()),
-                told(Message::user("And the docs.")),
-                call("x", "Edit", r#"{"path":"src/date.rs"}"#),
-                told(Message::result("x", "ok")),
-                told(Message::assistant("The docs are written.")),
-            ];
+            let all = told_behind(
+                first.clone(),
+                vec![
+                    Message::user("And the docs."),
+                    call("x", "Edit", r#"{"path":"src/date.rs"}"#),
+                    Message::result("x", "ok"),
+                    Message::assistant("The docs are written."),
+                ],
+            );
             let material: Vec<&Material> = all.iter().collect();
             let form = Form {
                 template,
@@ -525,13 +560,11 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_is_not_done_and_words_go_with_their_questions() {
-        let all = [
-            told(Message::user("First question?")),
-            told(Message::user("`cargo test` fails, fix it")),
-            told(Message::assistant("Fixed.")),
-            Material::Gap,
-            told(Message::assistant("An answer to something else.")),
-        ];
+        let all = told(vec![
+            Message::user("First question?"),
+            Message::user("`cargo test` fails, fix it"),
+            Message::assistant("Fixed."),
+        ]);
         let material: Vec<&Material> = all.iter().collect();
         let form = Form {
             template: &HAND_OFF,
@@ -543,12 +576,12 @@ mod tests {
             range: (1, 5),
         };
         let text = write(&material, form, std::iter::empty()).text;
-        assert!(text.contains("### Done\n* `cargo test` fails, fix it - Fixed.\n"), "{text}");
+        assert!(text.contains("### Done\n* [✓] `cargo test` fails, fix it - Fixed.\n"), "{text}");
         assert!(text.contains("### Remaining\n* First question?\n"), "{text}");
         // It is read back as what it is.
         let again = [Material::Summary(Earlier::without_values(&text))];
         let text = write(&again.iter().collect::<Vec<_>>(), form, std::iter::empty()).text;
-        assert!(text.contains("* `cargo test` fails, fix it - Fixed."), "{text}");
+        assert!(text.contains("* [✓] `cargo test` fails, fix it - Fixed."), "{text}");
     }
 
     fn hand_off(all: &[Material]) -> Written {
@@ -567,26 +600,25 @@ mod tests {
     #[test]
     fn tasks_hold_until_there_are_newer_ones_and_errors_until_they_are_solved() {
         let run = |id: &str| call(id, "Bash", r#"{"command":"cargo test storage"}"#);
-        let first = hand_off(&[
-            told(Message::user("Mend the storage.")),
+        let first = hand_off(&told(vec![
+            Message::user("Mend the storage."),
             call("t", "TodoWrite", r#"{"todos":[{"content":"ALPHA","status":"in_progress"}]}"#),
-            told(Message::result("t", "ok")),
+            Message::result("t", "ok"),
             run("a"),
-            told(Message::result(
-                "a",
-                "Process exited with code 101\nOutput:\nassertion failed: rows == 3\n",
-            )),
-        ]);
+            Message::result("a", "Process exited with code 101\nOutput:\nassertion failed: rows == 3\n"),
+        ]));
         assert!(
             first.text.contains("* Error: assertion failed: rows == 3 (`Bash cargo test storage`) → open"),
             "{}",
             first.text
         );
-        let second = hand_off(&[
-            folded(first),
-            call("r", "Read", r#"{"path":"src/storage.rs"}"#),
-            told(Message::result("r", "fn rows() {}\n// exit code 2 is for bad input\n")),
-        ]);
+        let second = hand_off(&told_behind(
+            first,
+            vec![
+                call("r", "Read", r#"{"path":"src/storage.rs"}"#),
+                Message::result("r", "fn rows() {}\n// exit code 2 is for bad input\n"),
+            ],
+        ));
         assert!(
             second.text.contains("Tasks: [>] ALPHA")
                 && second.text.contains("### Remaining\n* Mend the storage."),
@@ -594,14 +626,16 @@ mod tests {
             second.text
         );
         assert!(second.text.contains("→ open"), "{}", second.text);
-        let third = hand_off(&[
-            folded(second),
-            run("b"),
-            told(Message::result(
-                "b",
-                "Process exited with code 0\nOutput:\nok: the child had exit code 7 as expected\n",
-            )),
-        ]);
+        let third = hand_off(&told_behind(
+            second,
+            vec![
+                run("b"),
+                Message::result(
+                    "b",
+                    "Process exited with code 0\nOutput:\nok: the child had exit code 7 as expected\n",
+                ),
+            ],
+        ));
         assert!(
             third.text.contains("assertion failed: rows == 3 (`Bash cargo test storage`) → solved later"),
             "{}",
@@ -620,8 +654,11 @@ mod tests {
             Role::User,
             vec![Block::text("Background: the zebra feature."), Block::text("Fix the parser.")],
         );
-        let text = hand_off(&[told(asked), told(Message::assistant("Fixed."))]).text;
-        assert!(text.contains("* Fix the parser. - Fixed.\n") && !text.contains("### Remaining"), "{text}");
+        let text = hand_off(&told(vec![asked, Message::assistant("Fixed.")])).text;
+        assert!(
+            text.contains("* [✓] Fix the parser. - Fixed.\n") && !text.contains("### Remaining"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -636,11 +673,11 @@ mod tests {
     fn a_template_fits_whatever_comes() {
         let long = (0..400).flat_map(|n| {
             [
-                told(Message::user(format!("Never do thing {n}, please, in any case at all."))),
-                told(Message::assistant(format!("I decided against thing_{n} because of reasons."))),
+                Message::user(format!("Never do thing {n}, please, in any case at all.")),
+                Message::assistant(format!("I decided against thing_{n} because of reasons.")),
             ]
         });
-        let all: Vec<Material> = long.collect();
+        let all = told(long.collect());
         for template in TEMPLATES {
             for limit in [1_000, 4_000, 20_000] {
                 let material: Vec<&Material> = all.iter().collect();

@@ -13,7 +13,7 @@ use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
 use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::{Edited, Shown};
-use crate::conversation::step::{LateAnswer, Outline, Turn, Unit, UnitKind};
+use crate::conversation::step::{Exchange, LateAnswer, Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
 
 /// The position of a message in its log.
@@ -440,12 +440,50 @@ impl Log {
         Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
     }
 
-    /// What the person asked in the turn that this message is a part of, if it was asked before.
-    pub(crate) fn request_before(&self, at: Position) -> Option<Position> {
-        let turn = self.turns().partition_point(|turn| turn.start < at).checked_sub(1)?;
-        let asked = self.turns()[turn].start..at.min(self.turns()[turn].first_step?);
-        let has_words = |at: &Position| self.messages[at.index()].words().next().is_some();
-        (asked.start.0..asked.end.0).rev().map(Position).find(has_words)
+    /// The answer to what a person asked in this message: the last words of its turn, if the turn has
+    /// ended. Of several messages before one answer the last is the one that was answered.
+    pub(crate) fn answer_to(&self, asked: Position) -> Option<Position> {
+        self.exchange_at(asked).filter(|exchange| exchange.asked == asked).map(|exchange| exchange.answer)
+    }
+
+    /// Requests that are answered inside these runs and would seem open without a word of it: those that
+    /// stand beside the runs, and the first one, which is the goal wherever it stands.
+    pub(crate) fn answered_by(&self, spans: &[Span]) -> Vec<Position> {
+        let inside = |at: Position| spans.iter().any(|span| span.contains(at));
+        let first = self.goal_message().filter(|at| self.answer_to(*at).is_some_and(inside));
+        let beside = spans.iter().filter_map(|span| self.answered_in(*span));
+        let beside = beside.map(|exchange| exchange.asked).filter(|at| !inside(*at) && first != Some(*at));
+        first.into_iter().chain(beside).collect()
+    }
+
+    /// What was asked before this run and is answered in it: its turn began before the run.
+    pub(crate) fn answered_in(&self, span: Span) -> Option<Exchange> {
+        let across = |exchange: &Exchange| exchange.asked < span.start && span.contains(exchange.answer);
+        self.exchange_at(span.start).filter(across)
+    }
+
+    /// The request that this message belongs to and its answer, if its turn has ended. Who goes on unasked
+    /// goes on with what was asked before.
+    fn exchange_at(&self, at: Position) -> Option<Exchange> {
+        let turns = self.turns();
+        let is_unasked = |turn: &Turn| turn.first_step == Some(turn.start);
+        let here = turns.partition_point(|turn| turn.start <= at);
+        let first = turns[..here].iter().rposition(|turn| !is_unasked(turn))?;
+        let next = turns[here..].iter().find(|turn| !is_unasked(turn));
+        let Turn { start, ended, first_step } = turns[first];
+        let end = next.map_or(self.end(), |turn| turn.start);
+        let message = |at: &Position| &self.messages[at.index()];
+        let back = |from: Position, to: Position| (from.0..to.0).rev().map(Position);
+        let speaks = |at: &Position| {
+            let message = message(at);
+            message.role() == Role::Assistant && message.texts().any(|text| !text.trim().is_empty())
+        };
+        let answers = |at: &Position| speaks(at) && message(at).calls().next().is_none();
+        let answer = back(start, end).find(answers).or_else(|| back(start, end).find(speaks));
+        let answer = answer.filter(|_| ended)?;
+        let has_words = |at: &Position| message(at).words().next().is_some();
+        let asked = back(start, answer.min(first_step?)).find(has_words)?;
+        Some(Exchange { asked, answer })
     }
 
     /// What the person said last, where the running turn begins: the messages before its

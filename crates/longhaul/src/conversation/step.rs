@@ -44,6 +44,13 @@ pub struct Turn {
     pub first_step: Option<Position>,
 }
 
+/// What a person asked, and the message that answered it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    pub(crate) asked: Position,
+    pub(crate) answer: Position,
+}
+
 /// Calls that have no result yet, in their order, found by id.
 #[derive(Debug, Clone, Default)]
 struct Pending {

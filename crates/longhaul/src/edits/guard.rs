@@ -14,6 +14,7 @@ use crate::conversation::message::{Block, Message, Role, Seal};
 use crate::edits::edit::{EditKind, Limit, Why};
 use crate::edits::ledger::{Ledger, nests, reaches_beyond};
 use crate::size::tokens::Tokens;
+use crate::summary::Asked;
 
 pub(crate) use audit::Audit;
 pub use audit::Audited;
@@ -42,11 +43,13 @@ pub enum Rule {
     Deterministic,
     /// What was taken out can be recalled.
     Recallable,
+    /// A request that was answered stands with its answer, or with a word that it is done.
+    AnswersTold,
 }
 
 impl Rule {
     /// All rules, in their order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::BondsWhole,
         Self::InOrder,
         Self::KeepSet,
@@ -57,6 +60,7 @@ impl Rule {
         Self::UnderLimit,
         Self::Deterministic,
         Self::Recallable,
+        Self::AnswersTold,
     ];
 
     /// Its name.
@@ -72,6 +76,7 @@ impl Rule {
             Self::UnderLimit => "under-limit",
             Self::Deterministic => "deterministic",
             Self::Recallable => "recallable",
+            Self::AnswersTold => "answers-told",
         }
     }
 }
@@ -141,6 +146,9 @@ impl Check<'_> {
                 return self.digest(*at, *block);
             }
         }
+        if self.leaves_open(kind) {
+            return breaks(Rule::AnswersTold, "a request that was answered would seem open");
+        }
         // What the new model cannot read goes, whatever a person wants.
         if !matches!(self.why, Why::Forced(Limit::Hard) | Why::Switched) && self.is_held(kind) {
             return Err(Refusal::Held);
@@ -169,6 +177,17 @@ impl Check<'_> {
         let unsealed = matches!(kind, EditKind::DropThinking { at } if self.why != Why::Switched
             && running.is_some_and(|turn| turn.contains(*at)) && sealed(*at));
         spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits)) && !unsealed
+    }
+
+    /// True if it takes the answer to a request that stands in the view, and does not say so.
+    fn leaves_open(&self, kind: &EditKind) -> bool {
+        let (EditKind::Fold { spans, text, .. } | EditKind::Hide { spans, text }) = kind else {
+            return false;
+        };
+        let goal = self.log.goal_message();
+        let stands = |at: &Position| goal == Some(*at) || self.ledger.covering(*at).is_none();
+        let mut asked = self.log.answered_by(spans).into_iter().filter(stands);
+        asked.any(|at| Asked::of(self.log, at).done().is_some_and(|done| !text.contains(&done)))
     }
 
     fn is_held(&self, kind: &EditKind) -> bool {

@@ -24,6 +24,8 @@ use crate::view::keep::{self, KeepItem, KeepKey, Kept};
 /// A summary of fewer tokens is not worth asking for.
 const LEAST_ANSWER: Tokens = Tokens(40);
 
+/// Opens what is said of requests that stand in the view and are answered where it does not show.
+const ANSWERED: &str = "⟦Answered already:⟧";
 /// What is said of a summary that never came.
 const TIMED_OUT: &str = "Summary generation timed out";
 /// What stands in the place of what was cut without one.
@@ -86,7 +88,11 @@ impl Session {
             return Err(format!("the summary has {size} tokens, {} are allowed", question.limit));
         }
         let (material, aliases) = (covered.material(self.ledger()), &self.profile.aliases);
-        Ok(summary::completed(question.template, question.language, &parts, &material, aliases))
+        let written = summary::completed(question.template, question.language, &parts, &material, aliases);
+        if written.says_nothing() {
+            return Err("the summary says nothing".to_owned());
+        }
+        Ok(written)
     }
 
     /// Makes the fold of a job.
@@ -138,8 +144,8 @@ impl Session {
         let FoldPlan { spans, placement, template, limit, .. } = plan;
         let covered = self.covered(&spans);
         let before = self.tokens(self.shown_size(&spans));
-        let trial =
-            EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into(), summary: None };
+        let text = self.answered(&spans, "").into();
+        let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text, summary: None };
         let keep = self.keep.restated_by(&spans, self.ledger());
         let kept = self.tokens(self.meter().text(&keep::render(&keep)));
         if self.check(why).edit(&trial, before + kept, kept).is_err() {
@@ -209,17 +215,9 @@ impl Session {
         let written = written.unwrap_or_else(|| {
             // The goal is restated whole: once is enough.
             let goal = keep.iter().find(|item| item.key == KeepKey::Goal).and_then(|item| item.source);
-            let mut material = covered.material(self.ledger());
-            for told in &mut material {
-                match told {
-                    Material::Message(at, message) if goal == Some(*at) => {
-                        *told = Material::Asked(Asked { at: *at, message: message.clone(), stands: true });
-                    }
-                    Material::Asked(asked) => asked.stands |= goal == Some(asked.at),
-                    _ => {}
-                }
-            }
-            let told: Vec<&Material> = material.iter().collect();
+            let material = covered.material(self.ledger());
+            let is_goal = |told: &&Material| matches!(told, Material::Message(at, _) if goal == Some(*at));
+            let told: Vec<&Material> = material.iter().filter(|told| !is_goal(told)).collect();
             let form = Form {
                 template,
                 language: self.language(),
@@ -235,8 +233,12 @@ impl Session {
             };
             summary::write(&told, form, self.names_after(&spans))
         });
+        if written.says_nothing() {
+            return self.hide(spans, strategy, why);
+        }
         let recall = self.state.recall_by.says(&handle.short());
-        let (text, summary) = written.into_fold(&keep::render(&keep), &recall, covered.count());
+        let (mut text, summary) = written.into_fold(&keep::render(&keep), &recall, covered.count());
+        text.push_str(&self.answered(&spans, &text));
         let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
         let summary = Some(summary);
@@ -278,10 +280,20 @@ impl Session {
         let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)) - moved);
         let space = if says.is_empty() { "" } else { " " };
         let recall = self.state.recall_by.says(&handle.short());
-        let text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count());
+        let mut text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count());
+        text.push_str(&self.answered(&spans, ""));
         let kind = EditKind::Hide { spans, text: text.into() };
         let depends = Vec::new();
         self.replace_runs(Replacement { kind, before, original: handle, depends }, strategy, why)
+    }
+
+    /// Says of requests that are answered inside these runs, and stand elsewhere, that they are done. `said`
+    /// is what is said of these runs already.
+    fn answered(&self, spans: &[Span], said: &str) -> String {
+        let requests = self.log().answered_by(spans).into_iter();
+        let lines = requests.filter_map(|at| Asked::of(self.log(), at).done());
+        let missing: Vec<String> = lines.filter(|line| !said.contains(line)).collect();
+        if missing.is_empty() { String::new() } else { format!("\n{ANSWERED}\n{}", missing.join("\n")) }
     }
 
     /// What these runs hold.

@@ -27,41 +27,37 @@ enum Held {
     Edit(Arc<Edit>),
     /// The texts by which the host answered in the messages that follow.
     Answers(Vec<Handle>),
-    /// Between two runs stands something that is not covered.
-    Gap,
-    /// What the person asked before messages that begin in the middle of a turn.
+    /// What a person asked in a message that follows, or before messages that hold its answer.
     Asked(Asked),
 }
 
 impl Covered {
     /// What these runs hold, by the edits that are in the ledger now.
     pub(crate) fn of(log: &Log, ledger: &Ledger, spans: &[Span]) -> Self {
-        let (mut all, mut told): (Vec<Held>, Vec<Span>) = (Vec::new(), Vec::new());
-        for (number, span) in spans.iter().enumerate() {
-            if number > 0 {
-                all.push(Held::Gap);
-            }
-            for stretch in ledger.stretches(*span) {
-                match stretch {
-                    Stretch::Edit(id) => all.extend(ledger.get(id).cloned().map(Held::Edit)),
-                    Stretch::Messages(span) => {
-                        // What it answers was asked before it: outside, or in what an edit has taken.
-                        let asked = log.request_before(span.start);
-                        let asked = asked.filter(|at| !told.iter().any(|told| told.contains(*at)));
-                        all.extend(asked.map(|at| {
-                            let stands = !spans.iter().any(|span| span.contains(at));
-                            Held::Asked(Asked { at, message: log.messages()[at.index()].clone(), stands })
-                        }));
-                        told.push(span);
-                        all.push(Held::Answers(ledger.answers_in(span).collect()));
-                        let messages = log.messages()[span.range()].iter().cloned();
-                        let messages = messages.zip((span.start.0..).map(Position));
-                        all.extend(messages.map(|(message, at)| match log.is_moved(at) {
-                            true => Held::Moved(message),
-                            false => Held::Message(at, message),
-                        }));
-                    }
+        let mut all: Vec<Held> = Vec::new();
+        for stretch in spans.iter().flat_map(|span| ledger.stretches(*span)) {
+            let span = match stretch {
+                Stretch::Edit(id) => {
+                    all.extend(ledger.get(id).cloned().map(Held::Edit));
+                    continue;
                 }
+                Stretch::Messages(span) => span,
+            };
+            // Inside an earlier edit, which knew no answer.
+            let asked = log.answered_in(span).map(|exchange| exchange.asked);
+            let asked = asked.filter(|asked| spans.iter().any(|span| span.contains(*asked)));
+            all.extend(asked.map(|asked| Held::Asked(Asked::of(log, asked))));
+            all.push(Held::Answers(ledger.answers_in(span).collect()));
+            for at in span.range().map(|at| Position(at as u32)) {
+                let message = log.messages()[at.index()].clone();
+                if log.is_moved(at) {
+                    all.push(Held::Moved(message));
+                    continue;
+                }
+                if message.words().next().is_some() {
+                    all.push(Held::Asked(Asked::of(log, at)));
+                }
+                all.push(Held::Message(at, message));
             }
         }
         Self { all }
@@ -70,7 +66,7 @@ impl Covered {
     fn edits(&self) -> impl Iterator<Item = &Arc<Edit>> {
         self.all.iter().filter_map(|held| match held {
             Held::Edit(edit) => Some(edit),
-            Held::Message(..) | Held::Moved(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
+            Held::Message(..) | Held::Moved(_) | Held::Answers(_) | Held::Asked(_) => None,
         })
     }
 
@@ -78,7 +74,7 @@ impl Covered {
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
             Held::Message(_, message) => Some(message.clone()),
-            Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
+            Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) => None,
         });
         messages.collect()
     }
@@ -88,7 +84,7 @@ impl Covered {
         let count = |held: &Held| match held {
             Held::Message(..) | Held::Moved(_) => 1,
             Held::Edit(edit) => edit.kind.spans().iter().map(|span| span.len()).sum(),
-            Held::Answers(_) | Held::Asked(_) | Held::Gap => 0,
+            Held::Answers(_) | Held::Asked(_) => 0,
         };
         self.all.iter().map(count).sum()
     }
@@ -112,12 +108,12 @@ impl Covered {
         let before = self.all.iter().flat_map(|held| match held {
             Held::Edit(edit) => edit.originals.as_slice(),
             Held::Answers(handles) => handles,
-            Held::Message(..) | Held::Moved(_) | Held::Asked(_) | Held::Gap => &[],
+            Held::Message(..) | Held::Moved(_) | Held::Asked(_) => &[],
         });
         let before = before.copied().collect();
         let messages = self.all.iter().filter_map(|held| match held {
             Held::Message(_, message) | Held::Moved(message) => Some(message.clone()),
-            Held::Edit(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
+            Held::Edit(_) | Held::Answers(_) | Held::Asked(_) => None,
         });
         Original::Run(before, messages.collect())
     }
@@ -127,7 +123,6 @@ impl Covered {
     pub(crate) fn material(&self, ledger: &Ledger) -> Vec<Material> {
         let material = self.all.iter().filter_map(|held| match held {
             Held::Message(at, message) => Some(Material::Message(*at, entered(ledger, *at, message))),
-            Held::Gap => Some(Material::Gap),
             Held::Answers(_) | Held::Moved(_) => None,
             Held::Asked(asked) => Some(Material::Asked(asked.clone())),
             Held::Edit(edit) => earlier(edit).map(Material::Summary),

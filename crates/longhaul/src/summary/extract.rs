@@ -239,7 +239,7 @@ impl<'a> Utterances<'a> {
                     continue;
                 }
                 Material::Message(at, message) => (*at, message),
-                Material::Asked(_) | Material::Gap => continue,
+                Material::Asked(_) => continue,
             };
             for block in message.blocks() {
                 let utterance = match (block, message.role()) {

@@ -9,16 +9,16 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
+use super::Material;
 use super::statement::{Command, File, Problem, Request, Todo, TodoState};
-use super::{Asked, Material};
 use crate::conversation::log::Position;
-use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
+use crate::conversation::message::{Block, Role, ToolCall, ToolResult};
 use crate::digest::{Aliases, Failures, HUGE, ToolKind};
 
 /// A line that is quoted is cut to this.
-const LINE: usize = 240;
+pub(super) const LINE: usize = 240;
 /// A request or a command in a few words.
-const SHORT: usize = 140;
+pub(super) const SHORT: usize = 140;
 /// A call, where an error is told.
 const CALL: usize = 80;
 
@@ -42,10 +42,6 @@ pub(crate) struct Facts {
     pub(crate) last_words: Option<Found<String>>,
     /// Calls that went well.
     pub(crate) went_well: HashSet<String>,
-    /// Something is missing since the last request.
-    gap: bool,
-    /// Requests that were asked before what is told.
-    before: HashSet<Position>,
     /// By path, with the message and the number of the last touch.
     touched: HashMap<String, (Found<File>, usize)>,
     touches: usize,
@@ -62,19 +58,14 @@ impl Facts {
                 Material::Message(at, message) => (*at, message),
                 Material::Summary(_) => continue,
                 Material::Asked(asked) => {
-                    facts.asked_before(asked);
-                    continue;
-                }
-                // What follows is no answer to what was asked before.
-                Material::Gap => {
-                    facts.gap = true;
+                    facts.requests.extend(asked.request().map(|request| (asked.at, request)));
                     continue;
                 }
             };
-            facts.asked(at, message.words());
+            facts.wished(at, message.words());
             for block in message.blocks() {
                 match (block, message.role()) {
-                    (Block::Text(text), Role::Assistant) => facts.answered(at, &text.text, message),
+                    (Block::Text(text), Role::Assistant) => facts.said(at, &text.text),
                     (Block::ToolCall(call), _) => {
                         calls.insert(&call.id, call);
                     }
@@ -87,38 +78,20 @@ impl Facts {
                 }
             }
         }
-        facts.requests.retain(|(at, request)| request.answer.is_some() || !facts.before.contains(at));
         let mut files: Vec<(Found<File>, usize)> = facts.touched.drain().map(|(_, file)| file).collect();
         files.sort_by_key(|(_, last)| *last);
         facts.files = files.into_iter().map(|(file, _)| file).collect();
         facts
     }
 
-    /// A request whose answer may follow.
-    fn asked_before(&mut self, Asked { at, message, stands }: &Asked) {
-        if let Some(asked) = message.words().filter_map(first_words).last() {
-            self.gap = false;
-            self.before.insert(*at);
-            self.requests
-                .push((*at, Request { asked: shorten(asked, SHORT), answer: None, stands: *stands }));
-        }
-    }
-
-    /// Of several texts of one message the last says what is wanted: clients put context before.
-    fn asked<'a>(&mut self, at: Position, texts: impl Iterator<Item = &'a str>) {
-        let mut asked = None;
+    fn wished<'a>(&mut self, at: Position, texts: impl Iterator<Item = &'a str>) {
         for text in texts {
             let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
             self.preferences.extend(wishes.map(|line| (at, shorten(line, LINE))));
-            asked = first_words(text).or(asked);
-        }
-        if let Some(asked) = asked {
-            self.gap = false;
-            self.requests.push((at, Request { asked: shorten(asked, SHORT), answer: None, stands: false }));
         }
     }
 
-    fn answered(&mut self, at: Position, text: &str, message: &Message) {
+    fn said(&mut self, at: Position, text: &str) {
         for line in sentences(text, &TOLD) {
             if has_word(line, &DECISIONS) {
                 self.decisions.push((at, shorten(line, LINE)));
@@ -126,16 +99,8 @@ impl Facts {
                 self.learnings.push((at, shorten(line, LINE)));
             }
         }
-        let Some(first) = first_words(text) else { return };
-        self.last_words = Some((at, shorten(first, LINE)));
-        if !self.gap
-            && message.calls().next().is_none()
-            && let Some((_, request)) = self.requests.last_mut()
-        {
-            // What must be told of a request that stands is short.
-            let most = if request.stands { SHORT } else { LINE };
-            request.answer = Some(shorten(first, most));
-        }
+        self.last_words =
+            first_words(text).map(|first| (at, shorten(first, LINE))).or(self.last_words.take());
     }
 
     fn called(&mut self, at: Position, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
@@ -252,6 +217,17 @@ fn failure(text: &str) -> Option<&str> {
     };
     let failed = text.split_inclusive('\n').find(|line| failures.next_line(line.len()) && says(line));
     failed.or_else(|| text.lines().rev().find(says)).map(str::trim)
+}
+
+/// The first words of the last of these texts that has any; a sign or a digit, where that is all that
+/// was said.
+pub(super) fn telling<'a>(texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (mut words, mut signs) = (None, None);
+    for text in texts {
+        words = first_words(text).or(words);
+        signs = text.lines().map(str::trim).find(|line| !line.is_empty()).or(signs);
+    }
+    words.or(signs)
 }
 
 /// The first line that has words.
@@ -401,10 +377,12 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::conversation::json::Json;
+    use crate::conversation::log::{Log, Span};
+    use crate::conversation::message::Message;
+    use crate::edits::ledger::Ledger;
+    use crate::summary::covered::Covered;
 
     fn session() -> Vec<Material> {
         let call = |id: &str, name: &str, json: &str| {
@@ -423,10 +401,10 @@ mod tests {
             Message::result("d", "test result: ok\nexit code: 0"),
             Message::assistant("Fixed: the parser takes empty lines."),
         ];
-        all.into_iter()
-            .zip(0..)
-            .map(|(message, at)| Material::Message(Position(at), Arc::new(message)))
-            .collect()
+        let (mut log, ledger) = (Log::new(), Ledger::default());
+        all.into_iter().for_each(|message| _ = log.push(message));
+        let all = Span { start: Position(0), end: log.end() };
+        Covered::of(&log, &ledger, &[all]).material(&ledger)
     }
 
     #[test]
@@ -447,7 +425,6 @@ mod tests {
         let request = Request {
             asked: "Fix the parser, please.".to_owned(),
             answer: Some("Fixed: the parser takes empty lines.".to_owned()),
-            stands: false,
         };
         assert_eq!(facts.requests, [(Position(0), request)]);
         assert_eq!(facts.preferences, [(Position(0), "Never touch the lock file.".to_owned())]);

@@ -366,7 +366,7 @@ mod tests {
         ]);
         let [system, user] = &asked.fresh(Tokens(100_000))[..1][0];
         assert!(
-            text(system).contains("<completed>\n- [what is done - its result]")
+            text(system).contains("<completed>\n- [✓] [what is done - its result]")
                 && text(system).contains("500 tokens"),
             "{}",
             text(system)

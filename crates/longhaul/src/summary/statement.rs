@@ -57,9 +57,6 @@ pub(crate) struct Request {
     pub(crate) asked: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
-    /// What was asked stood in the view when this was written: without the answer it would seem open.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) stands: bool,
 }
 
 /// A line of a task list.
@@ -97,11 +94,6 @@ impl<T> Statement<T> {
 }
 
 impl Statement {
-    /// Whether it is the answer to a request that stands in the view.
-    pub(crate) fn answers_what_stands(&self) -> bool {
-        matches!(self, Self::Request(Request { stands: true, .. }))
-    }
-
     /// In words.
     pub(crate) fn say(&self, language: Language) -> Cow<'_, str> {
         match self {
@@ -109,10 +101,7 @@ impl Statement {
             Self::File(file) => file.say(language).into(),
             Self::Command(command) => command.say(language).into(),
             Self::Problem(problem) => problem.say(language).into(),
-            Self::Request(Request { asked, answer: Some(answer), .. }) => {
-                format!("{asked} - {answer}").into()
-            }
-            Self::Request(Request { asked, answer: None, .. }) => asked.as_str().into(),
+            Self::Request(request) => request.say(),
             Self::Todos(todos) => {
                 let lines: Vec<String> = todos.iter().map(Todo::say).collect();
                 lines.join("\n").into()
@@ -219,6 +208,16 @@ impl Problem {
         let known = solved || ended == words.unsolved;
         let line = line.strip_suffix(' ').unwrap_or(line);
         known.then(|| Self { line: line.to_owned(), call: call.to_owned(), solved })
+    }
+}
+
+impl Request {
+    /// `Fix the parser. - Fixed: it takes empty lines.`
+    pub(crate) fn say(&self) -> Cow<'_, str> {
+        match &self.answer {
+            Some(answer) => format!("{} - {answer}", self.asked).into(),
+            None => self.asked.as_str().into(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! stands there when it is empty (`{open|nothing known}`). What a model wrote in a form is read
 //! into the same values, and so is a summary of an old ledger, which has none.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use super::Language;
@@ -102,31 +103,26 @@ impl SlotValues {
         self.lists.into_values().flatten()
     }
 
-    /// Takes away the oldest values of the longest lists until all have at most so many bytes. What answers
-    /// a request that stands in the view goes last.
-    /// Gives how many went.
+    /// Takes away the oldest values of the longest lists until all have at most so many bytes. Gives how
+    /// many went.
     pub(crate) fn fit(&mut self, limit: usize, language: Language) -> usize {
         /// A line's own share: its bullet and its end.
         const EACH: usize = 24;
         struct List {
             slot: Slot,
-            /// Numbers and sizes of the values, in the order in which they go.
-            sizes: Vec<(usize, usize)>,
-            /// What they are together, without those that go last of all.
+            /// Sizes of the values, oldest first.
+            sizes: Vec<usize>,
+            /// What those that are left are together.
             total: usize,
             gone: usize,
         }
         let mut lists: Vec<List> = Vec::with_capacity(self.lists.len());
-        let mut all = 0;
         for (slot, items) in &self.lists {
             let size = |item: &Item| item.statement.say(language).len() + EACH;
-            let is_last = |number: usize| items[number].statement.answers_what_stands();
-            let mut sizes: Vec<(usize, usize)> = items.iter().map(size).enumerate().collect();
-            sizes.sort_by_key(|(number, _)| is_last(*number));
-            let total = sizes.iter().filter(|(number, _)| !is_last(*number)).map(|(_, size)| size).sum();
-            all += sizes.iter().map(|(_, size)| size).sum::<usize>();
-            lists.push(List { slot: *slot, total, sizes, gone: 0 });
+            let sizes: Vec<usize> = items.iter().map(size).collect();
+            lists.push(List { slot: *slot, total: sizes.iter().sum(), sizes, gone: 0 });
         }
+        let mut all: usize = lists.iter().map(|list| list.total).sum();
         while all > limit {
             let weight = |list: &&mut List| match list.slot.yields() {
                 Yield::Late => list.total / 4,
@@ -134,15 +130,13 @@ impl SlotValues {
             };
             let left = lists.iter_mut().filter(|list| list.gone < list.sizes.len());
             let Some(longest) = left.max_by_key(weight) else { break };
-            let (_, size) = longest.sizes[longest.gone];
-            longest.total = longest.total.saturating_sub(size);
+            let size = longest.sizes[longest.gone];
+            longest.total -= size;
             all -= size;
             longest.gone += 1;
         }
         for (items, list) in self.lists.values_mut().zip(&lists) {
-            let gone: HashSet<usize> = list.sizes[..list.gone].iter().map(|(number, _)| *number).collect();
-            let mut number = 0..;
-            items.retain(|_| number.next().is_some_and(|number| !gone.contains(&number)));
+            items.drain(..list.gone);
         }
         lists.iter().map(|list| list.gone).sum()
     }
@@ -277,7 +271,7 @@ impl Template {
                     }
                     if let Some(empty) = empty.filter(|_| items.is_empty()) {
                         filled = true;
-                        out.text.push_str(before);
+                        out.text.push_str(&unmarked(before));
                         out.text.push_str(empty);
                         out.text.push('\n');
                     }
@@ -327,7 +321,7 @@ impl Template {
             let mut best: Option<(&str, Slot, &'a str)> = None;
             for place in here {
                 let TemplateLine::Place { before, slot, empty } = place else { continue };
-                let value = line.strip_prefix(before).or_else(|| other_bullet(line, before));
+                let value = line.strip_prefix(before).or_else(|| other_start(line, before));
                 let Some(value) = value.filter(|value| Some(*value) != *empty) else { continue };
                 let fits = looks_like(*slot, value);
                 let better = match best {
@@ -381,10 +375,22 @@ impl<'a> Prose<'a> {
     }
 }
 
-/// The rest of a line that begins like this but for its bullet: models write either.
-fn other_bullet<'a>(line: &'a str, before: &str) -> Option<&'a str> {
-    let rest = before.strip_prefix(['*', '-'])?;
-    line.strip_prefix(['*', '-'])?.strip_prefix(rest)
+/// Stands before what is done.
+const DONE: &str = "[✓] ";
+
+/// How a line begins, without the mark of what is done.
+fn unmarked(before: &str) -> Cow<'_, str> {
+    if before.contains(DONE) { before.replace(DONE, "").into() } else { before.into() }
+}
+
+/// The rest of a line that begins like this but for its bullet or its mark: models write either, and
+/// summaries of old ledgers have no marks.
+fn other_start<'a>(line: &'a str, before: &str) -> Option<&'a str> {
+    let behind_bullet = |before: &str| {
+        let rest = before.strip_prefix(['*', '-'])?;
+        line.strip_prefix(['*', '-'])?.strip_prefix(rest)
+    };
+    behind_bullet(before).or_else(|| behind_bullet(&unmarked(before)))
 }
 
 /// How the line begins that says from when to when.
@@ -398,7 +404,9 @@ fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
 /// A line that says that there is nothing.
 fn is_empty_mark(lines: &[TemplateLine<'_>], line: &str) -> bool {
     lines.iter().any(|known| match known {
-        TemplateLine::Place { before, empty: Some(empty), .. } => line.strip_prefix(before) == Some(*empty),
+        TemplateLine::Place { before, empty: Some(empty), .. } => {
+            line.strip_prefix(&*unmarked(before)) == Some(*empty)
+        }
         _ => false,
     })
 }

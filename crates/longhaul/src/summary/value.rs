@@ -148,6 +148,12 @@ impl Written {
         self.value.items.len()
     }
 
+    /// True if nothing is said of what was to be summed up.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let tells = |item: &SlotItem| !matches!(item.slot, Slot::Goal | Slot::Technical | Slot::LeftOut);
+        self.value.entries.is_empty() && !self.value.items.iter().any(tells)
+    }
+
     /// The text of a fold: this summary, how what it stands for is recalled, and what it restates.
     pub(crate) fn into_fold(self, kept: &str, recall: &str, count: usize) -> (String, Arc<Summary>) {
         let Self { text: body, mut value } = self;

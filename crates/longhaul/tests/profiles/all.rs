@@ -197,7 +197,9 @@ fn answers_to_several_parts_become_one_summary() {
     assert!(matches!(session.resolve(open.id, Outcome::Parts(parts)), Resolved::Folded));
     let all = text(&session);
     assert!(
-        all.contains("* one thing\n* another thing\n") && all.contains("* late") && !all.contains("* early"),
+        all.contains("* [✓] one thing\n* [✓] another thing\n")
+            && all.contains("* late")
+            && !all.contains("* early"),
         "{all}"
     );
 }

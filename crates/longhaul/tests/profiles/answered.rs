@@ -1,43 +1,84 @@
-//! A question that was answered never stands without its answer, or a word that it is done.
+//! A question that was answered never stands without its answer, or a word that it is done; and no
+//! summary is without content.
 
 use super::*;
 
-/// Rounds that stand in the view as open: their question is shown as it came, and what was answered is
-/// nowhere.
+/// Rounds that stand in the view as open: their question is shown as it came, or as the goal, and the
+/// answer is shown neither as it came nor in a line that says that it is done.
 fn open_rounds(session: &Session, rounds: usize) -> Vec<usize> {
     let all = text(session);
     let is_shown = |n: usize| {
         let question = format!("Question number {n}?");
-        session
-            .outgoing()
-            .messages()
-            .any(|message| message.role() == Role::User && message.texts().any(|text| text == question))
+        all.contains(&format!("<goal>\n{question}\n"))
+            || session.view().parts().iter().any(|part| {
+                matches!(part.source, Source::Message(_)) && part.message.texts().any(|text| text == question)
+            })
     };
-    (0..rounds).filter(|n| is_shown(*n) && !all.contains(&format!("Answer number {n}."))).collect()
+    let is_told = |n: usize| {
+        let answer = format!("Answer number {n}.");
+        let done = format!("[✓] Question number {n}? - {answer}");
+        parts(session).contains(&answer) || all.lines().any(|line| line.ends_with(&done))
+    };
+    (0..rounds).filter(|n| is_shown(*n) && !is_told(*n)).collect()
 }
 
-/// Profiles that fold. What `transform` hides has no words of its own.
+/// What stands in the place of folded runs, without its headings, marks and handles.
+fn summaries(session: &Session) -> Vec<String> {
+    let edits = session.ledger().edits();
+    let folds = edits.filter_map(|(edit, _)| match &edit.kind {
+        EditKind::Fold { text, .. } => Some(text.to_string()),
+        _ => None,
+    });
+    folds.collect()
+}
+
+// covers: S-10 A-ROUNDS
 #[test]
 fn an_answered_question_does_not_stand_alone() {
-    for profile in [Profile::longhaul(), Profile::mini(), Profile::archive(), Profile::progressive()] {
-        for lines in [20, 60] {
+    for profile in Profile::all() {
+        for (lines, host) in [(20, false), (60, false), (20, true), (60, true)] {
             let name = profile.name.clone();
-            let mut session = session(profile.clone(), 8_000);
+            let mut session = match host {
+                true => asking(profile.clone(), 8_000),
+                false => session(profile.clone(), 8_000),
+            };
             for n in 0..60 {
                 round(&mut session, n, lines);
-                ready_with(&mut session, "What was done so far, in short.");
+                // A model that forgets what was done.
+                ready_with(&mut session, "Something was done so far.");
                 let open = open_rounds(&session, n + 1);
-                assert_eq!(open, [0; 0], "{name}, {lines} lines, round {n}\n{}", text(&session));
+                assert_eq!(open, [0; 0], "{name}, {lines} lines, {host}, round {n}\n{}", text(&session));
             }
             assert!(session.ledger().edits().any(|(edit, _)| edit.kind.replaces_runs()), "{name}");
         }
     }
 }
 
-/// The first request stays where it is in `longhaul`; what came of it is told, ten folds later too.
+/// The same when a long turn is cut in the middle, and when nothing but hiding is left.
+#[test]
+fn an_answered_question_does_not_stand_alone_in_any_window() {
+    for profile in Profile::all() {
+        for window in [1_500, 3_000, 6_000] {
+            let name = profile.name.clone();
+            let mut session = session(profile.clone(), window);
+            for n in 0..24 {
+                session.push(Message::user(format!("Question number {n}?")));
+                for step_of_round in 0..n % 7 {
+                    step(&mut session, n * 100 + step_of_round, 16);
+                    ready(&mut session);
+                    assert_eq!(open_rounds(&session, n), [0; 0], "{name} {window}\n{}", text(&session));
+                }
+                session.push(Message::assistant(format!("Answer number {n}.")));
+            }
+        }
+    }
+}
+
+/// Ten compactions later too.
+// covers: S-10
 #[test]
 fn the_first_request_is_said_to_be_done() {
-    for profile in [Profile::longhaul(), Profile::mini(), Profile::archive(), Profile::progressive()] {
+    for profile in Profile::all() {
         let name = profile.name.clone();
         let mut session = session(profile, 12_000);
         session.push(Message::user("Build the ingest service."));
@@ -49,19 +90,63 @@ fn the_first_request_is_said_to_be_done() {
             session.push(Message::user(format!("Go on with part {}.", n + 1)));
             session.compact_now();
             ready(&mut session);
-            if n == 0 {
-                continue;
-            }
             let all = text(&session);
-            let told = all
-                .lines()
-                .find(|line| line.contains("Build the ingest") && line.contains("Part 0 is done."));
-            assert!(told.is_some(), "{name} after {n}\n{all}");
+            let told = all.contains("[✓] Build the ingest service. - Part 0 is done.\n")
+                || all.contains("\nPart 0 is done.\n");
+            assert!(told, "{name} after {n}\n{all}");
             // Nothing that was done stands as open.
             let open = all
                 .split_once("### Remaining")
                 .map_or("", |(_, open)| open.split("###").next().unwrap_or_default());
             assert!(!open.contains("Build the ingest"), "{name} after {n}\n{all}");
+        }
+    }
+}
+
+/// What another goal has replaced is done all the same.
+// covers: S-10
+#[test]
+fn a_first_request_that_was_replaced_is_said_to_be_done() {
+    for profile in Profile::all() {
+        let name = profile.name.clone();
+        let mut session = session(profile, 8_000);
+        session.push(Message::user("Build the ingest service."));
+        session.push(Message::assistant("It is built."));
+        session.push(Message::user("Thanks. Now the docs."));
+        session.set_goal("Write the docs.");
+        for n in 0..80 {
+            step(&mut session, n, 20);
+            ready(&mut session);
+        }
+        let all = text(&session);
+        let told = all.contains("[✓] Build the ingest service. - It is built.")
+            || all.contains("Build the ingest service.\nIt is built.\n");
+        assert!(told, "{name}\n{all}");
+    }
+}
+
+/// A summary that has nothing to say is none: what it would stand for is hidden with a mark.
+// covers: A-SUM
+#[test]
+fn no_summary_is_without_content() {
+    for profile in Profile::all() {
+        let name = profile.name.clone();
+        let mut session = session(profile, 3_000);
+        for n in 0..400 {
+            // Nobody says a word, and nothing is done.
+            session.push(Message::user("…"));
+            session.push(Message::new(Role::Assistant, vec![Block::text("")]));
+            if n % 3 == 0 {
+                session.push(Message::assistant("- - - ".repeat(40)));
+            }
+            ready(&mut session);
+        }
+        for summary in summaries(&session) {
+            let headings = |line: &&str| line.starts_with(['#', '<', '⟦']) || line.starts_with("*(");
+            let says = summary.lines().filter(|line| !headings(line) && !line.trim().is_empty());
+            let says: Vec<&str> =
+                says.filter(|line| !line.contains("none") && !line.contains("<goal>")).collect();
+            assert!(!says.is_empty(), "{name}\n{summary}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The audit: all ten rules over a whole view. It shares no code with the check of an edit, so
+//! The audit: all rules over a whole view. It shares no code with the check of an edit, so
 //! that each can be tested against the other. Edits and originals never change: who audits view
 //! after view keeps what was found right, and pays for the view and for what is new.
 
@@ -11,10 +11,11 @@ use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
 use crate::edits::archive::{Archive, Handle};
-use crate::edits::edit::{EditId, EditKind, Limit, Placement, Why};
+use crate::edits::edit::{EditId, EditKind, EditText, Limit, Placement, Why};
 use crate::edits::ledger::{Ledger, nests};
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
+use crate::summary::Asked;
 use crate::view::keep::{self, KeepItem, KeepKey};
 use crate::view::{Source, Sources, View};
 
@@ -65,6 +66,7 @@ impl Audit<'_> {
                 Rule::UnderLimit => self.under_limit(),
                 Rule::Deterministic => self.deterministic(),
                 Rule::Recallable => self.recallable(audited.edits),
+                Rule::AnswersTold => self.answers_told(),
             };
             found.extend(faults.into_iter().map(|what| Violation { rule, what }));
         }
@@ -131,6 +133,24 @@ impl Audit<'_> {
             }
         }
         faults
+    }
+
+    /// What was asked, and seems open: the edit that took the answer does not say that it is done. The
+    /// first request stands somewhere in every view.
+    fn answers_told(&self) -> Vec<String> {
+        let shown = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) => Some(at),
+            _ => None,
+        });
+        let asked = shown.chain(self.log.goal_message());
+        let open = asked.filter(|asked| {
+            let answer = self.log.answer_to(*asked).and_then(|answer| self.ledger.covering(answer));
+            let text = answer.and_then(|(_, id)| self.ledger.get(id)?.kind.text());
+            let told =
+                |text: &EditText| Asked::of(self.log, *asked).done().is_none_or(|done| text.contains(&done));
+            text.is_some_and(|text| !matches!(text, EditText::Apart { .. }) && !told(text))
+        });
+        open.map(|asked| format!("message {} was answered and seems open", asked.0)).collect()
     }
 
     /// Bonds inside a message: what the provider ran itself is as it came, and encrypted
