@@ -1,0 +1,205 @@
+//! Replies of models: read from a stream as it comes, or whole. The message is put together in the form
+//! of its API and read by `longhaul-wire`, so that it is sent back as it came: ids, signatures and
+//! encrypted reasoning included.
+
+mod anthropic;
+mod chat;
+mod responses;
+
+use std::sync::Arc;
+
+use longhaul::{Message, Usage};
+use longhaul_wire::api::{Api, Request};
+use serde_json::Value;
+
+use crate::event_stream::{Event, EventStream};
+use crate::fault::Fault;
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// What it said and called. Some APIs say one answer in several messages.
+    pub messages: Vec<Arc<Message>>,
+    /// What it cost, if the provider says so.
+    pub usage: Option<Usage>,
+    /// Why it ended.
+    pub stop: Stop,
+}
+
+/// Why a reply ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The model has nothing more to say, or waits for its tools.
+    Ended,
+    /// It was as long as it may be.
+    Length,
+    /// The model or the provider would not answer.
+    Refused,
+    /// The window was full.
+    WindowFull,
+    /// The provider paused a long reply: send it back as it is, and it goes on.
+    Paused,
+    /// Something else, in the provider's word.
+    Other(Box<str>),
+}
+
+/// A piece of a reply, for somebody who watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delta<'a> {
+    /// More of what the model says.
+    Text(&'a str),
+    /// More of what the model thinks.
+    Thinking(&'a str),
+    /// The model begins to call this tool.
+    Call(&'a str),
+    /// More of the arguments of the call.
+    Arguments(&'a str),
+}
+
+/// How one API streams and writes a reply. Adding an API is one file and one row of
+/// [`ReplyReader::new`].
+trait Format: std::fmt::Debug + Send {
+    /// Takes in an event of the stream.
+    fn event(&mut self, event: Event<'_>, watch: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault>;
+
+    /// What the provider has reported so far.
+    fn usage(&self) -> Option<Usage>;
+
+    /// True if the event came that closes a reply.
+    fn is_closed(&self) -> bool;
+
+    /// The reply, in the form of the API.
+    fn end(self: Box<Self>) -> Result<Ended, Fault>;
+}
+
+/// A reply as its API has it.
+struct Ended {
+    /// What its messages are in a request of the API.
+    messages: Value,
+    usage: Option<Usage>,
+    stop: Stop,
+}
+
+/// Reads a reply that comes as a stream.
+///
+/// ```
+/// use longhaul_model::{Delta, ReplyReader};
+/// use longhaul_wire::api::Api;
+/// let mut reader = ReplyReader::new(Api::Chat);
+/// let mut said = String::new();
+/// let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n\
+///               data: {\"choices\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\n\
+///               data: [DONE]\n\n";
+/// reader.push(stream.as_bytes(), &mut |delta| {
+///     if let Delta::Text(text) = delta {
+///         said.push_str(text);
+///     }
+/// })?;
+/// assert_eq!(said, "Hello");
+/// assert_eq!(reader.end()?.messages[0].texts().next(), Some("Hello"));
+/// # Ok::<(), longhaul_model::Fault>(())
+/// ```
+#[derive(Debug)]
+pub struct ReplyReader {
+    api: Api,
+    stream: EventStream,
+    format: Box<dyn Format>,
+}
+
+impl ReplyReader {
+    /// For a reply of this API.
+    pub fn new(api: Api) -> Self {
+        let format: Box<dyn Format> = match api {
+            Api::Anthropic => Box::<anthropic::Stream>::default(),
+            Api::Chat => Box::<chat::Stream>::default(),
+            Api::Responses => Box::<responses::Stream>::default(),
+        };
+        Self { api, stream: EventStream::default(), format }
+    }
+
+    /// Takes in what the network gave. An error that the provider sends inside the stream is a fault.
+    pub fn push(&mut self, bytes: &[u8], watch: &mut dyn FnMut(Delta<'_>)) -> Result<Progress, Fault> {
+        self.stream.push(bytes);
+        let mut events = 0;
+        loop {
+            let event = self.stream.next_event().map_err(|error| Fault::Unreadable(error.to_string()))?;
+            let Some(event) = event else { return Ok(Progress { events, closed: self.format.is_closed() }) };
+            events += 1;
+            self.format.event(event, watch)?;
+        }
+    }
+
+    /// What the provider has reported so far.
+    pub fn usage(&self) -> Option<Usage> {
+        self.format.usage()
+    }
+
+    /// The stream has ended: the reply, if it was closed. A stream that ends without its closing event was
+    /// cut off, however cleanly.
+    pub fn end(self) -> Result<Reply, Fault> {
+        if !self.format.is_closed() {
+            return Err(Fault::Cut);
+        }
+        let ended = self.format.end()?;
+        Reply::of(self.api, ended)
+    }
+}
+
+/// How far a stream has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Events that the last bytes completed: a host that waits for events, not for bytes, counts these.
+    pub events: usize,
+    /// The event came that closes the reply: nothing that follows is needed.
+    pub closed: bool,
+}
+
+impl Reply {
+    /// Reads a reply that came whole.
+    pub fn read(api: Api, body: &str) -> Result<Self, Fault> {
+        let value: Value =
+            serde_json::from_str(body).map_err(|error| Fault::Unreadable(error.to_string()))?;
+        if value.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(Fault::of_event(body));
+        }
+        let ended = match api {
+            Api::Anthropic => anthropic::whole(value),
+            Api::Chat => chat::whole(value),
+            Api::Responses => responses::whole(value),
+        };
+        Self::of(api, ended?)
+    }
+
+    fn of(api: Api, ended: Ended) -> Result<Self, Fault> {
+        let Ended { messages, usage, stop } = ended;
+        let list = if api == Api::Responses { "input" } else { "messages" };
+        let body = serde_json::json!({ list: messages }).to_string();
+        let request = Request::decode(api, body).map_err(|error| Fault::Unreadable(error.to_string()))?;
+        let messages = request.messages().to_vec();
+        if !messages.iter().any(|message| says_something(message)) && stop == Stop::Ended {
+            return Err(Fault::Empty);
+        }
+        Ok(Self { messages, usage, stop })
+    }
+}
+
+fn says_something(message: &Message) -> bool {
+    message.calls().next().is_some() || message.texts().any(|text| !text.trim().is_empty())
+}
+
+/// A number of an object; 0 if there is none.
+fn number(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// What an OpenAI usage object says, under these names.
+fn usage_of(value: &Value, prompt: &str, details: &str, output: &str) -> Option<Usage> {
+    let prompt = value.get(prompt).and_then(Value::as_u64)?;
+    let cached = value.get(details).map_or(0, |details| number(details, "cached_tokens")).min(prompt);
+    Some(Usage {
+        input: prompt - cached,
+        output: number(value, output),
+        cache_read: cached,
+        ..Usage::default()
+    })
+}
