@@ -84,6 +84,22 @@ impl Fault {
         }
     }
 
+    /// The same with other words.
+    pub(crate) fn with_words(self, change: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::TooLong { overflow, says } => Self::TooLong { overflow, says: change(&says) },
+            Self::Limited { retry_after, says } => Self::Limited { retry_after, says: change(&says) },
+            Self::Failed { status, retry_after, says } => {
+                Self::Failed { status, retry_after, says: change(&says) }
+            }
+            Self::Refused { status, says } => Self::Refused { status, says: change(&says) },
+            Self::Key(says) => Self::Key(change(&says)),
+            Self::Unreadable(says) => Self::Unreadable(change(&says)),
+            Self::Unreachable(says) => Self::Unreachable(change(&says)),
+            Self::Cut | Self::Empty | Self::TimedOut(_) => self,
+        }
+    }
+
     /// What a response of this status and body says, which is no reply.
     pub fn of_response(status: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let error = ProviderError::read(body);

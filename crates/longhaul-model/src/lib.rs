@@ -1,4 +1,7 @@
-//! Talking to models. What is here knows no network: a host sends a body, hands in the bytes that come
+//! Talking to models. [`Model`] is somebody who answers: a [`Provider`] over HTTP, a [`Scripted`] one for
+//! tests, a [`Human`] who types.
+//!
+//! What reads replies knows no network, so that a gateway can use it too: it hands in the bytes that come
 //! back, and gets a reply or what went wrong.
 //!
 //! - [`EventStream`] makes events of bytes;
@@ -9,8 +12,18 @@
 
 mod event_stream;
 mod fault;
+mod human;
+mod key;
+mod model;
+mod provider;
 mod reply;
+mod scripted;
 
 pub use event_stream::{Event, EventStream, StreamError};
 pub use fault::Fault;
+pub use human::Human;
+pub use key::Key;
+pub use model::{Asked, Model, Watch};
+pub use provider::{Patience, Provider, Retry};
 pub use reply::{Delta, Progress, Reply, ReplyReader, Stop};
+pub use scripted::Scripted;

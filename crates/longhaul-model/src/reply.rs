@@ -54,6 +54,8 @@ pub enum Delta<'a> {
     Call(&'a str),
     /// More of the arguments of the call.
     Arguments(&'a str),
+    /// What came so far is void: the reply was cut off, and is asked for again.
+    Void,
 }
 
 /// How one API streams and writes a reply. Adding an API is one file and one row of

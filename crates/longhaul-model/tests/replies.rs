@@ -127,6 +127,7 @@ fn read(api: Api, bytes: &[u8], size: usize) -> (Result<Reply, Fault>, String) {
             Delta::Thinking(text) => seen += &format!("({text})"),
             Delta::Call(name) => seen += &format!(" {name}:"),
             Delta::Arguments(json) => seen += json,
+            Delta::Void => seen.clear(),
         });
         if let Err(fault) = pushed {
             return (Err(fault), seen);

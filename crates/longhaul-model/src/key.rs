@@ -1,0 +1,46 @@
+//! A key of a provider: it goes into a header, and nowhere else.
+
+use std::fmt;
+
+/// What stands in the place of a key wherever text is shown or kept.
+const REDACTED: &str = "[key]";
+
+/// A key. Neither its `Debug` nor anything else of it can be printed.
+///
+/// ```
+/// use longhaul_model::Key;
+/// let key = Key::new("sk-123456");
+/// assert_eq!(format!("{key:?}"), "[key]");
+/// assert_eq!(key.redacted("wrong key sk-123456 given"), "wrong key [key] given");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(Box<str>);
+
+impl Key {
+    /// This key. Space around it is none of it.
+    pub fn new(key: &str) -> Self {
+        Self(key.trim().into())
+    }
+
+    /// The key in a variable of the environment, if it is there and not empty.
+    pub fn from_env(name: &str) -> Option<Self> {
+        std::env::var(name).ok().map(|key| Self::new(&key)).filter(|key| !key.0.is_empty())
+    }
+
+    /// A text without this key in it.
+    pub fn redacted(&self, text: &str) -> String {
+        /// Fewer characters are no secret, and may stand anywhere.
+        const LEAST: usize = 6;
+        if self.0.len() < LEAST { text.to_owned() } else { text.replace(&*self.0, REDACTED) }
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}

@@ -1,0 +1,233 @@
+//! A provider over HTTP: any server that speaks one of the three APIs, hosted or on this machine.
+
+mod address;
+mod retry;
+
+use std::time::Duration;
+
+use longhaul::Json;
+use longhaul_wire::api::{Api, Request};
+use reqwest::{Client, Response, StatusCode};
+use tokio::time::{sleep, timeout};
+
+pub use retry::Retry;
+
+use crate::fault::Fault;
+use crate::key::Key;
+use crate::model::{Asked, Model, Watch};
+use crate::reply::{Delta, Reply, ReplyReader};
+
+/// A provider, and how to talk to it.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    api: Api,
+    /// Where requests go.
+    address: String,
+    key: Option<Key>,
+    client: Client,
+    patience: Patience,
+    retry: Retry,
+    streams: bool,
+}
+
+/// How long to wait. Keep-alive bytes and comments are no events: a connection that only says that it is
+/// there is not waited for any longer than one that is silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For a connection.
+    pub connection: Duration,
+    /// For the first event, or for a reply that comes whole: a long prompt takes its time.
+    pub first: Duration,
+    /// For each event after it.
+    pub next: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { connection: seconds(15), first: seconds(600), next: seconds(120) }
+    }
+}
+
+/// A body that says what went wrong is read up to this.
+const MOST_OF_AN_ERROR: usize = 64 << 10;
+/// A reply that comes whole is read up to this.
+const MOST_OF_A_REPLY: usize = 64 << 20;
+
+impl Provider {
+    /// The provider at this base URL, with or without the version at its end.
+    pub fn new(api: Api, base_url: &str, key: Option<Key>) -> Result<Self, Fault> {
+        let patience = Patience::default();
+        Ok(Self {
+            api,
+            address: address::of(api, base_url)?,
+            key,
+            client: client(patience)?,
+            patience,
+            retry: Retry::default(),
+            streams: true,
+        })
+    }
+
+    /// With this patience.
+    pub fn with_patience(self, patience: Patience) -> Result<Self, Fault> {
+        Ok(Self { client: client(patience)?, patience, ..self })
+    }
+
+    /// With other retries.
+    pub fn with_retry(self, retry: Retry) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// Replies come whole.
+    pub fn without_streams(self) -> Self {
+        Self { streams: false, ..self }
+    }
+
+    async fn ask_until_it_answers(&self, request: Request, watch: &mut Watch<'_>) -> Result<Reply, Fault> {
+        let (body, betas) = (self.body(request.clone()), request.betas());
+        let mut attempt = 0;
+        loop {
+            let mut began = false;
+            let mut seen = |delta: Delta<'_>| {
+                began = true;
+                watch(delta);
+            };
+            let fault = match self.ask_once(&body, betas.as_deref(), &mut seen).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => self.redacted(fault),
+            };
+            attempt += 1;
+            let Some(pause) = self.retry.pause(attempt, &fault) else { return Err(fault) };
+            if began {
+                watch(Delta::Void);
+            }
+            sleep(pause).await;
+        }
+    }
+
+    async fn ask_once(&self, body: &str, betas: Option<&str>, watch: &mut Watch<'_>) -> Result<Reply, Fault> {
+        let mut request = self.client.post(&self.address).header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            request = match self.api {
+                Api::Anthropic => request.header("x-api-key", key.reveal()),
+                Api::Chat | Api::Responses => request.bearer_auth(key.reveal()),
+            };
+        }
+        if self.api == Api::Anthropic {
+            request = request.header("anthropic-version", "2023-06-01");
+            request =
+                betas.into_iter().fold(request, |request, betas| request.header("anthropic-beta", betas));
+        }
+        let wait = self.patience.first;
+        let sent = timeout(wait, request.body(body.to_owned()).send()).await;
+        let mut response = sent.map_err(|_| Fault::TimedOut(wait))?.map_err(unreachable)?;
+        if response.status() != StatusCode::OK {
+            let (status, retry_after) = (response.status().as_u16(), retry::after(&response));
+            let body = timeout(wait, text(&mut response, MOST_OF_AN_ERROR)).await;
+            let body = body.map_err(|_| Fault::TimedOut(wait))?.unwrap_or_default();
+            return Err(Fault::of_response(status, retry_after, &body));
+        }
+        // Some servers answer whole whatever was asked for.
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        if !self.streams || kind.is_some_and(|kind| kind.starts_with("application/json")) {
+            let body = timeout(wait, text(&mut response, MOST_OF_A_REPLY)).await;
+            return Reply::read(self.api, &body.map_err(|_| Fault::TimedOut(wait))??);
+        }
+        self.stream(response, watch).await
+    }
+
+    async fn stream(&self, mut response: Response, watch: &mut Watch<'_>) -> Result<Reply, Fault> {
+        let mut reader = ReplyReader::new(self.api);
+        let mut wait = self.patience.first;
+        loop {
+            let progress = timeout(wait, next_events(&mut response, &mut reader, watch)).await;
+            match progress.map_err(|_| Fault::TimedOut(wait))?? {
+                true => wait = self.patience.next,
+                false => return reader.end(),
+            }
+        }
+    }
+
+    /// The request as it is sent, with what this client needs.
+    fn body(&self, request: Request) -> String {
+        let mut frame = request.frame().clone();
+        let mut set = |name: &str, value: &serde_json::Value| frame.settings.set(name, Json::from(value));
+        set("stream", &self.streams.into());
+        match self.api {
+            Api::Anthropic => {}
+            Api::Chat if self.streams => set("stream_options", &serde_json::json!({ "include_usage": true })),
+            Api::Chat => {}
+            Api::Responses => {
+                set("store", &false.into());
+                set("include", &serde_json::json!(["reasoning.encrypted_content"]));
+            }
+        }
+        request.with_frame(frame).encode(self.api).body.to_string()
+    }
+
+    /// A fault without the key: providers quote what they refuse.
+    fn redacted(&self, fault: Fault) -> Fault {
+        match &self.key {
+            Some(key) => fault.with_words(|words| key.redacted(words)),
+            None => fault,
+        }
+    }
+}
+
+impl Model for Provider {
+    fn name(&self) -> &str {
+        self.api.name()
+    }
+
+    fn ask<'a>(&'a self, request: Request, watch: &'a mut Watch<'_>) -> Asked<'a> {
+        Box::pin(self.ask_until_it_answers(request, watch))
+    }
+}
+
+/// Reads until at least one event is whole; false at the end of the stream.
+async fn next_events(
+    response: &mut Response,
+    reader: &mut ReplyReader,
+    watch: &mut Watch<'_>,
+) -> Result<bool, Fault> {
+    loop {
+        let Some(bytes) = response.chunk().await.map_err(|_| Fault::Cut)? else { return Ok(false) };
+        let progress = reader.push(&bytes, watch)?;
+        if progress.events > 0 {
+            return Ok(true);
+        }
+    }
+}
+
+/// The text of a response, up to so many bytes.
+async fn text(response: &mut Response, most: usize) -> Result<String, Fault> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.map_err(|_| Fault::Cut)? {
+        body.extend_from_slice(&bytes);
+        if body.len() > most {
+            body.truncate(most);
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+fn client(patience: Patience) -> Result<Client, Fault> {
+    // The one provider of cryptography in this program. Whoever was first has set it.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().connect_timeout(patience.connection).tcp_nodelay(true);
+    client.build().map_err(unreachable)
+}
+
+/// All that is said of an error, without the address, which may hold a key.
+fn unreachable(error: reqwest::Error) -> Fault {
+    let error = error.without_url();
+    let mut says = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        says = format!("{says}: {error}");
+        cause = error.source();
+    }
+    Fault::Unreachable(says)
+}
