@@ -27,24 +27,207 @@ fn archive_shows_results_whole_while_their_turn_runs() {
     assert!(all.contains("part 9\n") && !all.contains("part 45") && all.contains("part 89"), "{all}");
 }
 
+/// Which of these rounds stand in the view with question, result and answer; a round of which only a part
+/// stands there is an error.
+fn whole_rounds(session: &Session, count: usize) -> Vec<usize> {
+    let all: Vec<String> = parts(session).into_iter().filter(|part| !part.contains("Summary of")).collect();
+    let has = |says: String| all.iter().any(|part| part.starts_with(&says));
+    let is_whole = |n: &usize| {
+        let found = [
+            has(format!("Question number {n}?")),
+            has(format!("step_{n} line 0")),
+            has(format!("Answer number {n}.")),
+        ];
+        assert!(found.iter().all(|part| *part == found[0]), "round {n} is cut: {found:?}\n{all:#?}");
+        found[0]
+    };
+    (0..count).filter(is_whole).collect()
+}
+
 // covers: A-ROUNDS A-SUM
 #[test]
-fn archive_keeps_the_ten_newest_rounds_whole() {
+fn archive_keeps_the_ten_newest_finished_rounds_beside_the_running_one() {
     let mut session = rounds(Profile::archive(), 4_000, 24, 16);
     ready(&mut session);
+    assert_eq!(strategies(&session), ["archive-rounds"]);
+    assert_eq!(whole_rounds(&session, 24), (14..24).collect::<Vec<_>>());
     let all = text(&session);
-    assert_eq!(strategies(&session).last().unwrap(), "archive-rounds");
-    // The running round is one of the ten.
-    for n in 0..24 {
-        let whole =
-            all.contains(&format!("Question number {n}?")) && all.contains(&format!("step_{n} line 0"));
-        assert_eq!(whole, n >= 15, "{n}\n{all}");
+    assert!(all.contains("## 📌 Archived Session Summary") && all.ends_with("Go on."), "{all}");
+    assert!(all.contains("* [✓] Question number 3? - Answer number 3."), "{all}");
+    // In the middle of a turn it is the same turn that runs.
+    let mut session = rounds(Profile::archive(), 4_000, 24, 16);
+    step(&mut session, 99, 16);
+    ready(&mut session);
+    assert_eq!(whole_rounds(&session, 24), (14..24).collect::<Vec<_>>());
+    // Without a running turn the ten newest are finished ones too.
+    let mut session = archive_of(24, 16, 4_000);
+    session.compact_now();
+    ready(&mut session);
+    assert_eq!(whole_rounds(&session, 24), (14..24).collect::<Vec<_>>());
+}
+
+/// So many finished rounds.
+fn archive_of(count: usize, lines: usize, window: u64) -> Session {
+    let mut session = session(Profile::archive(), window);
+    (0..count).for_each(|n| round(&mut session, n, lines));
+    session
+}
+
+// covers: A-ROUNDS S-5
+#[test]
+fn archive_leaves_the_kept_rounds_alone_under_the_trigger() {
+    // Ten rounds and the running one are over the target and under the trigger.
+    let mut session = rounds(Profile::archive(), 4_000, 22, 22);
+    ready(&mut session);
+    let (size, budget) = (session.size().tokens, session.budget());
+    assert!(size > budget.target && size < budget.trigger, "{size} {budget:?}");
+    assert_eq!(strategies(&session), ["archive-rounds"]);
+    assert_eq!(whole_rounds(&session, 22), (12..22).collect::<Vec<_>>());
+    // Whoever asks gets no more.
+    session.compact_now();
+    ready(&mut session);
+    assert_eq!(whole_rounds(&session, 22), (12..22).collect::<Vec<_>>());
+}
+
+// covers: A-ROUNDS S-5 S-6
+#[test]
+fn archive_takes_the_oldest_kept_rounds_whole_when_they_are_over_the_trigger() {
+    let mut session = rounds(Profile::archive(), 4_000, 10, 32);
+    ready(&mut session);
+    assert_eq!(strategies(&session), ["archive-kept-rounds"]);
+    let left = whole_rounds(&session, 10);
+    assert!(left.len() < 10 && !left.is_empty() && left.ends_with(&[9]), "{left:?}");
+    assert_eq!(left, (10 - left.len()..10).collect::<Vec<_>>());
+    // To the target, and no further than that.
+    let (size, budget) = (session.size().tokens, session.budget());
+    assert!(size <= budget.target, "{size} {budget:?}");
+    assert!(size.0 + 2 * 330 > budget.target.0, "{size} {budget:?}");
+    let all = text(&session);
+    assert!(all.contains("## 📌 Archived Session Summary") && !all.contains("Hand-off"), "{all}");
+    assert!(all.contains("* [✓] Question number 0? - Answer number 0."), "{all}");
+}
+
+// covers: A-ROUNDS
+#[test]
+fn archive_takes_a_single_finished_round_and_at_the_trigger_already() {
+    // The neutral meter counts bytes / 4 and 4 a message.
+    let build = |window| {
+        let mut session = archive_of(1, 60, window);
+        session.push(Message::user("Go on."));
+        session
+    };
+    let mut probe = build(1 << 40);
+    ready(&mut probe);
+    let size = probe.size().tokens.0;
+    for (over, compacts) in [(0, true), (1, false)] {
+        let window = ((size + over) * 5).div_ceil(4);
+        let mut session = build(window);
+        assert_eq!(session.budget().trigger.0, size + over);
+        ready(&mut session);
+        assert_eq!(strategies(&session) == ["archive-kept-rounds"], compacts, "{over}");
+        assert_eq!(whole_rounds(&session, 1).is_empty(), compacts, "{over}");
     }
-    assert!(
-        all.contains("## 📌 Archived Session Summary")
-            && all.contains("* [✓] Question number 3? - Answer number 3."),
-        "{all}"
-    );
+}
+
+// covers: A-ROUNDS S-6
+#[test]
+fn archive_folds_the_running_round_last_and_at_steps() {
+    let mut session = archive_of(3, 20, 4_000);
+    session.push(Message::user("The long one."));
+    for n in 10..30 {
+        step(&mut session, n, 20);
+        ready(&mut session);
+        let all = text(&session);
+        let running = strategies(&session).contains(&"fold-running-round".to_owned());
+        assert!(!running || whole_rounds(&session, 3).is_empty(), "{all}");
+        assert!(all.contains("The long one."), "{all}");
+    }
+    let made = strategies(&session);
+    let first = |name: &str| made.iter().position(|made| made == name).unwrap();
+    assert!(first("archive-kept-rounds") < first("fold-running-round"), "{made:?}");
+    let all = text(&session);
+    assert!(all.contains("## 📌 Archived Session Summary") && all.contains("## Hand-off"), "{all}");
+    // The newest step is whole: call and result.
+    assert!(all.contains("step_29 line 0") && all.contains("step_29 line 19"), "{all}");
+}
+
+// covers: A-ROUNDS S-6
+#[test]
+fn archive_takes_a_round_with_the_hand_off_of_its_own_steps() {
+    let mut session = session(Profile::archive(), 4_000);
+    session.push(Message::user("The long one."));
+    for n in 100..130 {
+        step(&mut session, n, 20);
+        ready(&mut session);
+    }
+    assert!(text(&session).contains("## Hand-off"));
+    session.push(Message::assistant("The long one is done."));
+    for n in 0..30 {
+        round(&mut session, n, 12);
+        session.push(Message::user("Next?"));
+        ready(&mut session);
+        session.push(Message::assistant("Yes."));
+    }
+    let all = text(&session);
+    // No summary says that what has ended goes on.
+    assert!(!all.contains("## Hand-off") && all.contains("The long one. - The long one is done."), "{all}");
+}
+
+// covers: A-ROUNDS
+#[test]
+fn archive_leaves_results_as_they_came_with_raw_rounds() {
+    let build = |raw| {
+        let mut profile = Profile::archive();
+        profile.constants.raw_rounds = raw;
+        let mut session = session(profile, 200_000);
+        session.push(Message::user("Look around."));
+        session.push(call("a", "LS", r#"{"path":"."}"#));
+        session.push(Message::result("a", (0..50).map(|n| format!("src/file_{n}.rs\n")).collect::<String>()));
+        session.push(Message::assistant("Seen."));
+        session.push(Message::user("And now?"));
+        ready(&mut session);
+        text(&session).contains("src/file_49.rs")
+    };
+    assert!(!Profile::archive().constants.raw_rounds);
+    assert_eq!((build(true), build(false)), (true, false));
+}
+
+// covers: A-ROUNDS
+#[test]
+fn archive_takes_no_summary_into_another() {
+    let mut session = asking(Profile::archive(), 4_000);
+    session.push(Message::system("Be brief."));
+    session.push(Message::new(Role::Summary, vec![Block::text("What an agent before this one summed up.")]));
+    for n in 0..24 {
+        round(&mut session, n, 16);
+    }
+    session.push(Message::user("Go on."));
+    let open = job(&mut session);
+    let roles: Vec<Role> = open.messages.iter().map(|message| message.role()).collect();
+    assert!(roles.iter().all(|role| matches!(role, Role::User | Role::Assistant | Role::Tool)), "{roles:?}");
+    assert_eq!((open.earlier.as_deref(), open.messages.len()), (None, 14 * 4));
+    assert!(matches!(session.resolve(open.id, Outcome::Summary("FIRST SUMMARY".into())), Resolved::Folded));
+    ready(&mut session);
+    for n in 24..34 {
+        session.push(Message::assistant("Yes."));
+        round(&mut session, n, 16);
+        session.push(Message::user("Go on."));
+        match session.prepare(None).unwrap() {
+            Prepared::Send(_) => continue,
+            Prepared::Summarise(next) => {
+                // The second does not see the first, which stays as it is.
+                assert_eq!(next.earlier, None);
+                assert!(next.messages.iter().all(|message| !shown(message).contains("FIRST SUMMARY")));
+                session.resolve(next.id, Outcome::Summary("SECOND SUMMARY".into()));
+                ready(&mut session);
+                let all = text(&session);
+                assert!(all.find("FIRST SUMMARY") < all.find("SECOND SUMMARY"), "{all}");
+                assert!(all.contains("FIRST SUMMARY") && all.contains("What an agent before"), "{all}");
+                return;
+            }
+        }
+    }
+    panic!("no second summary");
 }
 
 // covers: A-SUM

@@ -15,7 +15,7 @@ mod transform;
 
 use longhaul::conversation::{FactKind, Text, Thinking, Words};
 use longhaul::edits::Placement;
-use longhaul::policy::{OnFailure, STRATEGIES};
+use longhaul::policy::{Constants, OnFailure, STRATEGIES};
 use longhaul::{
     Block, EditKind, Extra, Job, Json, Message, Meter, Model, Models, Outcome, Prepared, Profile, RecallPart,
     Resolved, Role, Seal, Seals, Session, Source, Summariser, Task, Tokens, Usage, Why,
