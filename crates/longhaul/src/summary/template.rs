@@ -1,7 +1,9 @@
 //! Templates of summaries: files with headings and slots. A line with a slot is written once for
-//! each value of the slot; a section whose slots are all empty is left out; a slot may name what
-//! stands there when it is empty (`{open|nothing known}`). What a model wrote in a form is read
-//! into the same values, and so is a summary of an old ledger, which has none.
+//! each value of the slot; a slot may name what stands there when it is empty
+//! (`{open|nothing known}`). A section whose slots are all empty is left out, unless its last line says
+//! what stands there then (`{|none}`): a form with such lines is fixed, and all of it is always there.
+//! What a model wrote in a form is read into the same values, and so is a summary of an old ledger,
+//! which has none.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -93,6 +95,11 @@ impl SlotValues {
         self.lists.retain(|slot, _| template.has(*slot));
     }
 
+    /// Leaves out values of a slot.
+    pub(crate) fn retain(&mut self, slot: Slot, keep: impl Fn(&Item) -> bool) {
+        self.lists.entry(slot).or_default().retain(keep);
+    }
+
     pub(crate) fn take(&mut self, slot: Slot) -> Vec<Item> {
         self.lists.remove(&slot).unwrap_or_default()
     }
@@ -153,6 +160,8 @@ impl SlotValues {
 enum TemplateLine<'a> {
     Fixed(&'a str),
     Place { before: &'a str, slot: Slot, empty: Option<&'a str> },
+    /// What stands in a section without a value.
+    Nothing { before: &'a str, says: &'a str },
 }
 
 impl<'a> TemplateLine<'a> {
@@ -161,6 +170,7 @@ impl<'a> TemplateLine<'a> {
             let (before, rest) = line.split_once('{')?;
             let named = rest.strip_suffix('}')?;
             let (name, empty) = match named.split_once('|') {
+                Some(("", says)) => return Some(Self::Nothing { before, says }),
                 Some((name, empty)) => (name, Some(empty)),
                 None => (named, None),
             };
@@ -190,11 +200,11 @@ impl Template {
         }
     }
 
-    /// The template that a text begins like, and its language.
-    pub(crate) fn of(text: &str) -> Option<(&'static Self, Language)> {
+    /// The template that a text begins like, and its language: this one, where both begin alike.
+    pub(crate) fn of(text: &str, language: Language) -> Option<(&'static Self, Language)> {
         let first = text.lines().find(|line| !line.trim().is_empty())?;
         let begins = |template: &&Self, language| template.text(language).lines().next() == Some(first);
-        [Language::English, Language::Chinese].into_iter().find_map(|language| {
+        [language].into_iter().chain(Language::ALL).find_map(|language| {
             TEMPLATES
                 .iter()
                 .copied()
@@ -207,11 +217,16 @@ impl Template {
         self.slots().any(|here| here == slot)
     }
 
+    /// True if all of its lines are always there, whatever is known.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.english.lines().any(|line| matches!(TemplateLine::of(line), TemplateLine::Nothing { .. }))
+    }
+
     /// Its slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         self.english.lines().filter_map(|line| match TemplateLine::of(line) {
             TemplateLine::Place { slot, .. } => Some(slot),
-            TemplateLine::Fixed(_) => None,
+            TemplateLine::Fixed(_) | TemplateLine::Nothing { .. } => None,
         })
     }
 
@@ -226,6 +241,7 @@ impl Template {
                 TemplateLine::Fixed(line) => {
                     form.push_str(&line.replace("{from}", "[…]").replace("{to}", "[…]"));
                 }
+                TemplateLine::Nothing { .. } => continue,
             }
             form.push('\n');
         }
@@ -254,6 +270,12 @@ impl Template {
                 TemplateLine::Fixed(line) => {
                     out.text.push_str(line);
                     out.text.push('\n');
+                }
+                TemplateLine::Nothing { before, says } => {
+                    if !filled {
+                        filled = true;
+                        out.text.push_str(&format!("{before}{says}\n"));
+                    }
                 }
                 TemplateLine::Place { slot: Slot::Lines, .. } => {
                     slots = true;
@@ -307,6 +329,10 @@ impl Template {
             );
             if let Some(known) = known {
                 (at, last) = (known + 1, None);
+                continue;
+            }
+            if says_nothing(&lines, line) {
+                last = None;
                 continue;
             }
             // An empty line of what a person said is indented.
@@ -376,7 +402,8 @@ pub(crate) struct Prose<'a> {
 impl<'a> Prose<'a> {
     /// Reads a summary of an old ledger. One that begins like no template is an extract.
     pub(crate) fn of(text: &'a str) -> Self {
-        let (template, language) = Template::of(text).unwrap_or((&LINES, Language::English));
+        let english = Language::English;
+        let (template, language) = Template::of(text, english).unwrap_or((&LINES, english));
         template.read(language, text)
     }
 }
@@ -391,7 +418,26 @@ fn other_bullet<'a>(line: &'a str, before: &str) -> Option<&'a str> {
 fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
     lines.iter().find_map(|line| match line {
         TemplateLine::Fixed(fixed) => fixed.split_once("{from}").map(|(start, _)| start),
-        TemplateLine::Place { .. } => None,
+        TemplateLine::Place { .. } | TemplateLine::Nothing { .. } => None,
+    })
+}
+
+/// True for a line of a fixed form that says that there is nothing, in any of its places: models write it
+/// behind a label too, or as a milestone.
+fn says_nothing(lines: &[TemplateLine<'_>], line: &str) -> bool {
+    let is_word = |value: &str| {
+        let value = value.trim().trim_end_matches(['.', '。']);
+        let is = |known: &TemplateLine<'_>| {
+            matches!(known, TemplateLine::Nothing { says, .. } if says.eq_ignore_ascii_case(value))
+        };
+        lines.iter().any(is)
+    };
+    let value = |before: &str| line.strip_prefix(before).or_else(|| other_bullet(line, before));
+    lines.iter().any(|known| match known {
+        TemplateLine::Place { before, .. } | TemplateLine::Nothing { before, .. } => {
+            value(before).is_some_and(is_word)
+        }
+        TemplateLine::Fixed(_) => false,
     })
 }
 
@@ -430,6 +476,10 @@ mod tests {
         let mut values = SlotValues { range, ..SlotValues::default() };
         for (slot, texts) in [
             (Slot::Goal, vec!["Fix the parser.\nAll of it."]),
+            (Slot::OriginalGoal, vec!["Fix the parser."]),
+            (Slot::Unanswered, vec!["And the docs?"]),
+            (Slot::Stack, vec!["Rust 1.90"]),
+            (Slot::Environment, vec!["Linux, bash"]),
             (Slot::Done, vec!["Find the bug - it is in parse.rs", "Write a test - it fails"]),
             (Slot::Open, vec!["Make it pass"]),
             (Slot::State, vec!["I look at the slice."]),
@@ -452,7 +502,17 @@ mod tests {
             for language in [Language::English, Language::Chinese] {
                 let text = template.render(language, &values(), &Extract::default()).text;
                 let read = template.read(language, &text).slots;
-                for slot in [Slot::Goal, Slot::Done, Slot::Files, Slot::Commands, Slot::Open] {
+                for slot in [
+                    Slot::Goal,
+                    Slot::OriginalGoal,
+                    Slot::Unanswered,
+                    Slot::Stack,
+                    Slot::Environment,
+                    Slot::Done,
+                    Slot::Files,
+                    Slot::Commands,
+                    Slot::Open,
+                ] {
                     let want = if template.has(slot) { values().get(slot).to_vec() } else { Vec::new() };
                     assert_eq!(read.get(slot), want, "{} {slot:?}\n{text}", template.name);
                 }
@@ -472,6 +532,33 @@ mod tests {
             assert!(text.contains(&format!("<{tag}>\n")) && text.contains(&format!("</{tag}>\n")), "{text}");
         }
         assert!(text.contains("- nothing yet\n"));
+    }
+
+    // covers: A-SUM
+    #[test]
+    fn a_fixed_form_is_all_there_and_says_so_where_it_has_nothing() {
+        for (language, none) in [(Language::English, "none"), (Language::Chinese, "无")] {
+            let empty = ARCHIVE.render(language, &SlotValues::default(), &Extract::default()).text;
+            assert_eq!(
+                empty,
+                format!(
+                    "## 📌 Archived Session Summary\n\n### 🎯 Objectives & Status\n* {none}\n\n\
+                     ### 🏗️ Technical Context (Static)\n* {none}\n\n\
+                     ### ✅ Completed Milestones (The \"Done\" Pile)\n* {none}\n\n\
+                     ### 🧠 Key Insights & Decisions (Persistent Memory)\n* {none}\n\n\
+                     ### 📂 File System State (Snapshot)\n*(Modified files in this archive segment)*\n* {none}\n"
+                )
+            );
+            // What says that there is nothing is no value, wherever a model puts it.
+            let more = format!("{empty}- {none}\n* **Decisions**: {none}.\n* [✓] {none}\n");
+            for text in [empty, more] {
+                let read = ARCHIVE.read(language, &text).slots;
+                assert_eq!(read.into_items().count(), 0, "{text}");
+            }
+            let full = ARCHIVE.render(language, &values(), &Extract::default()).text;
+            assert!(!full.contains(&format!("* {none}\n")), "{full}");
+            assert!(full.contains("*(Contains context from message 1 to message 9)*\n\n### 🎯 Objectives & Status\n* **Original Goal**: Fix the parser.\n"), "{full}");
+        }
     }
 
     #[test]

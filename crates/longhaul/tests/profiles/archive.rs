@@ -47,7 +47,7 @@ fn whole_rounds(session: &Session, count: usize) -> Vec<usize> {
 // covers: A-ROUNDS A-SUM
 #[test]
 fn archive_keeps_the_ten_newest_finished_rounds_beside_the_running_one() {
-    let mut session = rounds(Profile::archive(), 4_000, 24, 16);
+    let mut session = rounds(Profile::archive(), 8_000, 24, 32);
     ready(&mut session);
     assert_eq!(strategies(&session), ["archive-rounds"]);
     assert_eq!(whole_rounds(&session, 24), (14..24).collect::<Vec<_>>());
@@ -55,12 +55,12 @@ fn archive_keeps_the_ten_newest_finished_rounds_beside_the_running_one() {
     assert!(all.contains("## 📌 Archived Session Summary") && all.ends_with("Go on."), "{all}");
     assert!(all.contains("* [✓] Question number 3? - Answer number 3."), "{all}");
     // In the middle of a turn it is the same turn that runs.
-    let mut session = rounds(Profile::archive(), 4_000, 24, 16);
-    step(&mut session, 99, 16);
+    let mut session = rounds(Profile::archive(), 8_000, 24, 32);
+    step(&mut session, 99, 32);
     ready(&mut session);
     assert_eq!(whole_rounds(&session, 24), (14..24).collect::<Vec<_>>());
     // Without a running turn the ten newest are finished ones too.
-    let mut session = archive_of(24, 16, 4_000);
+    let mut session = archive_of(24, 32, 8_000);
     session.compact_now();
     ready(&mut session);
     assert_eq!(whole_rounds(&session, 24), (14..24).collect::<Vec<_>>());
