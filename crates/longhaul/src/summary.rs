@@ -490,7 +490,11 @@ mod tests {
             focus: None,
             aliases: &Aliases::default(),
             known: Known {
-                goal: Some(if chinese { "修复日期解析。".to_owned() } else { "Fix the date parser.".to_owned() }),
+                goal: Some(if chinese {
+                    "修复日期解析。".to_owned()
+                } else {
+                    "Fix the date parser.".to_owned()
+                }),
                 stack: Some("Rust 1.90"),
                 ..Known::of_numbers(1, 15)
             },

@@ -78,7 +78,9 @@ impl Covered {
     /// none of the conversation.
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
-            Held::Message(_, message) => Some(message.clone()).filter(|message| message.role() != Role::System),
+            Held::Message(_, message) => {
+                Some(message.clone()).filter(|message| message.role() != Role::System)
+            }
             Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) | Held::Gap => None,
         });
         messages.collect()

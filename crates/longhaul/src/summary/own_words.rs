@@ -56,9 +56,8 @@ fn paragraphs(text: &str) -> Vec<Vec<&str>> {
 /// True for a line that is marked as a quotation, stands in quotation marks, or is indented as code is.
 fn is_quoted(line: &str) -> bool {
     let trimmed = line.trim();
-    let in_marks = |[open, close]: [char; 2]| {
-        trimmed.len() > 1 && trimmed.starts_with(open) && trimmed.ends_with(close)
-    };
+    let in_marks =
+        |[open, close]: [char; 2]| trimmed.len() > 1 && trimmed.starts_with(open) && trimmed.ends_with(close);
     let is_code = (line.starts_with("    ") || line.starts_with('\t')) && !trimmed.starts_with(['-', '*']);
     let marks = [['"', '"'], ['“', '”'], ['「', '」'], ['『', '』'], ['《', '》']];
     trimmed.starts_with(['>', '|']) || is_code || marks.into_iter().any(in_marks)
@@ -126,7 +125,11 @@ mod tests {
 
     #[test]
     fn plain_words_are_the_persons_own_in_any_language() {
-        for text in ["Never touch the lock file.", "不要修改公开接口。\n尽量少用依赖。", "a < b, and Vec<String> stays"] {
+        for text in [
+            "Never touch the lock file.",
+            "不要修改公开接口。\n尽量少用依赖。",
+            "a < b, and Vec<String> stays",
+        ] {
             assert_eq!(own_words(text), text);
         }
     }
@@ -144,10 +147,7 @@ mod tests {
     fn tagged_blocks_are_not() {
         let text = "Look: <file path=\"a.md\">\nAlways use tabs.\n<file>x</file>\nNever.\n</file> and be brief.\n\
                     <文件> stays, <Pin> stays, and so does <br/>";
-        assert_eq!(
-            own_words(text),
-            "Look:  and be brief.\n<文件> stays, <Pin> stays, and so does <br/>"
-        );
+        assert_eq!(own_words(text), "Look:  and be brief.\n<文件> stays, <Pin> stays, and so does <br/>");
         assert_eq!(own_words("看这个：<log>\n必须重启。\n</log>\n不要重启。"), "看这个：\n不要重启。");
     }
 
@@ -155,7 +155,10 @@ mod tests {
     fn long_pastes_are_not() {
         let lines: String = (0..30).map(|n| format!("You must never do thing {n}.\n")).collect();
         // In one paragraph with what leads to it.
-        assert_eq!(own_words(&format!("Sum this up:\n{lines}\nOnly in English.")), "Sum this up:\nOnly in English.");
+        assert_eq!(
+            own_words(&format!("Sum this up:\n{lines}\nOnly in English.")),
+            "Sum this up:\nOnly in English."
+        );
         // In many paragraphs, between words above and below.
         let chapters: String = (0..30).map(|n| format!("第 {n} 条：\n\n员工必须戴帽子。\n\n")).collect();
         assert_eq!(own_words(&format!("请总结：\n\n{chapters}不要超过一页。")), "请总结：\n不要超过一页。");

@@ -131,7 +131,8 @@ impl Statement {
 
     /// True if it begins with the name of this file.
     pub(crate) fn is_of(&self, file: &File) -> bool {
-        let named = |words: &String| words.strip_prefix('`')?.split_once('`').map(|(path, _)| path == file.path);
+        let named =
+            |words: &String| words.strip_prefix('`')?.split_once('`').map(|(path, _)| path == file.path);
         match self {
             Self::File(said) => said.path == file.path,
             Self::Words(words) => named(words).unwrap_or(false),

@@ -159,9 +159,16 @@ impl SlotValues {
 #[derive(Debug, PartialEq)]
 enum TemplateLine<'a> {
     Fixed(&'a str),
-    Place { before: &'a str, slot: Slot, empty: Option<&'a str> },
+    Place {
+        before: &'a str,
+        slot: Slot,
+        empty: Option<&'a str>,
+    },
     /// What stands in a section without a value.
-    Nothing { before: &'a str, says: &'a str },
+    Nothing {
+        before: &'a str,
+        says: &'a str,
+    },
 }
 
 impl<'a> TemplateLine<'a> {
@@ -427,9 +434,7 @@ fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
 fn says_nothing(lines: &[TemplateLine<'_>], line: &str) -> bool {
     let is_word = |value: &str| {
         let value = value.trim().trim_end_matches(['.', '。']);
-        let is = |known: &TemplateLine<'_>| {
-            matches!(known, TemplateLine::Nothing { says, .. } if says.eq_ignore_ascii_case(value))
-        };
+        let is = |known: &TemplateLine<'_>| matches!(known, TemplateLine::Nothing { says, .. } if says.eq_ignore_ascii_case(value));
         lines.iter().any(is)
     };
     let value = |before: &str| line.strip_prefix(before).or_else(|| other_bullet(line, before));

@@ -6,6 +6,7 @@
 mod all;
 mod answered;
 mod archive;
+mod archive_digests;
 #[path = "../common/mod.rs"]
 mod common;
 mod mini;
