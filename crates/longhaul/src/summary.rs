@@ -173,8 +173,12 @@ pub(crate) fn write<'a>(
     }
     let mut values = facts_of(material, &form);
     values.keep_slots_of(template);
-    let frame = template.render(language, &SlotValues::default(), &none).text.len() + 200;
-    let room = limit.saturating_sub(frame);
+    let frame = template.render(language, &SlotValues::default(), &none).text.len();
+    // The headings of a fixed form are there anyway: they must not take all the room from what they head.
+    let room = match template.is_fixed() {
+        true => limit.saturating_sub(frame + 100).max(limit / 3),
+        false => limit.saturating_sub(frame + 200),
+    };
     let has_lines = template.has(Slot::Lines);
     let gone = values.fit(if has_lines { room / 5 } else { room }, language);
     if gone > 0 {

@@ -1,6 +1,7 @@
 //! Profile `archive`, seeds 002 and 003.
 
 use super::*;
+use longhaul::session::journal::{Cursor, Entry};
 
 // covers: A-REACT
 #[test]
@@ -253,7 +254,7 @@ fn archive_appends_summaries_and_merges_them_when_they_are_many() {
 
 // covers: A-TRIG
 #[test]
-fn archive_compacts_at_the_threshold_and_with_three_messages() {
+fn archive_compacts_at_eighty_percent_and_not_one_token_before() {
     // 23 rounds and a question; the neutral meter counts bytes / 4 and 4 a message.
     let mut probe = rounds(Profile { ladder: Vec::new(), ..Profile::archive() }, 1 << 40, 23, 8);
     ready(&mut probe);
@@ -266,13 +267,79 @@ fn archive_compacts_at_the_threshold_and_with_three_messages() {
         ready(&mut session);
         assert_eq!(strategies(&session).contains(&"archive-rounds".to_owned()), compacts, "{over}");
     }
-    // The user's message alone is over it: two messages are no history.
-    let profile = Profile { triggers: Profile::archive().triggers, ..only(Profile::archive(), "rebuild") };
-    let mut two = session(profile, 10_000);
-    two.push(Message::system("Be brief."));
-    two.push(Message::user("word ".repeat(6_450)));
-    ready(&mut two);
-    assert!(two.size().tokens > two.budget().trigger && strategies(&two).is_empty());
+}
+
+/// How many compactions have begun.
+fn compactions(session: &Session) -> usize {
+    session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::CompactionBegan(_))).count()
+}
+
+// covers: A-TRIG
+#[test]
+fn archive_compacts_three_messages_and_not_two() {
+    // Over the trigger and under the hard limit, whose rule is another.
+    let build = |answered: bool| {
+        let mut session = session(Profile::archive(), 10_000);
+        session.push(Message::user("word ".repeat(6_450)));
+        session.push(if answered { Message::assistant("Read.") } else { Message::user("Go on.") });
+        if answered {
+            session.push(Message::user("Go on."));
+        }
+        ready(&mut session);
+        let before = Tokens(8_000);
+        (session.log().messages().len(), session.budget().trigger == before, compactions(&session))
+    };
+    assert_eq!(build(false), (2, true, 0));
+    assert_eq!(build(true), (3, true, 1));
+}
+
+// covers: A-TRIG
+#[test]
+fn archive_compacts_in_the_middle_of_a_turn_too() {
+    let mut session = archive_of(12, 14, 4_000);
+    session.push(Message::user("Go on."));
+    ready(&mut session);
+    assert_eq!(compactions(&session), 0);
+    // A result comes, and no word of a person.
+    step(&mut session, 99, 122);
+    ready(&mut session);
+    assert_eq!((compactions(&session), strategies(&session)), (1, vec!["archive-rounds".to_owned()]));
+}
+
+// covers: A-TRIG S-2
+#[test]
+fn archive_goes_by_the_last_usage_and_what_was_said_since() {
+    let build = |words: usize| {
+        let mut session = Session::new(Profile::archive(), model(10_000));
+        session.push(Message::user("Question?"));
+        ready(&mut session);
+        // By what was counted here it is far from the trigger.
+        observe(&mut session, &Usage { input: 6_000, cache_read: 1_000, ..Usage::default() });
+        session.push(Message::assistant("Answer."));
+        session.push(Message::user("word ".repeat(words)));
+        ready(&mut session);
+        compactions(&session)
+    };
+    assert_eq!((build(900), build(1_100)), (0, 1));
+}
+
+// covers: A-TRIG
+#[test]
+fn archive_does_not_fire_again_for_what_edits_have_removed() {
+    let mut session = Session::new(Profile::archive(), model(10_000));
+    (0..24).for_each(|n| round(&mut session, n, 10));
+    session.push(Message::user("Go on."));
+    ready(&mut session);
+    let counted = session.size().tokens.0;
+    observe(&mut session, &Usage { input: 8_500, ..Usage::default() });
+    assert!(counted < 8_000, "{counted}");
+    for n in 0..3 {
+        session.push(Message::assistant("Yes."));
+        session.push(Message::user(format!("Next {n}?")));
+        ready(&mut session);
+        // The provider has said nothing new: what was removed is taken off what it said.
+        assert_eq!((compactions(&session), session.size().tokens < session.budget().trigger), (1, true));
+    }
 }
 
 // covers: A-TIMEOUT S-12

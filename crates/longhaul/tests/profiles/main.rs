@@ -7,6 +7,7 @@ mod all;
 mod answered;
 mod archive;
 mod archive_digests;
+mod archive_summary;
 #[path = "../common/mod.rs"]
 mod common;
 mod mini;
