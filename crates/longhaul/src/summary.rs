@@ -180,7 +180,7 @@ pub(crate) fn write<'a>(
         false => limit.saturating_sub(frame + 200),
     };
     let has_lines = template.has(Slot::Lines);
-    let gone = values.fit(if has_lines { room / 5 } else { room }, language);
+    let gone = values.fit_form(if has_lines { room / 5 } else { room }, language);
     if gone > 0 {
         values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }
@@ -272,6 +272,9 @@ fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     values.add(Slot::Errors, facts.errors.into_iter().map(found(Statement::Problem)));
     values.add(Slot::Decisions, facts.decisions.into_iter().map(found(Statement::Words)));
     values.add(Slot::Learnings, facts.learnings.into_iter().map(found(Statement::Words)));
+    if form.template.is_fixed() {
+        values.add(Slot::Preferences, wishes_of_requests(material));
+    }
     values.add(Slot::Preferences, facts.preferences.into_iter().map(found(Statement::Words)));
     // What an earlier summary says to be done is done, also if what was asked is taken in later.
     let is_told = |(at, request): &(Position, Request)| {
@@ -308,6 +311,19 @@ fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     // A moment is no range.
     values.range = (from != to || form.template.is_fixed()).then_some([from, to]);
     values
+}
+
+/// What a person insists on in requests that stand elsewhere too: a fixed form says it in its place.
+fn wishes_of_requests(material: &[&Material]) -> Vec<Item> {
+    let asked = material.iter().filter_map(|material| match material {
+        Material::Asked(asked) => Some(asked),
+        Material::Summary(_) | Material::Message(..) | Material::Gap => None,
+    });
+    let wishes = asked.flat_map(|asked| {
+        let wishes = asked.message.words().flat_map(facts::wishes);
+        wishes.map(|wish| Item::words(Some(asked.at), wish))
+    });
+    wishes.collect()
 }
 
 /// Adds what is known beside the material. It stands in the place of what a model or an earlier summary

@@ -242,8 +242,8 @@ impl Profile {
             ladder: vec![
                 &strategy::MERGE_SUMMARIES,
                 &strategy::ARCHIVE_ROUNDS,
-                &strategy::ARCHIVE_KEPT_ROUNDS,
-                &strategy::FOLD_RUNNING_ROUND,
+                &strategy::ARCHIVE_KEPT,
+                &strategy::FOLD_RUNNING,
             ],
             templates: Templates { finished: &summary::ARCHIVE, running: &summary::HAND_OFF },
             summary: 10,

@@ -44,7 +44,7 @@ pub use key_events::KEY_EVENTS;
 pub use newest_results::NEWEST_RESULTS;
 pub use old_results::OLD_RESULTS;
 pub use old_thinking::OLD_THINKING;
-pub use rounds::{ARCHIVE_KEPT_ROUNDS, ARCHIVE_ROUNDS, FOLD_RUNNING_ROUND, MERGE_SUMMARIES};
+pub use rounds::{ARCHIVE_KEPT, ARCHIVE_ROUNDS, FOLD_RUNNING, MERGE_SUMMARIES};
 pub use sliding_window::SLIDING_WINDOW;
 
 /// A way to make a view smaller.
@@ -70,7 +70,7 @@ impl Strategy {
 
     /// The strategy of this name, or the one that has taken its place: journals name those of their time.
     pub fn find(name: &str) -> Option<&'static Self> {
-        let name = if name == "fold-kept-rounds" { FOLD_RUNNING_ROUND.name } else { name };
+        let name = if name == "fold-kept-rounds" { FOLD_RUNNING.name } else { name };
         STRATEGIES.iter().find(|strategy| strategy.name == name).copied()
     }
 }
@@ -99,8 +99,8 @@ pub static STRATEGIES: [&Strategy; 21] = [
     &DROP_OLDEST,
     &ARCHIVE_ROUNDS,
     &MERGE_SUMMARIES,
-    &ARCHIVE_KEPT_ROUNDS,
-    &FOLD_RUNNING_ROUND,
+    &ARCHIVE_KEPT,
+    &FOLD_RUNNING,
     &SLIDING_WINDOW,
     &IMPORTANCE,
     &KEY_EVENTS,

@@ -109,11 +109,7 @@ impl Facts {
     fn asked<'a>(&mut self, at: Position, texts: impl Iterator<Item = &'a str>) {
         let mut asked = None;
         for text in texts {
-            if WISHED.is_in(text) {
-                let own = own_words(text);
-                let wishes = sentences(&own, &WISHED).filter(|line| has_word(line, &WISHES));
-                self.preferences.extend(wishes.map(|line| (at, shorten(line, LINE))));
-            }
+            self.preferences.extend(wishes(text).into_iter().map(|wish| (at, wish)));
             asked = first_words(text).or(asked);
         }
         if let Some(asked) = asked {
@@ -394,6 +390,16 @@ const WISHES: [&str; 24] = [
     "只能",
     "不得",
 ];
+
+/// What a person insists on, sentence by sentence, in their own words.
+pub(super) fn wishes(text: &str) -> Vec<String> {
+    if !WISHED.is_in(text) {
+        return Vec::new();
+    }
+    let own = own_words(text);
+    let wishes = sentences(&own, &WISHED).filter(|line| has_word(line, &WISHES));
+    wishes.map(one_line).collect()
+}
 
 /// What a person wants in a message, in about a line: their own words, if there are any.
 pub(super) fn wanted(text: &str) -> Option<String> {

@@ -1,11 +1,12 @@
 //! Templates of summaries: files with headings and slots. A line with a slot is written once for
 //! each value of the slot; a slot may name what stands there when it is empty
 //! (`{open|nothing known}`). A section whose slots are all empty is left out, unless its last line says
-//! what stands there then (`{|none}`): a form with such lines is fixed, and all of it is always there.
+//! what stands there then, and what where values had no room (`{|none noted|left out}`): a form with such
+//! lines is fixed, and all of it is always there.
 //! What a model wrote in a form is read into the same values, and so is a summary of an old ledger,
 //! which has none.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::Language;
 use super::extract::Extract;
@@ -70,6 +71,8 @@ pub(crate) struct SlotValues {
     lists: BTreeMap<Slot, Vec<Item>>,
     /// From when to when.
     pub(crate) range: Option<[String; 2]>,
+    /// Slots whose values had no room.
+    left_out: BTreeSet<Slot>,
 }
 
 impl SlotValues {
@@ -93,6 +96,23 @@ impl SlotValues {
     /// Leaves out what the template has no place for.
     pub(crate) fn keep_slots_of(&mut self, template: &Template) {
         self.lists.retain(|slot, _| template.has(*slot));
+    }
+
+    /// Takes away what there is no room for, as [`fit`](Self::fit) does, and remembers which slots are
+    /// empty for it. What the work is for stays.
+    pub(crate) fn fit_form(&mut self, room: usize, language: Language) -> usize {
+        let goal = self.take(Slot::OriginalGoal);
+        let used: usize = goal.iter().map(|item| item.statement.say(language).len()).sum();
+        let before: Vec<Slot> = self.slots_with_values().collect();
+        let gone = self.fit(room.saturating_sub(used), language);
+        let after: Vec<Slot> = self.slots_with_values().collect();
+        self.left_out = before.into_iter().filter(|slot| !after.contains(slot)).collect();
+        self.push(Slot::OriginalGoal, goal);
+        gone
+    }
+
+    fn slots_with_values(&self) -> impl Iterator<Item = Slot> {
+        self.lists.iter().filter(|(_, items)| !items.is_empty()).map(|(slot, _)| *slot)
     }
 
     /// Leaves out values of a slot.
@@ -164,10 +184,11 @@ enum TemplateLine<'a> {
         slot: Slot,
         empty: Option<&'a str>,
     },
-    /// What stands in a section without a value.
+    /// What stands in a section without a value, and in one whose values had no room.
     Nothing {
         before: &'a str,
-        says: &'a str,
+        none: &'a str,
+        left_out: &'a str,
     },
 }
 
@@ -177,7 +198,10 @@ impl<'a> TemplateLine<'a> {
             let (before, rest) = line.split_once('{')?;
             let named = rest.strip_suffix('}')?;
             let (name, empty) = match named.split_once('|') {
-                Some(("", says)) => return Some(Self::Nothing { before, says }),
+                Some(("", words)) => {
+                    let (none, left_out) = words.split_once('|')?;
+                    return Some(Self::Nothing { before, none, left_out });
+                }
                 Some((name, empty)) => (name, Some(empty)),
                 None => (named, None),
             };
@@ -258,14 +282,16 @@ impl Template {
     /// The template with its slots filled. The slot of lines takes the extract.
     pub(crate) fn render(&self, language: Language, values: &SlotValues, lines: &Extract) -> Written {
         let mut out = Written::new(self, language);
-        // Where the section begins, whether it has slots, and whether one of them has a value.
-        let (mut start, mut items, mut slots, mut filled) = (0, 0, false, false);
+        // Where the section begins, whether it has slots, whether one of them has a value, and whether one
+        // had values for which there is no room.
+        let (mut start, mut items, mut slots, mut filled, mut cut) = (0, 0, false, false, false);
         for line in self.text(language).lines() {
             if line.starts_with('#') {
                 if slots && !filled {
                     out.truncate(start, items);
                 }
-                (start, items, slots, filled) = (out.text.len(), out.item_count(), false, false);
+                (start, items) = (out.text.len(), out.item_count());
+                (slots, filled, cut) = (false, false, false);
             }
             match TemplateLine::of(line) {
                 TemplateLine::Fixed(line) if line.contains("{from}") => {
@@ -278,10 +304,10 @@ impl Template {
                     out.text.push_str(line);
                     out.text.push('\n');
                 }
-                TemplateLine::Nothing { before, says } => {
+                TemplateLine::Nothing { before, none, left_out } => {
                     if !filled {
                         filled = true;
-                        out.text.push_str(&format!("{before}{says}\n"));
+                        out.text.push_str(&format!("{before}{}\n", if cut { left_out } else { none }));
                     }
                 }
                 TemplateLine::Place { slot: Slot::Lines, .. } => {
@@ -294,6 +320,7 @@ impl Template {
                 }
                 TemplateLine::Place { before, slot, empty } => {
                     slots = true;
+                    cut |= values.left_out.contains(&slot);
                     let items = values.get(slot);
                     for item in items {
                         filled = true;
@@ -434,7 +461,13 @@ fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
 fn says_nothing(lines: &[TemplateLine<'_>], line: &str) -> bool {
     let is_word = |value: &str| {
         let value = value.trim().trim_end_matches(['.', '。']);
-        let is = |known: &TemplateLine<'_>| matches!(known, TemplateLine::Nothing { says, .. } if says.eq_ignore_ascii_case(value));
+        let is = |known: &TemplateLine<'_>| match known {
+            TemplateLine::Nothing { none, left_out, .. } => {
+                let words = [*none, *left_out, "none", "无"];
+                words.iter().any(|word| word.eq_ignore_ascii_case(value))
+            }
+            _ => false,
+        };
         lines.iter().any(is)
     };
     let value = |before: &str| line.strip_prefix(before).or_else(|| other_bullet(line, before));
@@ -542,7 +575,7 @@ mod tests {
     // covers: A-SUM
     #[test]
     fn a_fixed_form_is_all_there_and_says_so_where_it_has_nothing() {
-        for (language, none) in [(Language::English, "none"), (Language::Chinese, "无")] {
+        for (language, none) in [(Language::English, "none noted"), (Language::Chinese, "未记录")] {
             let empty = ARCHIVE.render(language, &SlotValues::default(), &Extract::default()).text;
             assert_eq!(
                 empty,
@@ -555,13 +588,26 @@ mod tests {
                 )
             );
             // What says that there is nothing is no value, wherever a model puts it.
-            let more = format!("{empty}- {none}\n* **Decisions**: {none}.\n* [✓] {none}\n");
+            let more =
+                format!("{empty}- {none}\n* **Decisions**: {none}.\n* [✓] None\n* 无。\n* **Stack**: none\n");
             for text in [empty, more] {
                 let read = ARCHIVE.read(language, &text).slots;
                 assert_eq!(read.into_items().count(), 0, "{text}");
             }
             let full = ARCHIVE.render(language, &values(), &Extract::default()).text;
             assert!(!full.contains(&format!("* {none}\n")), "{full}");
+            // What had no room is not said to be nothing, and is no value either. The goal has room.
+            let mut cut = values();
+            cut.keep_slots_of(&ARCHIVE);
+            cut.fit_form(0, language);
+            let text = ARCHIVE.render(language, &cut, &Extract::default()).text;
+            let left_out = if language == Language::English { "left out" } else { "已省略" };
+            assert_eq!(text.matches(&format!("* {left_out}\n")).count(), 4, "{text}");
+            assert!(
+                text.contains("* **Original Goal**: Fix the parser.\n") && !text.contains(none),
+                "{text}"
+            );
+            assert_eq!(ARCHIVE.read(language, &text).slots.into_items().count(), 1, "{text}");
             assert!(full.contains("*(Contains context from message 1 to message 9)*\n\n### 🎯 Objectives & Status\n* **Original Goal**: Fix the parser.\n"), "{full}");
         }
     }

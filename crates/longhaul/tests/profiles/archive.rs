@@ -95,7 +95,7 @@ fn archive_leaves_the_kept_rounds_alone_under_the_trigger() {
 fn archive_takes_the_oldest_kept_rounds_whole_when_they_are_over_the_trigger() {
     let mut session = rounds(Profile::archive(), 4_000, 10, 32);
     ready(&mut session);
-    assert_eq!(strategies(&session), ["archive-kept-rounds"]);
+    assert_eq!(strategies(&session), ["archive-kept"]);
     let left = whole_rounds(&session, 10);
     assert!(left.len() < 10 && !left.is_empty() && left.ends_with(&[9]), "{left:?}");
     assert_eq!(left, (10 - left.len()..10).collect::<Vec<_>>());
@@ -125,7 +125,7 @@ fn archive_takes_a_single_finished_round_and_at_the_trigger_already() {
         let mut session = build(window);
         assert_eq!(session.budget().trigger.0, size + over);
         ready(&mut session);
-        assert_eq!(strategies(&session) == ["archive-kept-rounds"], compacts, "{over}");
+        assert_eq!(strategies(&session) == ["archive-kept"], compacts, "{over}");
         assert_eq!(whole_rounds(&session, 1).is_empty(), compacts, "{over}");
     }
 }
@@ -139,13 +139,13 @@ fn archive_folds_the_running_round_last_and_at_steps() {
         step(&mut session, n, 20);
         ready(&mut session);
         let all = text(&session);
-        let running = strategies(&session).contains(&"fold-running-round".to_owned());
+        let running = strategies(&session).contains(&"fold-running".to_owned());
         assert!(!running || whole_rounds(&session, 3).is_empty(), "{all}");
         assert!(all.contains("The long one."), "{all}");
     }
     let made = strategies(&session);
     let first = |name: &str| made.iter().position(|made| made == name).unwrap();
-    assert!(first("archive-kept-rounds") < first("fold-running-round"), "{made:?}");
+    assert!(first("archive-kept") < first("fold-running"), "{made:?}");
     let all = text(&session);
     assert!(all.contains("## 📌 Archived Session Summary") && all.contains("## Hand-off"), "{all}");
     // The newest step is whole: call and result.

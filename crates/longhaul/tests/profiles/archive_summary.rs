@@ -73,6 +73,7 @@ fn archive_fills_the_form_of_the_seed() {
 ### 🧠 Key Insights & Decisions (Persistent Memory)
 * **Decisions**: I decided to use UTF-8 instead of a guess.
 * **Learnings**: The problem is the encoding.
+* **User Preferences**: Never touch the lock file.
 
 ### 📂 File System State (Snapshot)
 *(Modified files in this archive segment)*
@@ -108,7 +109,7 @@ fn archive_has_english_headings_and_values_in_the_language_of_the_conversation()
 * **Original Goal**: 修复导入程序。
 
 ### 🏗️ Technical Context (Static)
-* 无
+* 未记录
 
 ### ✅ Completed Milestones (The "Done" Pile)
 * [✓] 修复导入程序。 - 导入程序已修复。
@@ -167,7 +168,7 @@ fn archive_completes_what_a_model_writes() {
 * [✓] All questions - answered
 
 ### 🧠 Key Insights & Decisions (Persistent Memory)
-* none
+* none noted
 
 ### 📂 File System State (Snapshot)
 *(Modified files in this archive segment)*
@@ -291,7 +292,7 @@ fn archive_knows_the_technical_context_by_the_journal_alone() {
     };
     assert_eq!(build(true), "🏗️ Technical Context (Static)\n* **Stack**: Python 3.13\n\n");
     // Nobody guesses.
-    assert_eq!(build(false), "🏗️ Technical Context (Static)\n* none\n\n");
+    assert_eq!(build(false), "🏗️ Technical Context (Static)\n* none noted\n\n");
 }
 
 // covers: A-SUM
@@ -316,4 +317,47 @@ fn archive_takes_no_sentence_of_a_paste_for_a_preference() {
     let preferences: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("* **User Preferences**: ")).collect();
     assert_eq!(preferences, ["Sum this up, and never quote it:", "Please use tabs only."], "{text}");
+}
+
+/// Messages as the documentation shows them: who speaks, and what is said; of a result of many lines their
+/// number, unless it is a digest.
+fn told<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
+    let say = |message: &Message| {
+        let calls: Vec<String> =
+            message.calls().map(|call| format!("{} {}", call.name, call.arguments.as_str())).collect();
+        let text = if calls.is_empty() { shown(message) } else { calls.join(", ") };
+        let text = match text.lines().count() {
+            lines if lines > 1 && !text.contains('⟦') => format!("({lines} lines)"),
+            _ => text,
+        };
+        format!("[{}] {}\n", message.role().name(), text.trim_end())
+    };
+    let all: String = messages.map(say).collect();
+    all.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect()
+}
+
+/// The small session of docs/profiles.md, before and after.
+#[test]
+fn archive_does_what_its_page_says() {
+    let constants = Constants { min_retain_rounds: 1, ..Constants::default() };
+    let mut session = session(Profile { constants, ..Profile::archive() }, 200_000);
+    session.set_environment(Some("Linux, bash"));
+    session.push(Message::user("Fix the leap years. Never change the API."));
+    session.push(call("a", "Read", r#"{"path":"src/date.rs"}"#));
+    session.push(Message::result("a", "fn is_leap(year: u32) -> bool { year % 4 == 0 }\n".repeat(90)));
+    session.push(call("b", "Edit", r#"{"path":"src/date.rs"}"#));
+    session.push(Message::result("b", "ok"));
+    session.push(Message::assistant("Fixed: 1900 is no leap year any more."));
+    session.push(Message::user("What is in src?"));
+    session.push(call("c", "LS", r#"{"path":"src"}"#));
+    session.push(Message::result("c", (0..30).map(|n| format!("part_{n}.rs\n")).collect::<String>()));
+    session.push(Message::assistant("Thirty files."));
+    session.push(Message::user("Now the time zones."));
+    session.compact_now();
+    ready(&mut session);
+    let page = include_str!("../../../../docs/profiles.md");
+    let before = told(session.log().messages().iter().map(|message| &**message));
+    let after = told(session.view().parts().iter().map(|part| &*part.message));
+    assert!(page.contains(&before), "docs/profiles.md lacks\n\n{before}");
+    assert!(page.contains(&after), "docs/profiles.md lacks\n\n{after}");
 }

@@ -51,8 +51,8 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
 };
 
 /// Where the kept rounds are over the trigger: the oldest of them become a summary, each as a whole.
-pub static ARCHIVE_KEPT_ROUNDS: Strategy = Strategy {
-    name: "archive-kept-rounds",
+pub static ARCHIVE_KEPT: Strategy = Strategy {
+    name: "archive-kept",
     says: "when the kept rounds are over the trigger, the oldest of them become a summary, each as a whole",
     propose: |context| {
         if !context.is_over_trigger() {
@@ -74,8 +74,8 @@ pub static ARCHIVE_KEPT_ROUNDS: Strategy = Strategy {
 };
 
 /// Where the running round is over the trigger: its oldest finished steps become a summary.
-pub static FOLD_RUNNING_ROUND: Strategy = Strategy {
-    name: "fold-running-round",
+pub static FOLD_RUNNING: Strategy = Strategy {
+    name: "fold-running",
     says: "when the running round is over the trigger, its oldest finished steps become a summary",
     propose: |context| {
         let Some(running) = context.log.running_turn().filter(|_| context.is_over_trigger()) else {
