@@ -174,6 +174,41 @@ fn archive_takes_a_round_with_the_hand_off_of_its_own_steps() {
     assert!(!all.contains("## Hand-off") && all.contains("The long one. - The long one is done."), "{all}");
 }
 
+// covers: A-SUM S-6
+#[test]
+fn archive_merges_what_is_finished_and_what_runs_apart() {
+    let mut session = archive_of(14, 30, 6_000);
+    session.push(Message::user("The long one."));
+    let start = session.log().running_turn().unwrap().start;
+    let mut merged = 0;
+    for n in 100..240 {
+        step(&mut session, n, 20);
+        ready(&mut session);
+        let made = session.ledger().edits();
+        merged = made.filter(|(edit, _)| &*edit.strategy == "merge-summaries").count();
+        for part in session.view().parts() {
+            let Source::Edit(id) = part.source else { continue };
+            let spans = session.ledger().get(id).unwrap().kind.spans();
+            let runs = shown(&part.message).contains("## Hand-off");
+            // A summary of what is finished never says that it goes on, nor the other way round.
+            assert!(spans.iter().all(|span| (span.start >= start) == runs), "{}", shown(&part.message));
+        }
+    }
+    assert!(merged > 2, "{merged}");
+}
+
+// covers: A-ROUNDS
+#[test]
+fn archive_folds_one_large_step_of_the_running_round() {
+    let mut session = session(Profile::archive(), 4_000);
+    session.push(Message::user("Read it."));
+    step(&mut session, 0, 260);
+    step(&mut session, 1, 60);
+    ready(&mut session);
+    assert_eq!(strategies(&session), ["fold-running"]);
+    assert!(text(&session).contains("step_1 line 59") && session.size().tokens < session.budget().target);
+}
+
 // covers: A-ROUNDS
 #[test]
 fn archive_leaves_results_as_they_came_with_raw_rounds() {

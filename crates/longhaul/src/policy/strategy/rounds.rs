@@ -18,34 +18,31 @@ pub static ARCHIVE_ROUNDS: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// Summaries that have grown too large are merged.
+/// Summaries that have grown too large are merged: those of finished rounds, and apart from them those of
+/// steps of the running one.
 pub static MERGE_SUMMARIES: Strategy = Strategy {
     name: "merge-summaries",
     says: "summaries that have grown too large are merged by code",
     propose: |context| {
+        let constants = &context.profile.constants;
         let share = |percent: u8| context.budget.window.percent(percent);
         let visible = context.visible();
-        let is_summary = |id| {
-            context
-                .ledger
-                .get(id)
-                .is_some_and(|edit| matches!(edit.kind, EditKind::Fold { placement: Placement::InPlace, .. }))
-        };
-        let summaries: Vec<_> = visible
-            .iter()
-            .filter(|item| matches!(item.source, Source::Edit(id) if is_summary(id)) && !context.stays(item))
-            .collect();
-        let all: Tokens = summaries.iter().map(|item| item.tokens).sum();
-        if summaries.is_empty() || all <= share(context.profile.constants.merge_above) {
+        let summaries: Vec<&Visible> =
+            visible.iter().filter(|item| is_summary(context, item) && !context.stays(item)).collect();
+        let all = tokens_of(&summaries);
+        if all <= share(constants.merge_above) {
             return Vec::new();
         }
-        let spans = summaries.iter().flat_map(|item| item.spans.iter().copied()).collect();
-        let plan = FoldPlan {
-            limit: Some(share(context.profile.constants.merge_to)),
-            by_code: true,
-            ..FoldPlan::of(context, joined(spans))
+        let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
+        let is_finished = |item: &&Visible| item.spans.iter().all(|span| span.end <= running);
+        let (finished, running): (Vec<&Visible>, Vec<&Visible>) = summaries.into_iter().partition(is_finished);
+        let merged = |of: Vec<&Visible>| {
+            // Both together have the room.
+            let limit = Tokens(share(constants.merge_to).0 * tokens_of(&of).0 / all.0);
+            let spans = joined(of.iter().flat_map(|item| item.spans.iter().copied()).collect());
+            Proposal::Fold(FoldPlan { limit: Some(limit), by_code: true, ..FoldPlan::of(context, spans) })
         };
-        vec![Proposal::Fold(plan)]
+        [finished, running].into_iter().filter(|of| !of.is_empty()).map(merged).collect()
     },
     ..Strategy::PLAIN
 };
@@ -97,11 +94,22 @@ pub static FOLD_RUNNING: Strategy = Strategy {
             gone += item.tokens;
             spans.extend(&item.spans);
         }
-        if spans.len() < 2 { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
+        if spans.is_empty() { Vec::new() } else { vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))] }
     },
     extracts: true,
     ..Strategy::PLAIN
 };
+
+/// True for a summary that stands in its place in the history.
+fn is_summary(context: &Context<'_>, item: &Visible) -> bool {
+    let Source::Edit(id) = item.source else { return false };
+    let kind = context.ledger.get(id).map(|edit| &edit.kind);
+    matches!(kind, Some(EditKind::Fold { placement: Placement::InPlace, .. }))
+}
+
+fn tokens_of(items: &[&Visible]) -> Tokens {
+    items.iter().map(|item| item.tokens).sum()
+}
 
 /// Where the finished rounds begin that keep every message.
 fn kept_rounds(context: &Context<'_>) -> Position {
