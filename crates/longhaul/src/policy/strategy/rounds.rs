@@ -35,7 +35,8 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
         }
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
         let is_finished = |item: &&Visible| item.spans.iter().all(|span| span.end <= running);
-        let (finished, running): (Vec<&Visible>, Vec<&Visible>) = summaries.into_iter().partition(is_finished);
+        let (finished, running): (Vec<&Visible>, Vec<&Visible>) =
+            summaries.into_iter().partition(is_finished);
         let merged = |of: Vec<&Visible>| {
             // Both together have the room.
             let limit = Tokens(share(constants.merge_to).0 * tokens_of(&of).0 / all.0);
