@@ -154,10 +154,11 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
     number!(
         "min_retain_rounds",
         ValueKind::Number(1, 1_000_000),
-        "the newest rounds that keep every message",
+        "the newest finished rounds that keep every message",
         &["archive"],
         constants.min_retain_rounds
     ),
+    flag!("raw_rounds", "results of finished rounds stay as they came", &["archive"], constants.raw_rounds),
     number!(
         "merge_above",
         PERCENT,

@@ -143,3 +143,20 @@ fn a_window_that_nobody_set_is_the_models() {
     let profile = read("[profiles.longhaul]\nsummariser = \"model\"\nbackground = false").profile("longhaul");
     assert!(!profile.unwrap().background);
 }
+
+// covers: A-CONF
+#[test]
+fn figures_of_archive_are_settings() {
+    let config = read(
+        "[profiles.archive]\nmin_retain_rounds = 4\nraw_rounds = true\ntrigger = 70\nsummary_timeout = 60\n\
+         summary_model = \"small\"\n",
+    );
+    let archive = config.profile("archive").unwrap();
+    assert_eq!((archive.constants.min_retain_rounds, archive.constants.raw_rounds), (4, true));
+    assert_eq!((archive.shares.trigger, archive.summary_timeout), (70, 60));
+    assert_eq!(archive.summary_model.as_deref(), Some("small"));
+    let built_in = read("").profile("archive").unwrap();
+    assert_eq!((built_in.constants.min_retain_rounds, built_in.constants.raw_rounds), (10, false));
+    assert_eq!((built_in.shares.trigger, built_in.summary_timeout, built_in.window.0), (80, 120, 200_000));
+    assert_eq!(built_in.summary_model, None);
+}

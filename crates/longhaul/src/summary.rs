@@ -7,6 +7,8 @@ pub(crate) mod covered;
 mod extract;
 mod facts;
 pub(crate) mod job;
+pub(crate) mod known;
+mod own_words;
 mod slot;
 mod statement;
 mod template;
@@ -24,6 +26,7 @@ use crate::digest::Aliases;
 use extract::{Extract, Inherited};
 pub(crate) use facts::exit_status;
 use facts::{Facts, Found};
+use known::Known;
 use slot::{Inherit, Slot};
 pub(crate) use statement::Request;
 use statement::{File, Statement};
@@ -163,7 +166,7 @@ impl Language {
 }
 
 /// What a summary is to be.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Form<'a> {
     pub(crate) template: &'static Template,
     pub(crate) language: Language,
@@ -174,8 +177,8 @@ pub(crate) struct Form<'a> {
     /// What the summary is to be about.
     pub(crate) focus: Option<&'a str>,
     pub(crate) aliases: &'a Aliases,
-    /// The first and the last message, by number, where they have no time.
-    pub(crate) range: (u32, u32),
+    /// What is known of it beside its material.
+    pub(crate) known: Known<'a>,
 }
 
 /// Fills a template from the material. `later` are names that what follows mentions anyway.
@@ -190,12 +193,16 @@ pub(crate) fn write<'a>(
         let lines = extract::extract(material, Inherited::Everything(language), limit, form.focus, later);
         return template.render(language, &SlotValues::default(), &lines);
     }
-    let mut values = facts_of(material, form);
+    let mut values = facts_of(material, &form);
     values.keep_slots_of(template);
-    let frame = template.render(language, &SlotValues::default(), &none).text.len() + 200;
-    let room = limit.saturating_sub(frame);
+    let frame = template.render(language, &SlotValues::default(), &none).text.len();
+    // The headings of a fixed form are there anyway: they must not take all the room from what they head.
+    let room = match template.is_fixed() {
+        true => limit.saturating_sub(frame + 100).max(limit / 3),
+        false => limit.saturating_sub(frame + 200),
+    };
     let has_lines = template.has(Slot::Lines);
-    let gone = values.fit(if has_lines { room / 5 } else { room }, language);
+    let gone = values.fit_form(if has_lines { room / 5 } else { room }, language);
     if gone > 0 {
         values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }
@@ -245,7 +252,7 @@ impl FileCounts {
 }
 
 /// The values of all slots but the extract: those of earlier summaries, and what is new.
-fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
+fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     let language = form.language;
     let mut values = SlotValues::default();
     let mut files = FileCounts::default();
@@ -287,6 +294,9 @@ fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
     values.add(Slot::Errors, facts.errors.into_iter().map(found(Statement::Problem)));
     values.add(Slot::Decisions, facts.decisions.into_iter().map(found(Statement::Words)));
     values.add(Slot::Learnings, facts.learnings.into_iter().map(found(Statement::Words)));
+    if form.template.is_fixed() {
+        values.add(Slot::Preferences, wishes_of_requests(material));
+    }
     values.add(Slot::Preferences, facts.preferences.into_iter().map(found(Statement::Words)));
     // What an earlier summary says to be done is done, also if what was asked is taken in later.
     let is_told = |(at, request): &(Position, Request)| {
@@ -301,6 +311,7 @@ fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
     let (done, open): (Vec<_>, Vec<_>) =
         facts.requests.into_iter().partition(|(_, request)| request.answer.is_some());
     values.add(Slot::Done, done.into_iter().map(found(Statement::Request)));
+    values.add(Slot::Unanswered, open.iter().cloned().map(found(Statement::Request)));
     values.add(Slot::Open, open.into_iter().map(found(Statement::Request)));
     values.add(Slot::Open, unsolved.map(found(Statement::Problem)));
     let mut stood = |slot| stood.remove(&slot).unwrap_or_default();
@@ -314,10 +325,41 @@ fn facts_of(material: &[&Material], form: Form<'_>) -> SlotValues {
     // The goal is restated behind the summary: once is enough.
     let goal = form.goal_below.then(|| Item::words(None, language.words().goal_below));
     values.add(Slot::Goal, goal);
-    let [from, to] = range(material, form);
+    for slot in [Slot::Stack, Slot::Environment] {
+        values.add(slot, stood(slot));
+    }
+    add_known(&mut values, &form.known);
+    let [from, to] = form.known.range(language);
     // A moment is no range.
-    values.range = (from != to).then_some([from, to]);
+    values.range = (from != to || form.template.is_fixed()).then_some([from, to]);
     values
+}
+
+/// What a person insists on in requests that stand elsewhere too: a fixed form says it in its place.
+fn wishes_of_requests(material: &[&Material]) -> Vec<Item> {
+    let asked = material.iter().filter_map(|material| match material {
+        Material::Asked(asked) => Some(asked),
+        Material::Summary(_) | Material::Message(..) => None,
+    });
+    let wishes = asked.flat_map(|asked| {
+        let wishes = asked.message.words().flat_map(facts::wishes);
+        wishes.map(|wish| Item::words(Some(asked.at), wish))
+    });
+    wishes.collect()
+}
+
+/// Adds what is known beside the material. It stands in the place of what a model or an earlier summary
+/// says of it.
+fn add_known(values: &mut SlotValues, known: &Known<'_>) {
+    let said = [
+        (Slot::OriginalGoal, known.goal.as_deref()),
+        (Slot::Stack, known.stack),
+        (Slot::Environment, known.environment),
+    ];
+    for (slot, text) in said.into_iter().filter_map(|(slot, text)| Some((slot, text?))) {
+        values.take(slot);
+        values.add(slot, [Item::words(None, facts::one_line(text))]);
+    }
 }
 
 /// Makes items of what was found.
@@ -325,13 +367,14 @@ fn found<T>(statement: impl Fn(T) -> Statement) -> impl Fn(Found<T>) -> Item {
     move |(at, value)| Item { at: Some(at), statement: statement(value) }
 }
 
-/// The answers of a model, in the form, with what code knows: the files that were changed and
-/// the task list, where the model does not name them.
+/// The answers of a model, in the form, with what code knows: goal, technical context and range of a
+/// fixed form; the files that were changed and the task list, where the model does not name them.
 pub(crate) fn completed(
     template: &'static Template,
     language: Language,
     parts: &[String],
     material: &[Material],
+    known: &Known<'_>,
     aliases: &Aliases,
 ) -> Written {
     /// No more files are added.
@@ -340,7 +383,7 @@ pub(crate) fn completed(
     let mut values = SlotValues::default();
     let mut lines = Vec::new();
     for part in parts {
-        let (written, spoken) = Template::of(part).unwrap_or((template, language));
+        let (written, spoken) = Template::of(part, language).unwrap_or((template, language));
         let mut more = written.read(spoken, part);
         // Where the work stands, the last part that speaks of it says.
         for slot in Slot::that(Inherit::Newest) {
@@ -361,6 +404,15 @@ pub(crate) fn completed(
         let Material::Summary(earlier) = material else { continue };
         let said = earlier.slots().take(Slot::Files).into_iter();
         files.extend(said.filter_map(|item| Some((item.at, item.statement.into_file()?))));
+    }
+    if template.is_fixed() {
+        values.range = Some(known.range(language));
+        add_known(&mut values, known);
+        let open = facts.requests.into_iter().filter(|(_, request)| request.answer.is_none());
+        values.add(Slot::Unanswered, open.map(found(Statement::Request)));
+        // It lists what was changed: what was only read is none of it.
+        let read = facts.files.iter().filter(|(_, file)| file.changes == 0);
+        values.retain(Slot::Files, |item| !read.clone().any(|(_, file)| item.statement.is_of(file)));
     }
     files.retain(|(_, file)| facts.files.iter().all(|(_, newer)| newer.path != file.path));
     files.extend(facts.files.into_iter().map(|(at, file)| (Some(at), file)));
@@ -394,21 +446,6 @@ fn is_look(command: &str) -> bool {
         first,
         "ls" | "cat" | "sed" | "head" | "tail" | "grep" | "rg" | "find" | "pwd" | "cd" | "wc" | "nl" | "echo"
     )
-}
-
-/// From when to when: by time where it is known, else by number.
-fn range(material: &[&Material], form: Form<'_>) -> [String; 2] {
-    let times = || {
-        material.iter().filter_map(|material| match material {
-            Material::Message(_, message) => message.time(),
-            Material::Summary(_) | Material::Asked(_) => None,
-        })
-    };
-    let word = form.language.words().message;
-    match (times().next(), times().next_back()) {
-        (Some(first), Some(last)) => [first.to_string(), last.to_string()],
-        _ => [format!("{word} {}", form.range.0), format!("{word} {}", form.range.1)],
-    }
 }
 
 #[cfg(test)]
@@ -505,7 +542,15 @@ mod tests {
             goal_below: true,
             focus: None,
             aliases: &Aliases::default(),
-            range: (1, 15),
+            known: Known {
+                goal: Some(if chinese {
+                    "修复日期解析。".to_owned()
+                } else {
+                    "Fix the date parser.".to_owned()
+                }),
+                stack: Some("Rust 1.90"),
+                ..Known::of_numbers(1, 15)
+            },
         };
         write(&material, form, std::iter::empty())
     }
@@ -544,7 +589,7 @@ mod tests {
                 goal_below: false,
                 focus: None,
                 aliases: &Aliases::default(),
-                range: (1, 20),
+                known: Known::of_numbers(1, 20),
             };
             let text = write(&material, form, std::iter::empty()).text;
             assert!(text.contains("And the docs. - The docs are written."), "{text}");
@@ -573,9 +618,9 @@ mod tests {
             goal_below: false,
             focus: None,
             aliases: &Aliases::default(),
-            range: (1, 5),
+            known: Known::of_numbers(1, 5),
         };
-        let text = write(&material, form, std::iter::empty()).text;
+        let text = write(&material, form.clone(), std::iter::empty()).text;
         assert!(text.contains("### Done\n* [✓] `cargo test` fails, fix it - Fixed.\n"), "{text}");
         assert!(text.contains("### Remaining\n* First question?\n"), "{text}");
         // It is read back as what it is.
@@ -592,7 +637,7 @@ mod tests {
             goal_below: false,
             focus: None,
             aliases: &Aliases::default(),
-            range: (1, 5),
+            known: Known::of_numbers(1, 5),
         };
         write(&all.iter().collect::<Vec<_>>(), form, std::iter::empty())
     }
@@ -688,7 +733,7 @@ mod tests {
                     goal_below: false,
                     focus: None,
                     aliases: &Aliases::default(),
-                    range: (1, 800),
+                    known: Known::of_numbers(1, 800),
                 };
                 let text = write(&material, form, std::iter::empty()).text;
                 assert!(text.len() <= limit + 400, "{} {limit}: {}", template.name, text.len());

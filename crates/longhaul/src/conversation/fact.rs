@@ -1,5 +1,5 @@
 //! What the host knows and says beside the messages: [`Fact`]s (project rules, todos,
-//! memories, git stat, goal, pins) and frames. Appended to the log when they change; the
+//! memories, git stat, goal, pins, technical context) and frames. Appended to the log when they change; the
 //! newest of a kind and key holds.
 
 use std::sync::Arc;
@@ -25,6 +25,10 @@ pub enum FactKind {
     Goal,
     /// Text that must stay; the key names it.
     Pin,
+    /// Languages, frameworks and versions: for summaries that have a place for it.
+    Stack,
+    /// Operating system, shell and variables that matter: for summaries that have a place for it.
+    Environment,
 }
 
 /// Something the host knows.

@@ -154,18 +154,33 @@ impl Object<'_> {
                 }
             }
         }
-        let is_cut = |value: &Value| value.as_array().is_some_and(|entries| entries.len() > ENTRIES);
-        let is_cut = self.tool == ToolKind::Ls && data.values().any(is_cut);
+        if self.tool == ToolKind::Other {
+            out.extend(data);
+            return self.whole(Value::Object(out));
+        }
+        // Of a list that is cut, how long it was.
+        let most = self.most_items();
+        let all = data.values().filter_map(|value| value.as_array().map(Vec::len)).find(|all| *all > most);
+        let is_search = matches!(self.tool, ToolKind::Ls | ToolKind::Glob | ToolKind::Grep);
+        let all = all.filter(|_| is_search);
         out.extend(self.fields(data));
+        if let Some(all) = all {
+            out.entry("total").or_insert_with(|| all.into());
+        }
         // True of what is shown, whatever the listing itself said.
-        if is_cut {
+        if all.is_some() && self.tool == ToolKind::Ls {
             out.insert("truncated".to_owned(), Value::Bool(true));
         }
-        let whole = Value::Object(out);
-        if self.tool == ToolKind::Other {
-            return self.whole(whole);
+        Value::Object(out)
+    }
+
+    /// How much of a list is shown.
+    fn most_items(&self) -> usize {
+        match self.tool {
+            ToolKind::Grep => HITS,
+            ToolKind::Edit | ToolKind::Write | ToolKind::Todo => SNIPPET,
+            _ => ENTRIES,
         }
-        whole
     }
 
     fn fields(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
@@ -181,11 +196,7 @@ impl Object<'_> {
     fn value(&mut self, name: &str, value: Value) -> Value {
         match value {
             Value::Array(mut items) => {
-                let most = match self.tool {
-                    ToolKind::Grep => HITS,
-                    ToolKind::Edit | ToolKind::Write | ToolKind::Todo => SNIPPET,
-                    _ => ENTRIES,
-                };
+                let most = self.most_items();
                 let count = items.len();
                 if count > most {
                     items.truncate(most);

@@ -67,7 +67,7 @@ impl Cut {
             let (head, tail) = share(self.lines);
             leave_out(middle_by_lines(text, lines, head, tail));
         }
-        let middle = start..end.max(start);
+        let middle = worth_a_mark(text, start..end.max(start));
         let gone = text[middle.clone()].chars().count();
         let mark = format!(
             "⟦{tool}: {characters} characters in {lines} lines, {} kept, {gone} left out; recall {}⟧",
@@ -76,6 +76,20 @@ impl Cut {
         );
         with_mark(text, middle, &mark)
     }
+}
+
+/// A middle that is longer than the mark in its place, where the text is long enough for that: a text that
+/// is one byte too long is cut too.
+fn worth_a_mark(text: &str, middle: Range<usize>) -> Range<usize> {
+    /// Longer than any mark.
+    const MARK: usize = 200;
+    let more = MARK.saturating_sub(middle.len());
+    if text.len() < 4 * MARK || more == 0 {
+        return middle;
+    }
+    let start = middle.start.saturating_sub(more);
+    let end = (middle.end + MARK.saturating_sub(middle.end - start)).min(text.len());
+    text.floor_char_boundary(start)..text.ceil_char_boundary(end)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::digest::{Aliases, Cut};
 use crate::policy::strategy::{self, Strategy};
-use crate::size::budget::Shares;
+use crate::size::budget::{Budget, Shares};
 use crate::size::tokens::Tokens;
 use crate::summary::{self, Template};
 
@@ -76,6 +76,13 @@ pub struct Triggers {
     pub mark: Option<Box<str>>,
 }
 
+impl Triggers {
+    /// True for a request of a size that starts a compaction.
+    pub(crate) fn is_reached(&self, size: Tokens, budget: &Budget) -> bool {
+        size > budget.trigger || self.inclusive && size == budget.trigger
+    }
+}
+
 /// The forms of summaries.
 #[derive(Debug, Clone, Copy)]
 pub struct Templates {
@@ -98,8 +105,10 @@ pub struct Constants {
     pub summary_head_lines: usize,
     /// … and from the end.
     pub summary_tail_lines: usize,
-    /// The newest rounds that keep every message.
+    /// The newest finished rounds that keep every message, beside the running one.
     pub min_retain_rounds: usize,
+    /// Results of finished rounds stay as they came, instead of becoming digests.
+    pub raw_rounds: bool,
     /// Appended summaries are merged past this share of the window, in percent.
     pub merge_above: u8,
     /// … and down to this.
@@ -123,6 +132,7 @@ impl Default for Constants {
             summary_head_lines: 3,
             summary_tail_lines: 2,
             min_retain_rounds: 10,
+            raw_rounds: false,
             merge_above: 10,
             merge_to: 5,
             sliding_window_size: 9,
@@ -229,7 +239,12 @@ impl Profile {
             triggers: Triggers { inclusive: true, min_messages: 3, ..Triggers::default() },
             cut: Cut { bytes: 50 << 10, lines: 2_000, ..Cut::NONE },
             rules: vec![&strategy::FINISHED_RESULTS],
-            ladder: vec![&strategy::MERGE_SUMMARIES, &strategy::ARCHIVE_ROUNDS, &strategy::FOLD_KEPT_ROUNDS],
+            ladder: vec![
+                &strategy::MERGE_SUMMARIES,
+                &strategy::ARCHIVE_ROUNDS,
+                &strategy::ARCHIVE_KEPT,
+                &strategy::FOLD_RUNNING,
+            ],
             templates: Templates { finished: &summary::ARCHIVE, running: &summary::HAND_OFF },
             summary: 10,
             on_failure: OnFailure::Cut,

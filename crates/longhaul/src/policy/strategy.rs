@@ -44,7 +44,7 @@ pub use key_events::KEY_EVENTS;
 pub use newest_results::NEWEST_RESULTS;
 pub use old_results::OLD_RESULTS;
 pub use old_thinking::OLD_THINKING;
-pub use rounds::{ARCHIVE_ROUNDS, FOLD_KEPT_ROUNDS, MERGE_SUMMARIES};
+pub use rounds::{ARCHIVE_KEPT, ARCHIVE_ROUNDS, FOLD_RUNNING, MERGE_SUMMARIES};
 pub use sliding_window::SLIDING_WINDOW;
 
 /// A way to make a view smaller.
@@ -68,8 +68,9 @@ impl Strategy {
     const PLAIN: Self =
         Self { name: "", says: "", full: false, cuts: false, extracts: false, propose: |_| Vec::new() };
 
-    /// The strategy of this name.
+    /// The strategy of this name, or the one that has taken its place: journals name those of their time.
     pub fn find(name: &str) -> Option<&'static Self> {
+        let name = if name == "fold-kept-rounds" { FOLD_RUNNING.name } else { name };
         STRATEGIES.iter().find(|strategy| strategy.name == name).copied()
     }
 }
@@ -88,7 +89,7 @@ impl fmt::Debug for Strategy {
 }
 
 /// All strategies.
-pub static STRATEGIES: [&Strategy; 20] = [
+pub static STRATEGIES: [&Strategy; 21] = [
     &OLD_RESULTS,
     &NEWEST_RESULTS,
     &FINISHED_RESULTS,
@@ -98,7 +99,8 @@ pub static STRATEGIES: [&Strategy; 20] = [
     &DROP_OLDEST,
     &ARCHIVE_ROUNDS,
     &MERGE_SUMMARIES,
-    &FOLD_KEPT_ROUNDS,
+    &ARCHIVE_KEPT,
+    &FOLD_RUNNING,
     &SLIDING_WINDOW,
     &IMPORTANCE,
     &KEY_EVENTS,
@@ -187,6 +189,8 @@ pub(crate) struct Context<'a> {
     pub(crate) kept_opening: Position,
     /// The kind of work, if the host says so.
     pub(crate) task: Option<Task>,
+    /// The size of the request as it stands.
+    pub(crate) size: Tokens,
     /// How much must go.
     pub(crate) excess: Tokens,
     /// What a user took back may be taken again: the hard limit demands it.
@@ -262,6 +266,17 @@ impl Context<'_> {
             item.tokens = self.meter.tokens(measure).tokens;
         }
         visible
+    }
+
+    /// True if the request is still where a compaction starts.
+    pub(crate) fn is_over_trigger(&self) -> bool {
+        self.profile.triggers.is_reached(self.size, self.budget)
+    }
+
+    /// How long the summary of so much may be: its share of the window, and less than a third of what it
+    /// stands for.
+    pub(crate) fn longest_summary(&self, of: Tokens) -> Tokens {
+        self.budget.window.percent(self.profile.summary).min(Tokens(of.0 / 3))
     }
 
     /// How many of the last ones are the newest part that stays, by its tokens.

@@ -218,7 +218,7 @@ impl Session {
 
     /// One rung: propose, check, apply, until the target is met; then look again.
     fn climb(&mut self, strategy: &'static Strategy, why: Why, target: Tokens) -> Rung {
-        let excess = self.size().tokens - target;
+        let size = self.size().tokens;
         let proposals = (strategy.propose)(&Context {
             log: self.log(),
             ledger: self.ledger(),
@@ -230,7 +230,8 @@ impl Session {
             rules_seen: self.rules_seen,
             kept_opening: self.kept_opening(),
             task: self.state.progress.task,
-            excess,
+            size,
+            excess: size - target,
             takes_held: why == Why::Forced(Limit::Hard),
         });
         let mut made = 0;

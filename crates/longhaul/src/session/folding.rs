@@ -16,6 +16,7 @@ use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
 use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Question, Resolved};
+use crate::summary::known::Known;
 use crate::summary::{self, Asked, Form, Language, Material, Written};
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
@@ -88,7 +89,9 @@ impl Session {
             return Err(format!("the summary has {size} tokens, {} are allowed", question.limit));
         }
         let (material, aliases) = (covered.material(self.ledger()), &self.profile.aliases);
-        let written = summary::completed(question.template, question.language, &parts, &material, aliases);
+        let known = Known::of(self.log(), &question.spans);
+        let written =
+            summary::completed(question.template, question.language, &parts, &material, &known, aliases);
         if written.says_nothing() {
             return Err("the summary says nothing".to_owned());
         }
@@ -226,10 +229,7 @@ impl Session {
                 goal_below: keep.iter().any(|item| item.key == KeepKey::Goal),
                 focus: self.state.progress.focus.as_deref(),
                 aliases: &self.profile.aliases,
-                range: (
-                    spans.first().map_or(0, |span| span.start.0 + 1),
-                    spans.last().map_or(0, |span| span.end.0),
-                ),
+                known: Known::of(self.log(), &spans),
             };
             summary::write(&told, form, self.names_after(&spans))
         });

@@ -1,5 +1,5 @@
-//! What the host says beside the messages: goal, pins, memories, rules, task list, git stat, the frame,
-//! limits, and the kind of work.
+//! What the host says beside the messages: goal, pins, memories, rules, task list, git stat, technical
+//! context, the frame, limits, and the kind of work.
 
 use std::sync::Arc;
 
@@ -44,6 +44,18 @@ impl Session {
     /// What `git diff --stat` says; `None` if nothing.
     pub fn set_git_stat(&mut self, text: Option<&str>) {
         self.note(Fact { kind: FactKind::GitStat, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// Languages, frameworks and versions that the work is done with; `None` if nobody knows. A summary in
+    /// the form `archive` says it; nobody guesses it.
+    pub fn set_stack(&mut self, text: Option<&str>) {
+        self.note(Fact { kind: FactKind::Stack, key: "".into(), text: text.map(Into::into) });
+    }
+
+    /// Operating system, shell and variables that matter; `None` if nobody knows. A summary in the form
+    /// `archive` says it; nobody guesses it.
+    pub fn set_environment(&mut self, text: Option<&str>) {
+        self.note(Fact { kind: FactKind::Environment, key: "".into(), text: text.map(Into::into) });
     }
 
     /// A fact of the host, unless it says what is known already.

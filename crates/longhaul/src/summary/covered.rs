@@ -7,7 +7,7 @@ use super::value::Earlier;
 use super::{Asked, Material};
 use crate::conversation::json::Extra;
 use crate::conversation::log::{Log, Position, Span};
-use crate::conversation::message::{Block, Message, ToolResult};
+use crate::conversation::message::{Block, Message, Role, ToolResult};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
 use crate::edits::ledger::{Ledger, Stretch};
@@ -70,10 +70,13 @@ impl Covered {
         })
     }
 
-    /// Messages that no edit has taken yet.
+    /// Messages that no edit has taken yet, for a summariser. What a system message sets for its turn is
+    /// none of the conversation.
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
-            Held::Message(_, message) => Some(message.clone()),
+            Held::Message(_, message) => {
+                Some(message.clone()).filter(|message| message.role() != Role::System)
+            }
             Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) => None,
         });
         messages.collect()

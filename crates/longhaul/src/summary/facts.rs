@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::Material;
+use super::own_words::own_words;
 use super::statement::{Command, File, Problem, Request, Todo, TodoState};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role, ToolCall, ToolResult};
@@ -86,8 +87,7 @@ impl Facts {
 
     fn wished<'a>(&mut self, at: Position, texts: impl Iterator<Item = &'a str>) {
         for text in texts {
-            let wishes = sentences(text, &WISHED).filter(|line| has_word(line, &WISHES));
-            self.preferences.extend(wishes.map(|line| (at, shorten(line, LINE))));
+            self.preferences.extend(wishes(text).into_iter().map(|wish| (at, wish)));
         }
     }
 
@@ -266,6 +266,11 @@ impl Sign {
         Self { words, pattern: OnceLock::new() }
     }
 
+    /// Whether one of them is there.
+    fn is_in(&'static self, text: &str) -> bool {
+        self.find(text).is_some_and(|mut found| found.next().is_some())
+    }
+
     /// Where they stand.
     fn find<'a>(&'static self, text: &'a str) -> Option<impl Iterator<Item = usize> + use<'a>> {
         let made = self.pattern.get_or_init(|| {
@@ -361,6 +366,28 @@ const WISHES: [&str; 24] = [
     "只能",
     "不得",
 ];
+
+/// What a person insists on, sentence by sentence, in their own words.
+pub(super) fn wishes(text: &str) -> Vec<String> {
+    if !WISHED.is_in(text) {
+        return Vec::new();
+    }
+    let own = own_words(text);
+    let wishes = sentences(&own, &WISHED).filter(|line| has_word(line, &WISHES));
+    wishes.map(one_line).collect()
+}
+
+/// What a person wants in a message, in about a line: their own words, if there are any.
+pub(super) fn wanted(text: &str) -> Option<String> {
+    let own = own_words(text);
+    let said = if own.is_empty() { first_words(text)? } else { &own };
+    Some(one_line(said))
+}
+
+/// A text on one line that is not too long to be quoted.
+pub(super) fn one_line(text: &str) -> String {
+    shorten(text, LINE)
+}
 
 /// A text in at most so many bytes, on one line.
 pub(super) fn shorten(text: &str, most: usize) -> String {

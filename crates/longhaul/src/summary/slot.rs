@@ -84,7 +84,10 @@ slots! {
     // Chinese), what a later summary does with it, what it looks like in prose, when it yields.
     // Of slots that are as long as each other the last in this table yields first.
     Goal "goal" "what the user wants" "用户的目标" Anew Words Late;
-    Technical "technical" "languages, frameworks, versions, environment" "语言、框架、版本、环境" Append Words BySize;
+    OriginalGoal "original_goal" "what the user wanted at first" "用户最初想做什么" Anew Words Late;
+    Unanswered "unanswered" "what was asked and never answered" "提出后没有得到回答的问题" Append Words Late;
+    Stack "stack" "languages, frameworks, versions" "语言、框架、版本" Newest Words Late;
+    Environment "environment" "operating system, shell, variables that matter" "操作系统、Shell、关键环境变量" Newest Words Late;
     Done "done" "what is done - its result" "已完成的任务 - 结果" Append Words BySize;
     Commands "commands" "command → how it ended" "命令 → 结果" Append Command BySize;
     Errors "errors" "error → how it ended" "错误 → 结果" Append Problem BySize;

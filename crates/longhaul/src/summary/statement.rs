@@ -118,6 +118,17 @@ impl Statement {
         }
     }
 
+    /// True if it begins with the name of this file.
+    pub(crate) fn is_of(&self, file: &File) -> bool {
+        let named =
+            |words: &String| words.strip_prefix('`')?.split_once('`').map(|(path, _)| path == file.path);
+        match self {
+            Self::File(said) => said.path == file.path,
+            Self::Words(words) => named(words).unwrap_or(false),
+            _ => false,
+        }
+    }
+
     /// Reads what stands in a slot of a summary that has no values: one that a model wrote, or
     /// one of an old ledger.
     pub(crate) fn read(words: &str, slot: Slot, language: Language) -> Self {

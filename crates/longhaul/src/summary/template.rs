@@ -1,10 +1,13 @@
 //! Templates of summaries: files with headings and slots. A line with a slot is written once for
-//! each value of the slot; a section whose slots are all empty is left out; a slot may name what
-//! stands there when it is empty (`{open|nothing known}`). What a model wrote in a form is read
-//! into the same values, and so is a summary of an old ledger, which has none.
+//! each value of the slot; a slot may name what stands there when it is empty
+//! (`{open|nothing known}`). A section whose slots are all empty is left out, unless its last line says
+//! what stands there then, and what where values had no room (`{|none noted|left out}`): a form with such
+//! lines is fixed, and all of it is always there.
+//! What a model wrote in a form is read into the same values, and so is a summary of an old ledger,
+//! which has none.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::Language;
 use super::extract::Extract;
@@ -69,6 +72,8 @@ pub(crate) struct SlotValues {
     lists: BTreeMap<Slot, Vec<Item>>,
     /// From when to when.
     pub(crate) range: Option<[String; 2]>,
+    /// Slots whose values had no room.
+    left_out: BTreeSet<Slot>,
 }
 
 impl SlotValues {
@@ -92,6 +97,28 @@ impl SlotValues {
     /// Leaves out what the template has no place for.
     pub(crate) fn keep_slots_of(&mut self, template: &Template) {
         self.lists.retain(|slot, _| template.has(*slot));
+    }
+
+    /// Takes away what there is no room for, as [`fit`](Self::fit) does, and remembers which slots are
+    /// empty for it. What the work is for stays.
+    pub(crate) fn fit_form(&mut self, room: usize, language: Language) -> usize {
+        let goal = self.take(Slot::OriginalGoal);
+        let used: usize = goal.iter().map(|item| item.statement.say(language).len()).sum();
+        let before: Vec<Slot> = self.slots_with_values().collect();
+        let gone = self.fit(room.saturating_sub(used), language);
+        let after: Vec<Slot> = self.slots_with_values().collect();
+        self.left_out = before.into_iter().filter(|slot| !after.contains(slot)).collect();
+        self.push(Slot::OriginalGoal, goal);
+        gone
+    }
+
+    fn slots_with_values(&self) -> impl Iterator<Item = Slot> {
+        self.lists.iter().filter(|(_, items)| !items.is_empty()).map(|(slot, _)| *slot)
+    }
+
+    /// Leaves out values of a slot.
+    pub(crate) fn retain(&mut self, slot: Slot, keep: impl Fn(&Item) -> bool) {
+        self.lists.entry(slot).or_default().retain(keep);
     }
 
     pub(crate) fn take(&mut self, slot: Slot) -> Vec<Item> {
@@ -146,7 +173,17 @@ impl SlotValues {
 #[derive(Debug, PartialEq)]
 enum TemplateLine<'a> {
     Fixed(&'a str),
-    Place { before: &'a str, slot: Slot, empty: Option<&'a str> },
+    Place {
+        before: &'a str,
+        slot: Slot,
+        empty: Option<&'a str>,
+    },
+    /// What stands in a section without a value, and in one whose values had no room.
+    Nothing {
+        before: &'a str,
+        none: &'a str,
+        left_out: &'a str,
+    },
 }
 
 impl<'a> TemplateLine<'a> {
@@ -155,6 +192,10 @@ impl<'a> TemplateLine<'a> {
             let (before, rest) = line.split_once('{')?;
             let named = rest.strip_suffix('}')?;
             let (name, empty) = match named.split_once('|') {
+                Some(("", words)) => {
+                    let (none, left_out) = words.split_once('|')?;
+                    return Some(Self::Nothing { before, none, left_out });
+                }
                 Some((name, empty)) => (name, Some(empty)),
                 None => (named, None),
             };
@@ -184,11 +225,11 @@ impl Template {
         }
     }
 
-    /// The template that a text begins like, and its language.
-    pub(crate) fn of(text: &str) -> Option<(&'static Self, Language)> {
+    /// The template that a text begins like, and its language: this one, where both begin alike.
+    pub(crate) fn of(text: &str, language: Language) -> Option<(&'static Self, Language)> {
         let first = text.lines().find(|line| !line.trim().is_empty())?;
         let begins = |template: &&Self, language| template.text(language).lines().next() == Some(first);
-        [Language::English, Language::Chinese].into_iter().find_map(|language| {
+        [language].into_iter().chain(Language::ALL).find_map(|language| {
             TEMPLATES
                 .iter()
                 .copied()
@@ -201,11 +242,16 @@ impl Template {
         self.slots().any(|here| here == slot)
     }
 
+    /// True if all of its lines are always there, whatever is known.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.english.lines().any(|line| matches!(TemplateLine::of(line), TemplateLine::Nothing { .. }))
+    }
+
     /// Its slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         self.english.lines().filter_map(|line| match TemplateLine::of(line) {
             TemplateLine::Place { slot, .. } => Some(slot),
-            TemplateLine::Fixed(_) => None,
+            TemplateLine::Fixed(_) | TemplateLine::Nothing { .. } => None,
         })
     }
 
@@ -220,6 +266,7 @@ impl Template {
                 TemplateLine::Fixed(line) => {
                     form.push_str(&line.replace("{from}", "[…]").replace("{to}", "[…]"));
                 }
+                TemplateLine::Nothing { .. } => continue,
             }
             form.push('\n');
         }
@@ -229,14 +276,16 @@ impl Template {
     /// The template with its slots filled. The slot of lines takes the extract.
     pub(crate) fn render(&self, language: Language, values: &SlotValues, lines: &Extract) -> Written {
         let mut out = Written::new(self, language);
-        // Where the section begins, whether it has slots, and whether one of them has a value.
-        let (mut start, mut items, mut slots, mut filled) = (0, 0, false, false);
+        // Where the section begins, whether it has slots, whether one of them has a value, and whether one
+        // had values for which there is no room.
+        let (mut start, mut items, mut slots, mut filled, mut cut) = (0, 0, false, false, false);
         for line in self.text(language).lines() {
             if line.starts_with('#') {
                 if slots && !filled {
                     out.truncate(start, items);
                 }
-                (start, items, slots, filled) = (out.text.len(), out.item_count(), false, false);
+                (start, items) = (out.text.len(), out.item_count());
+                (slots, filled, cut) = (false, false, false);
             }
             match TemplateLine::of(line) {
                 TemplateLine::Fixed(line) if line.contains("{from}") => {
@@ -249,6 +298,12 @@ impl Template {
                     out.text.push_str(line);
                     out.text.push('\n');
                 }
+                TemplateLine::Nothing { before, none, left_out } => {
+                    if !filled {
+                        filled = true;
+                        out.text.push_str(&format!("{before}{}\n", if cut { left_out } else { none }));
+                    }
+                }
                 TemplateLine::Place { slot: Slot::Lines, .. } => {
                     slots = true;
                     if !lines.text.trim().is_empty() {
@@ -259,6 +314,7 @@ impl Template {
                 }
                 TemplateLine::Place { before, slot, empty } => {
                     slots = true;
+                    cut |= values.left_out.contains(&slot);
                     let items = values.get(slot);
                     for item in items {
                         filled = true;
@@ -301,6 +357,10 @@ impl Template {
             );
             if let Some(known) = known {
                 (at, last) = (known + 1, None);
+                continue;
+            }
+            if says_nothing(&lines, line) {
+                last = None;
                 continue;
             }
             // An empty line of what a person said is indented.
@@ -370,7 +430,8 @@ pub(crate) struct Prose<'a> {
 impl<'a> Prose<'a> {
     /// Reads a summary of an old ledger. One that begins like no template is an extract.
     pub(crate) fn of(text: &'a str) -> Self {
-        let (template, language) = Template::of(text).unwrap_or((&LINES, Language::English));
+        let english = Language::English;
+        let (template, language) = Template::of(text, english).unwrap_or((&LINES, english));
         template.read(language, text)
     }
 }
@@ -397,7 +458,30 @@ fn other_start<'a>(line: &'a str, before: &str) -> Option<&'a str> {
 fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
     lines.iter().find_map(|line| match line {
         TemplateLine::Fixed(fixed) => fixed.split_once("{from}").map(|(start, _)| start),
-        TemplateLine::Place { .. } => None,
+        TemplateLine::Place { .. } | TemplateLine::Nothing { .. } => None,
+    })
+}
+
+/// True for a line of a fixed form that says that there is nothing, in any of its places: models write it
+/// behind a label too, or as a milestone.
+fn says_nothing(lines: &[TemplateLine<'_>], line: &str) -> bool {
+    let is_word = |value: &str| {
+        let value = value.trim().trim_end_matches(['.', '。']);
+        let is = |known: &TemplateLine<'_>| match known {
+            TemplateLine::Nothing { none, left_out, .. } => {
+                let words = [*none, *left_out, "none", "无"];
+                words.iter().any(|word| word.eq_ignore_ascii_case(value))
+            }
+            _ => false,
+        };
+        lines.iter().any(is)
+    };
+    let value = |before: &str| line.strip_prefix(before).or_else(|| other_start(line, before));
+    lines.iter().any(|known| match known {
+        TemplateLine::Place { before, .. } | TemplateLine::Nothing { before, .. } => {
+            value(before).is_some_and(is_word)
+        }
+        TemplateLine::Fixed(_) => false,
     })
 }
 
@@ -438,6 +522,10 @@ mod tests {
         let mut values = SlotValues { range, ..SlotValues::default() };
         for (slot, texts) in [
             (Slot::Goal, vec!["Fix the parser.\nAll of it."]),
+            (Slot::OriginalGoal, vec!["Fix the parser."]),
+            (Slot::Unanswered, vec!["And the docs?"]),
+            (Slot::Stack, vec!["Rust 1.90"]),
+            (Slot::Environment, vec!["Linux, bash"]),
             (Slot::Done, vec!["Find the bug - it is in parse.rs", "Write a test - it fails"]),
             (Slot::Open, vec!["Make it pass"]),
             (Slot::State, vec!["I look at the slice."]),
@@ -460,7 +548,17 @@ mod tests {
             for language in [Language::English, Language::Chinese] {
                 let text = template.render(language, &values(), &Extract::default()).text;
                 let read = template.read(language, &text).slots;
-                for slot in [Slot::Goal, Slot::Done, Slot::Files, Slot::Commands, Slot::Open] {
+                for slot in [
+                    Slot::Goal,
+                    Slot::OriginalGoal,
+                    Slot::Unanswered,
+                    Slot::Stack,
+                    Slot::Environment,
+                    Slot::Done,
+                    Slot::Files,
+                    Slot::Commands,
+                    Slot::Open,
+                ] {
                     let want = if template.has(slot) { values().get(slot).to_vec() } else { Vec::new() };
                     assert_eq!(read.get(slot), want, "{} {slot:?}\n{text}", template.name);
                 }
@@ -480,6 +578,46 @@ mod tests {
             assert!(text.contains(&format!("<{tag}>\n")) && text.contains(&format!("</{tag}>\n")), "{text}");
         }
         assert!(text.contains("- nothing yet\n"));
+    }
+
+    // covers: A-SUM
+    #[test]
+    fn a_fixed_form_is_all_there_and_says_so_where_it_has_nothing() {
+        for (language, none) in [(Language::English, "none noted"), (Language::Chinese, "未记录")] {
+            let empty = ARCHIVE.render(language, &SlotValues::default(), &Extract::default()).text;
+            assert_eq!(
+                empty,
+                format!(
+                    "## 📌 Archived Session Summary\n\n### 🎯 Objectives & Status\n* {none}\n\n\
+                     ### 🏗️ Technical Context (Static)\n* {none}\n\n\
+                     ### ✅ Completed Milestones (The \"Done\" Pile)\n* {none}\n\n\
+                     ### 🧠 Key Insights & Decisions (Persistent Memory)\n* {none}\n\n\
+                     ### 📂 File System State (Snapshot)\n*(Modified files in this archive segment)*\n* {none}\n"
+                )
+            );
+            // What says that there is nothing is no value, wherever a model puts it.
+            let more =
+                format!("{empty}- {none}\n* **Decisions**: {none}.\n* [✓] None\n* 无。\n* **Stack**: none\n");
+            for text in [empty, more] {
+                let read = ARCHIVE.read(language, &text).slots;
+                assert_eq!(read.into_items().count(), 0, "{text}");
+            }
+            let full = ARCHIVE.render(language, &values(), &Extract::default()).text;
+            assert!(!full.contains(&format!("* {none}\n")), "{full}");
+            // What had no room is not said to be nothing, and is no value either. The goal has room.
+            let mut cut = values();
+            cut.keep_slots_of(&ARCHIVE);
+            cut.fit_form(0, language);
+            let text = ARCHIVE.render(language, &cut, &Extract::default()).text;
+            let left_out = if language == Language::English { "left out" } else { "已省略" };
+            assert_eq!(text.matches(&format!("* {left_out}\n")).count(), 4, "{text}");
+            assert!(
+                text.contains("* **Original Goal**: Fix the parser.\n") && !text.contains(none),
+                "{text}"
+            );
+            assert_eq!(ARCHIVE.read(language, &text).slots.into_items().count(), 1, "{text}");
+            assert!(full.contains("*(Contains context from message 1 to message 9)*\n\n### 🎯 Objectives & Status\n* **Original Goal**: Fix the parser.\n"), "{full}");
+        }
     }
 
     #[test]

@@ -150,7 +150,8 @@ impl Written {
 
     /// True if nothing is said of what was to be summed up.
     pub(crate) fn says_nothing(&self) -> bool {
-        let tells = |item: &SlotItem| !matches!(item.slot, Slot::Goal | Slot::Technical | Slot::LeftOut);
+        let beside = [Slot::Goal, Slot::OriginalGoal, Slot::Stack, Slot::Environment, Slot::LeftOut];
+        let tells = |item: &SlotItem| !beside.contains(&item.slot);
         self.value.entries.is_empty() && !self.value.items.iter().any(tells)
     }
 

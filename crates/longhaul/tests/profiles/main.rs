@@ -6,6 +6,8 @@
 mod all;
 mod answered;
 mod archive;
+mod archive_digests;
+mod archive_summary;
 #[path = "../common/mod.rs"]
 mod common;
 mod mini;
@@ -15,7 +17,7 @@ mod transform;
 
 use longhaul::conversation::{FactKind, Text, Thinking, Words};
 use longhaul::edits::Placement;
-use longhaul::policy::{OnFailure, STRATEGIES};
+use longhaul::policy::{Constants, OnFailure, STRATEGIES};
 use longhaul::{
     Block, EditKind, Extra, Job, Json, Message, Meter, Model, Models, Outcome, Prepared, Profile, RecallPart,
     Resolved, Role, Seal, Seals, Session, Source, Summariser, Task, Tokens, Usage, Why,

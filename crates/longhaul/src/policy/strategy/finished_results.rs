@@ -11,6 +11,9 @@ pub static FINISHED_RESULTS: Strategy = Strategy {
     name: "finished-results",
     says: "when a turn has ended, its results become digests by tool",
     propose: |context: &Context<'_>| {
+        if context.profile.constants.raw_rounds {
+            return Vec::new();
+        }
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
         let first = context.rules_seen.turn.max(context.kept_opening);
         let ats = (first.0..running.0).map(Position);

@@ -9,8 +9,10 @@ pub static SIZE: Trigger = Trigger {
     says: "the request is over the trigger",
     fires: |now| {
         let triggers = &now.profile.triggers;
-        let over = now.size > now.budget.trigger || triggers.inclusive && now.size == now.budget.trigger;
-        let fires = over && !triggers.end_of_turn && !now.is_short() && !now.stopped;
+        let fires = triggers.is_reached(now.size, &now.budget)
+            && !triggers.end_of_turn
+            && !now.is_short()
+            && !now.stopped;
         fires.then_some(Start { why: Why::Forced(Limit::Trigger), target: now.budget.target, full: false })
     },
 };
