@@ -134,6 +134,8 @@ pub(crate) struct FoldPlan {
     pub(crate) template: &'static Template,
     /// Another limit than the profile's.
     pub(crate) limit: Option<Tokens>,
+    /// A limit in words, in the place of the profile's.
+    pub(crate) words: Option<usize>,
     /// No model is asked.
     pub(crate) by_code: bool,
 }
@@ -145,7 +147,7 @@ impl FoldPlan {
         let templates = context.profile.templates;
         let finished = spans.iter().all(|span| span.end <= running);
         let template = if finished { templates.finished } else { templates.running };
-        Self { spans, placement: Placement::InPlace, template, limit: None, by_code: false }
+        Self { spans, placement: Placement::InPlace, template, limit: None, words: None, by_code: false }
     }
 }
 
@@ -187,6 +189,8 @@ pub(crate) struct Context<'a> {
     pub(crate) kept_opening: Position,
     /// The kind of work, if the host says so.
     pub(crate) task: Option<Task>,
+    /// A summary that this strategy asked for came in the same compaction: it goes on.
+    pub(crate) goes_on: bool,
     /// How much must go.
     pub(crate) excess: Tokens,
     /// What a user took back may be taken again: the hard limit demands it.
@@ -228,8 +232,13 @@ pub(crate) struct Visible {
 }
 
 impl Visible {
+    /// How many messages of the conversation it is: none for a fold, and none for a system message,
+    /// which stays whatever is counted.
     fn messages(&self) -> usize {
-        self.spans.iter().map(|span| span.len()).sum()
+        match self.kind {
+            None | Some(UnitKind::System) => 0,
+            Some(_) => self.spans.iter().map(|span| span.len()).sum(),
+        }
     }
 }
 
@@ -248,7 +257,7 @@ impl Context<'_> {
                     Some(edit) => (part.source, None, edit.kind.spans()),
                     None => continue,
                 },
-                Source::Rules | Source::Tail => continue,
+                Source::Note | Source::Rules | Source::Tail => continue,
             };
             match (visible.last(), measures.last_mut()) {
                 (Some(last), Some(measure)) if last.source == source => *measure += part.measure,
@@ -309,9 +318,9 @@ impl Context<'_> {
         self.log.get(at)
     }
 
-    /// How many messages of the log are shown.
+    /// How many messages of the log are shown, without system messages.
     pub(crate) fn messages(&self, visible: &[Visible]) -> usize {
-        visible.iter().filter(|item| item.kind.is_some()).map(Visible::messages).sum()
+        visible.iter().map(Visible::messages).sum()
     }
 
     /// How many of the last ones hold the newest messages, at least so many.
@@ -319,7 +328,7 @@ impl Context<'_> {
         let mut messages = 0;
         let newest = visible.iter().rev().take_while(|item| {
             let more = messages < count;
-            messages += if item.kind.is_some() { item.messages() } else { 0 };
+            messages += item.messages();
             more
         });
         newest.count()

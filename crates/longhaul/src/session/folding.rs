@@ -16,13 +16,17 @@ use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
 use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Question, Resolved};
-use crate::summary::{self, Asked, Form, Language, Material, Written};
+use crate::summary::{self, Asked, FULL, Form, Language, Material, Restated, Written};
+use crate::text::count;
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
 use crate::view::keep::{self, KeepItem, KeepKey, Kept};
 
 /// A summary of fewer tokens is not worth asking for.
 const LEAST_ANSWER: Tokens = Tokens(40);
+
+/// A word of a summary has at most so many tokens, about: paths and names are long.
+const TOKENS_OF_WORD: u64 = 3;
 
 /// What is said of a summary that never came.
 const TIMED_OUT: &str = "Summary generation timed out";
@@ -86,7 +90,13 @@ impl Session {
             return Err(format!("the summary has {size} tokens, {} are allowed", question.limit));
         }
         let (material, aliases) = (covered.material(self.ledger()), &self.profile.aliases);
-        Ok(summary::completed(question.template, question.language, &parts, &material, aliases))
+        let Question { template, language, words, .. } = *question;
+        let written = summary::completed(template, language, &parts, &material, aliases, words);
+        let (count, most) = (count::words(&written.text), words.unwrap_or(usize::MAX));
+        if count > most {
+            return Err(format!("the summary has {count} words, {most} are allowed"));
+        }
+        Ok(written)
     }
 
     /// Makes the fold of a job.
@@ -96,6 +106,7 @@ impl Session {
             placement: question.placement,
             template: question.template,
             limit: None,
+            words: question.words,
             by_code: false,
         };
         let folded = self.fold(plan, written, question.strategy.name, question.why);
@@ -111,7 +122,9 @@ impl Session {
 
     /// There is no summary: what then, the profile says.
     fn unsummarised(&mut self, question: &Question, problem: String) -> Resolved {
-        if self.profile.on_failure == OnFailure::Extract || question.strategy.extracts {
+        // Behind the full summary there is no next strategy.
+        let is_last = self.profile.on_failure == OnFailure::Next && question.strategy.full;
+        if self.profile.on_failure == OnFailure::Extract || question.strategy.extracts || is_last {
             return self.folded(question, None, Some(problem));
         }
         let (how, resolved) = match self.profile.on_failure {
@@ -135,17 +148,20 @@ impl Session {
 
     /// Asks for a summary of these runs; false if the guard would refuse the fold anyway.
     pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static Strategy, why: Why) -> bool {
-        let FoldPlan { spans, placement, template, limit, .. } = plan;
+        let FoldPlan { spans, placement, template, limit, words, .. } = plan;
         let covered = self.covered(&spans);
         let before = self.tokens(self.shown_size(&spans));
         let trial =
             EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text: "".into(), summary: None };
-        let keep = self.keep.restated_by(&spans, self.ledger());
+        let keep = self.keep.restated_by(&spans, self.ledger(), *template == FULL);
         let kept = self.tokens(self.meter().text(&keep::render(&keep)));
         if self.check(why).edit(&trial, before + kept, kept).is_err() {
             return false;
         }
-        let limit = limit.unwrap_or_else(|| self.summary_room(before - kept));
+        let limit = match words {
+            Some(words) => Tokens(words as u64 * TOKENS_OF_WORD).min(before),
+            None => limit.unwrap_or_else(|| self.summary_room(before - kept)),
+        };
         if limit < LEAST_ANSWER {
             return false;
         }
@@ -153,6 +169,7 @@ impl Session {
             id: self.state.progress.last_job.saturating_add(1),
             covers: covered.original().handle(),
             limit,
+            words,
             template,
             language: self.language(),
             focus: self.state.progress.focus.clone(),
@@ -189,16 +206,19 @@ impl Session {
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let FoldPlan { spans, placement, template, limit, .. } = plan;
+        let FoldPlan { spans, placement, template, limit, words, .. } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)));
-        let keep = self.keep.restated_by(&spans, self.ledger());
+        let keep = self.keep.restated_by(&spans, self.ledger(), *template == FULL);
         let kept: Vec<Kept> = keep.iter().map(Kept::of).collect();
         // What is restated whole anyway is not what the summary stands for.
         let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
-        let room = self.summary_room(before - self.tokens(self.meter().text(&keep::render(&restated))));
-        let room = limit.map_or(room, |limit| limit.min(before));
+        let told = before - self.tokens(self.meter().text(&keep::render(&restated)));
+        let room = match words {
+            Some(words) => Tokens(words as u64 * TOKENS_OF_WORD).min(Tokens(told.0 / 2)),
+            None => limit.map_or_else(|| self.summary_room(told), |limit| limit.min(before)),
+        };
         // What the tail holds and the fold takes in leaves the tail.
         let moved: Vec<KeepItem> = keep
             .iter()
@@ -225,7 +245,8 @@ impl Session {
                 language: self.language(),
                 // The neutral measure of a token; what is over is refused or folded again.
                 limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
-                goal_below: keep.iter().any(|item| item.key == KeepKey::Goal),
+                words,
+                goal: keep.iter().any(|item| item.key == KeepKey::Goal).then(|| template.restates()),
                 focus: self.state.progress.focus.as_deref(),
                 aliases: &self.profile.aliases,
                 range: (
@@ -236,7 +257,8 @@ impl Session {
             summary::write(&told, form, self.names_after(&spans))
         });
         let recall = self.state.recall_by.says(&handle.short());
-        let (text, summary) = written.into_fold(&keep::render(&keep), &recall, covered.count());
+        let restated = Restated { text: &keep::render(&keep), place: template.restates() };
+        let (text, summary) = written.into_fold(restated, &recall, covered.count());
         let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
         let summary = Some(summary);
@@ -271,7 +293,7 @@ impl Session {
         let covered = self.covered(&spans);
         let original = covered.original();
         // What must be kept and is shown nowhere else moves to the tail.
-        let items = self.keep.restated_by(&spans, self.ledger()).into_iter();
+        let items = self.keep.restated_by(&spans, self.ledger(), false).into_iter();
         let moved: Vec<KeepItem> =
             items.filter(|item| keep::is_shown(item, self.log(), self.ledger())).collect();
         let moved = self.tokens(self.meter().text(&keep::render(&moved)));
@@ -294,7 +316,7 @@ impl Session {
         let inside = |at: Position| spans.iter().any(|span| span.contains(at));
         let shown = self.state.view.parts().iter().filter(|part| match part.source {
             Source::Message(_) | Source::Edit(_) => inside(part.source.start(self.ledger())),
-            Source::Rules | Source::Tail => false,
+            Source::Note | Source::Rules | Source::Tail => false,
         });
         shown.map(|part| part.measure).sum()
     }
