@@ -533,3 +533,64 @@ fn whatever_the_strategy_what_must_be_kept_is_there() {
         }
     }
 }
+
+/// The small session of docs/profiles.md, line by line: who, and what.
+const SMALL: [(&str, &str); 12] = [
+    ("user", "Mend the parser of dates. <Pin> Never change the public API."),
+    ("call", "Read src/date.rs"),
+    ("result", "120 lines"),
+    ("call", "Bash cargo test"),
+    ("result", "assertion failed: !is_leap(1900), exit code: 101"),
+    ("assistant", "I decided to write the rule of centuries out, instead of a table."),
+    ("call", "Edit src/date.rs"),
+    ("result", "ok"),
+    ("call", "Bash cargo test"),
+    ("result", "4 passed, exit code: 0"),
+    ("assistant", "Mended: 1900 is no leap year any more."),
+    ("user", "<Summary> Now the time zones."),
+];
+
+fn small_session() -> Session {
+    let mut session = session(Profile::progressive(), 200_000);
+    session.set_todos(Some("[x] leap years\n[ ] time zones"));
+    session.set_git_stat(Some("src/date.rs | 2 +-"));
+    for (n, (who, what)) in SMALL.into_iter().enumerate() {
+        session.push(match who {
+            "user" => Message::user(what),
+            "assistant" => Message::assistant(what),
+            "call" => {
+                let (name, subject) = what.split_once(' ').unwrap();
+                let key = if name == "Bash" { "command" } else { "path" };
+                call(&n.to_string(), name, &format!(r#"{{"{key}":"{subject}"}}"#))
+            }
+            _ => {
+                let text = match what.strip_suffix(" lines") {
+                    Some(lines) => "    let year = year + 1;\n".repeat(lines.parse().unwrap()),
+                    None => what.replace(", ", "\n"),
+                };
+                Message::result((n - 1).to_string(), text)
+            }
+        });
+    }
+    ready(&mut session);
+    session
+}
+
+// covers: P-TRIG P-FULL P-PIN
+#[test]
+fn the_small_session_of_the_docs_is_what_it_says() {
+    let docs = include_str!("../../../../docs/profiles.md");
+    let block = |lines: &str| {
+        lines.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect::<String>()
+    };
+    let told: String = SMALL.iter().map(|(who, what)| format!("{who:<11}{what}\n")).collect();
+    let session = small_session();
+    let role = |part: &longhaul::Part| part.message.role().name().to_owned();
+    let view = session.view().parts().iter();
+    let view: String =
+        view.map(|part| format!("[{}]\n{}\n", role(part), shown(&part.message).trim_end())).collect();
+    for part in [view, told] {
+        let part = block(&part);
+        assert!(docs.contains(&part), "docs/profiles.md lacks\n{part}");
+    }
+}
