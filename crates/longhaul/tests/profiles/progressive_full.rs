@@ -86,6 +86,26 @@ fn two_hundred_calls_since_the_last_full_summary_make_another() {
     assert!(began(&session).iter().all(|compaction| compaction.full));
 }
 
+// covers: P-TRIG P-FULL
+#[test]
+fn a_full_summary_at_the_end_of_the_ladder_starts_the_count_anew() {
+    let mut profile = only(Profile::progressive(), "full-summary");
+    profile.triggers.calls = 5;
+    let mut session = session(profile, 10_000);
+    session.push(Message::user("Read all."));
+    let mut at = Vec::new();
+    for n in 0..12 {
+        // One result fills the window.
+        step(&mut session, n, if n == 3 { 760 } else { 4 });
+        session.push(Message::assistant("It is read."));
+        session.push(Message::user("On."));
+        let made = began(&session).len();
+        ready(&mut session);
+        at.extend(began(&session)[made..].iter().map(|compaction| (n, compaction.full)));
+    }
+    assert_eq!(at, [(3, false), (8, true)]);
+}
+
 /// A conversation, then this message of a person, and the next request.
 fn told(last: Message) -> Session {
     let mut session = session(Profile::progressive(), 200_000);
@@ -294,6 +314,8 @@ fn what_a_full_summary_restates_is_in_the_view_once_whatever_follows() {
     let mut session = compacted(session);
     let newest = session.ledger().edits().last().unwrap().0.clone();
     assert_eq!((&*newest.strategy, newest.id >= full), ("sliding-window", true));
+    // It restates what that one did.
+    assert!(session.view().tail().is_none(), "{}", text(&session));
     let count = |session: &Session, part: &str| text(session).matches(part).count();
     for part in &ORDER[..6] {
         assert_eq!(count(&session, part), 1, "{part}\n{}", text(&session));
