@@ -70,12 +70,12 @@ fn next_lowest(context: &Context<'_>, units: &[Scored<'_>], rest: &[usize], mut 
     let mut order: Vec<usize> = rest.iter().copied().filter(|at| *at < newest).collect();
     order.retain(|at| units[*at].score >= constants.importance_score_threshold);
     order.sort_by_key(|at| (units[*at].score, *at));
-    let enough = |at: &usize| {
+    let is_needed = |at: &usize| {
         let more = gone <= wanted;
         gone += units[*at].item.tokens;
         more
     };
-    order.into_iter().take_while(enough).collect()
+    order.into_iter().take_while(is_needed).collect()
 }
 
 fn messages_of(item: &Visible) -> impl Iterator<Item = usize> {
