@@ -225,6 +225,18 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         get: |profile| profile.triggers.mark.as_deref().unwrap_or_default().to_owned(),
         set: |profile, value| profile.triggers.mark = (!value.is_empty()).then(|| value.into()),
     },
+    flag!(
+        "summary_mark",
+        "a person asks for a compaction by <Summary> in their message",
+        &["progressive"],
+        triggers.summary_mark
+    ),
+    flag!(
+        "full_when_asked",
+        "who asks for a compaction, a person or the model, gets a full summary",
+        &["progressive"],
+        triggers.full_when_asked
+    ),
     flag!("end_of_turn", "by the last prompt of a turn that has ended", &["mini"], triggers.end_of_turn),
     flag!("at_trigger", "at the trigger already, not only over it", &["archive"], triggers.inclusive),
     flag!("by_task", "the kind of work decides what is tried first", &["progressive"], by_task),

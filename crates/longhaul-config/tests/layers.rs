@@ -160,3 +160,46 @@ fn figures_of_archive_are_settings() {
     assert_eq!((built_in.shares.trigger, built_in.summary_timeout, built_in.window.0), (80, 120, 200_000));
     assert_eq!(built_in.summary_model, None);
 }
+
+// covers: P-CONF
+#[test]
+fn the_figures_of_progressive_come_from_files_and_from_the_environment() {
+    let names = [
+        ("sliding_window_size", "9", "11", "13"),
+        ("importance_score_threshold", "3.0", "2.5", "4.5"),
+        ("incremental_summary_chunk_size", "20", "30", "40"),
+        ("conversation_turn_threshold", "200", "150", "100"),
+    ];
+    let figures = |profile: &Profile| {
+        let constants = profile.constants;
+        [
+            constants.sliding_window_size as u64,
+            u64::from(constants.importance_score_threshold),
+            constants.incremental_summary_chunk_size as u64,
+            profile.triggers.calls,
+        ]
+    };
+    let file: String = names.iter().map(|(name, _, value, _)| format!("{name} = {value}\n")).collect();
+    let file = Layers::default().file("longhaul.toml", format!("[profiles.progressive]\n{file}"));
+    let variable = |name: &str| format!("LONGHAUL_PROFILES_PROGRESSIVE_{}", name.to_uppercase());
+    let variables = names.map(|(name, _, _, value)| (variable(name), value));
+    let built_in = Config::default();
+    for (name, value, ..) in names {
+        assert_eq!(built_in.get(&format!("profiles.progressive.{name}")).unwrap().value, value);
+    }
+    let profile = |layers: &Layers| Config::read(layers).unwrap().profile("progressive").unwrap();
+    assert_eq!(figures(&profile(&Layers::default())), [9, 30, 20, 200]);
+    assert_eq!(figures(&profile(&file)), [11, 25, 30, 150]);
+    assert_eq!(figures(&profile(&file.variables(variables))), [13, 45, 40, 100]);
+}
+
+// covers: P-TRIG P-PIN
+#[test]
+fn the_marks_of_progressive_are_settings() {
+    let built_in = Config::default().profile("progressive").unwrap();
+    assert!(built_in.pin_mark && built_in.triggers.summary_mark && built_in.triggers.full_when_asked);
+    let text = "[profiles.progressive]\nmark = \"\"\nsummary_mark = false\nfull_when_asked = false\npin_mark = false\n";
+    let profile = read(text).profile("progressive").unwrap();
+    assert!(!profile.pin_mark && !profile.triggers.summary_mark && !profile.triggers.full_when_asked);
+    assert_eq!((profile.triggers.mark.clone(), profile.system_note()), (None, None));
+}

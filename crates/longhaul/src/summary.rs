@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::log::{Log, Position};
 use crate::conversation::message::Message;
 use crate::digest::Aliases;
+use crate::text::count::words;
 
 use extract::{Extract, Inherited};
 pub(crate) use facts::exit_status;
@@ -35,7 +36,7 @@ use template::{Item, SlotValues};
 pub use job::{Job, Outcome, Question, Resolved};
 pub use template::{ARCHIVE, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
 pub use value::Summary;
-pub(crate) use value::{Earlier, Written};
+pub(crate) use value::{Earlier, Place, Restated, Written};
 
 /// What a summary is made of: a message, or the summary of messages that were folded before.
 #[derive(Debug, Clone)]
@@ -102,6 +103,7 @@ struct Words {
     solved: &'static str,
     unsolved: &'static str,
     message: &'static str,
+    goal_above: &'static str,
     goal_below: &'static str,
     left_out: fn(usize) -> String,
 }
@@ -143,6 +145,7 @@ impl Language {
                 solved: "solved later",
                 unsolved: "open",
                 message: "message",
+                goal_above: "see <goal> above",
                 goal_below: "see <goal> below",
                 left_out: |count| format!("{count} older points"),
             },
@@ -158,6 +161,7 @@ impl Language {
                 solved: "之后已解决",
                 unsolved: "未解决",
                 message: "消息",
+                goal_above: "见上方 <goal>",
                 goal_below: "见下方 <goal>",
                 left_out: |count| format!("{count} 条较早的要点"),
             },
@@ -172,8 +176,10 @@ pub(crate) struct Form<'a> {
     pub(crate) language: Language,
     /// In bytes, about.
     pub(crate) limit: usize,
-    /// The goal is restated behind the summary.
-    pub(crate) goal_below: bool,
+    /// The most words that it may have, where its form has such a limit.
+    pub(crate) words: Option<usize>,
+    /// Where the goal is restated beside the summary, if it is.
+    pub(crate) goal: Option<Place>,
     /// What the summary is to be about.
     pub(crate) focus: Option<&'a str>,
     pub(crate) aliases: &'a Aliases,
@@ -187,6 +193,22 @@ pub(crate) fn write<'a>(
     form: Form<'_>,
     later: impl Iterator<Item = &'a str>,
 ) -> Written {
+    let Some(most) = form.words else { return fill(material, form, later) };
+    let later: Vec<&str> = later.collect();
+    let mut limit = form.limit;
+    loop {
+        let written = fill(material, Form { limit, ..form.clone() }, later.iter().copied());
+        let count = words(&written.text);
+        if count <= most || limit == 0 {
+            return written;
+        }
+        // Fewer bytes hold fewer words; a little less than the share, so that few tries are needed.
+        limit = (limit * most / count).saturating_sub(limit / 16 + 1);
+    }
+}
+
+/// Fills a template from the material, to about the limit in bytes.
+fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = &'a str>) -> Written {
     let Form { template, language, limit, .. } = form;
     let none = Extract::default();
     if template.name == LINES.name {
@@ -201,12 +223,11 @@ pub(crate) fn write<'a>(
         true => limit.saturating_sub(frame + 100).max(limit / 3),
         false => limit.saturating_sub(frame + 200),
     };
-    let has_lines = template.has(Slot::Lines);
-    let gone = values.fit_form(if has_lines { room / 5 } else { room }, language);
+    let gone = values.fit_form(template.room_for_slots(room), language);
     if gone > 0 {
         values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }
-    if !has_lines {
+    if !template.has(Slot::Lines) {
         return template.render(language, &values, &none);
     }
     let used = template.render(language, &values, &none).text.len();
@@ -322,8 +343,11 @@ fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     values.add(Slot::State, state.map_or_else(|| stood(Slot::State), |state| vec![state]));
     let todos = facts.todos.map(found(Statement::Todos));
     values.add(Slot::Todos, todos.map_or_else(|| stood(Slot::Todos), |todos| vec![todos]));
-    // The goal is restated behind the summary: once is enough.
-    let goal = form.goal_below.then(|| Item::words(None, language.words().goal_below));
+    // The goal is restated beside the summary: once is enough.
+    let goal = form.goal.map(|place| match place {
+        Place::InFront => Item::words(None, language.words().goal_above),
+        Place::Behind => Item::words(None, language.words().goal_below),
+    });
     values.add(Slot::Goal, goal);
     for slot in [Slot::Stack, Slot::Environment] {
         values.add(slot, stood(slot));
@@ -368,7 +392,8 @@ fn found<T>(statement: impl Fn(T) -> Statement) -> impl Fn(Found<T>) -> Item {
 }
 
 /// The answers of a model, in the form, with what code knows: goal, technical context and range of a
-/// fixed form; the files that were changed and the task list, where the model does not name them.
+/// fixed form; the files that were changed and the task list, where the model does not name them. Where the
+/// form has a limit in words, as many files as it leaves room for, the newest.
 pub(crate) fn completed(
     template: &'static Template,
     language: Language,
@@ -376,6 +401,7 @@ pub(crate) fn completed(
     material: &[Material],
     known: &Known<'_>,
     aliases: &Aliases,
+    most_words: Option<usize>,
 ) -> Written {
     /// No more files are added.
     const FILES: usize = 20;
@@ -419,12 +445,21 @@ pub(crate) fn completed(
     let named = |file: &File| parts.iter().any(|part| names_file(part, &file.path));
     files.retain(|(_, file)| file.changes > 0 && !named(file));
     files.drain(..files.len().saturating_sub(FILES));
-    values
-        .add(Slot::Files, files.into_iter().map(|(at, file)| Item { at, statement: Statement::File(file) }));
     if values.get(Slot::Todos).is_empty() {
         values.add(Slot::Todos, facts.todos.map(found(Statement::Todos)));
     }
-    template.render(language, &values, &extract::of_model(lines))
+    let lines = extract::of_model(lines);
+    loop {
+        let mut values = values.clone();
+        let item = |(at, file): &(_, File)| Item { at: *at, statement: Statement::File(file.clone()) };
+        values.add(Slot::Files, files.iter().map(item));
+        let written = template.render(language, &values, &lines);
+        // What code adds has the words that the model left over.
+        if files.is_empty() || most_words.is_none_or(|most| words(&written.text) <= most) {
+            return written;
+        }
+        files.remove(0);
+    }
 }
 
 /// Whether a text names a file: its path, or its name where no other path ends in it.
@@ -474,7 +509,8 @@ mod tests {
 
     /// The summary of a fold that was written so.
     fn folded(written: Written) -> Material {
-        let (text, value) = written.into_fold("", "recall x", 1);
+        let nothing = Restated { text: "", place: Place::Behind };
+        let (text, value) = written.into_fold(nothing, "recall x", 1);
         Material::Summary(Earlier::of_fold(&text, Some(&value), false))
     }
 
@@ -539,7 +575,8 @@ mod tests {
             template,
             language,
             limit,
-            goal_below: true,
+            words: None,
+            goal: Some(template.restates()),
             focus: None,
             aliases: &Aliases::default(),
             known: Known {
@@ -586,7 +623,8 @@ mod tests {
                 template,
                 language: Language::English,
                 limit: 12_000,
-                goal_below: false,
+                words: None,
+                goal: None,
                 focus: None,
                 aliases: &Aliases::default(),
                 known: Known::of_numbers(1, 20),
@@ -615,7 +653,8 @@ mod tests {
             template: &HAND_OFF,
             language: Language::English,
             limit: 12_000,
-            goal_below: false,
+            words: None,
+            goal: None,
             focus: None,
             aliases: &Aliases::default(),
             known: Known::of_numbers(1, 5),
@@ -634,7 +673,8 @@ mod tests {
             template: &HAND_OFF,
             language: Language::English,
             limit: 12_000,
-            goal_below: false,
+            words: None,
+            goal: None,
             focus: None,
             aliases: &Aliases::default(),
             known: Known::of_numbers(1, 5),
@@ -730,7 +770,8 @@ mod tests {
                     template,
                     language: Language::English,
                     limit,
-                    goal_below: false,
+                    words: None,
+                    goal: None,
                     focus: None,
                     aliases: &Aliases::default(),
                     known: Known::of_numbers(1, 800),

@@ -1,5 +1,5 @@
 //! The view: what the model is sent, a function of log and ledger alone. In three parts:
-//! **stable** (system prompt and tools of the frame, rules as first read), **growing** (the
+//! **stable** (system prompt and tools of the frame, the profile's note, rules as first read), **growing** (the
 //! history, with summaries in the place of what they fold) and **volatile** (one tail for what
 //! changes often). Nothing is copied: parts share the messages of the log.
 //!
@@ -26,6 +26,8 @@ pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
 /// Where a part of a view comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// What the profile tells the model.
+    Note,
     /// The rules as first read.
     Rules,
     /// A message of the log, or what became of it.
@@ -37,8 +39,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Where in the log it stands, or what it stands for begins. Rules and the tail are no part of
-    /// the log: they stand before and behind it.
+    /// Where in the log it stands, or what it stands for begins. The note, rules and the tail are no part
+    /// of the log: they stand before and behind it.
     pub(crate) fn start(self, ledger: &Ledger) -> Position {
         match self {
             Self::Message(at) => at,
@@ -46,7 +48,7 @@ impl Source {
                 let span = ledger.get(id).and_then(|edit| edit.kind.spans().first().copied());
                 span.map_or(Position(0), |span| span.start)
             }
-            Self::Rules => Position(0),
+            Self::Note | Self::Rules => Position(0),
             Self::Tail => Position(u32::MAX),
         }
     }
@@ -55,7 +57,7 @@ impl Source {
     pub(crate) fn edit(self) -> Option<EditId> {
         match self {
             Self::Edit(id) => Some(id),
-            Self::Rules | Self::Message(_) | Self::Tail => None,
+            Self::Note | Self::Rules | Self::Message(_) | Self::Tail => None,
         }
     }
 }
@@ -241,7 +243,7 @@ impl View {
         (self.edits_seen, self.changes_seen) = (from.ledger.next_id(), from.ledger.changes());
         // What stands behind the system prompt moves when another system message joins it.
         let leading = from.log.leading_system();
-        let moves = leading != self.leading && self.parts.iter().any(|part| part.source == Source::Rules);
+        let moves = leading != self.leading && self.parts.iter().any(is_of_host);
         self.leading = leading;
         let other_head = self.head_changes != from.log.head_changes();
         self.head_changes = from.log.head_changes();
@@ -263,14 +265,8 @@ impl View {
         // The system prompt, where it is a message: nothing stands before it.
         let settled = from.log.leading_system().min(from.log.settled_units());
         (0..settled).for_each(|unit| self.show(from, unit));
-        if let Some(rules) = from.ledger.rules() {
-            let same = |part: &&Part| part.source == Source::Rules && keep::text_of(&part.message) == rules;
-            let message = match before.iter().find(same) {
-                Some(part) => part.message.clone(),
-                None => keep::host_message(rules.to_owned()),
-            };
-            self.push(Part { source: Source::Rules, measure: from.meter.message(&message), message });
-        }
+        self.show_of_host(from, Source::Note, from.ledger.note(), &before);
+        self.show_of_host(from, Source::Rules, from.ledger.rules(), &before);
         let hints = from.ledger.outermost().filter_map(|(_, id)| from.ledger.get(id));
         let mut seen: HashSet<EditId> = HashSet::new();
         let hints: Vec<&Arc<Edit>> =
@@ -283,6 +279,17 @@ impl View {
         self.walk(from);
         let same = |(a, b): &(&Part, &Part)| Arc::ptr_eq(&a.message, &b.message);
         self.unchanged = self.unchanged.min(before.iter().zip(&self.parts).take_while(same).count());
+    }
+
+    /// Shows a text that stands behind the system prompt, as the message that it was before.
+    fn show_of_host(&mut self, from: Sources<'_>, source: Source, text: Option<&str>, before: &[Part]) {
+        let Some(text) = text else { return };
+        let same = |part: &&Part| part.source == source && keep::text_of(&part.message) == text;
+        let message = match before.iter().find(same) {
+            Some(part) => part.message.clone(),
+            None => keep::host_message(text.to_owned()),
+        };
+        self.push(Part { source, measure: from.meter.message(&message), message });
     }
 
     /// Shows the units that are not settled.
@@ -365,8 +372,13 @@ impl Made {
     }
 }
 
+/// The note or the rules.
+fn is_of_host(part: &Part) -> bool {
+    matches!(part.source, Source::Note | Source::Rules)
+}
+
 fn is_head(part: &Part) -> bool {
-    part.source == Source::Rules || part.message.role() == Role::System
+    is_of_host(part) || part.message.role() == Role::System
 }
 
 fn is_hint(kind: &EditKind) -> bool {

@@ -213,6 +213,7 @@ fn everything() -> Session {
     session.set_max_output(Tokens(500));
     session.set_cache_lifetime(3_600);
     session.set_task(Task::Code);
+    session.set_unattended(true);
     session.set_recall(RecallBy::Command("longhaul recall s1".into()));
     session.set_rules("AGENTS.md", Some("Never change the public interface."));
     let system = vec![Block::text("You mend parsers.")];
@@ -308,6 +309,7 @@ fn a_journal_with_every_kind_of_entry_renders_the_same() {
         "limited",
         "max_output",
         "message",
+        "note_shown",
         "recall_by",
         "redo",
         "refused",
@@ -318,6 +320,7 @@ fn a_journal_with_every_kind_of_entry_renders_the_same() {
         "switched",
         "task",
         "taught",
+        "unattended",
         "undo",
         "usage",
     ];

@@ -223,6 +223,7 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
     };
     let get = |id| session.ledger().get(id);
     let (source, messages, edits) = match part.source {
+        Source::Note => ("note", vec![], vec![]),
         Source::Rules => ("rules", vec![], vec![]),
         Source::Tail => ("tail", vec![], vec![]),
         Source::Message(at) => {
@@ -379,7 +380,9 @@ fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
                 gone(out, spans.first().map_or(0, |span| span.end.0))?;
                 writeln!(out, "{good}+{good:#}      {}", line(&part.message))?;
             }
-            Source::Rules | Source::Tail => writeln!(out, "{good}+{good:#}      {}", line(&part.message))?,
+            Source::Note | Source::Rules | Source::Tail => {
+                writeln!(out, "{good}+{good:#}      {}", line(&part.message))?
+            }
         }
     }
     gone(out, session.log().end().0)

@@ -100,10 +100,16 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     if let Some(mark) = &triggers.mark {
         writeln!(out, "  when the model prints {mark} on a line of its own")?;
     }
+    if triggers.summary_mark {
+        writeln!(out, "  when a person writes <Summary>")?;
+    }
     if profile.when_cold {
         writeln!(out, "  down to the target whenever the prompt cache has gone cold")?;
     }
     writeln!(out, "  always before a request would pass the hard limit, and when asked")?;
+    if triggers.full_when_asked {
+        writeln!(out, "  who asks, a person or the model, gets a full summary")?;
+    }
     head(out, "when a result enters")?;
     let limits =
         [(profile.cut.bytes, "bytes"), (profile.cut.characters, "characters"), (profile.cut.lines, "lines")];

@@ -31,7 +31,7 @@ pub enum ToolKind {
 }
 
 /// Names of tools, in lower case: Claude Code, Codex, pi, opencode, Gemini CLI, mini-swe-agent,
-/// SWE-agent, OpenHands, aider.
+/// SWE-agent, OpenHands, aider, Jarvis.
 const ALIASES: [(ToolKind, &[&str]); 9] = [
     (ToolKind::Ls, &["ls", "list", "list_dir", "list_directory", "list_files", "tree"]),
     (ToolKind::Glob, &["glob", "find", "find_file", "find_files", "file_search", "glob_search"]),
@@ -49,6 +49,11 @@ const ALIASES: [(ToolKind, &[&str]); 9] = [
             "grep_search",
             "ripgrep",
             "rg",
+            "ask_codebase",
+            "find_symbol",
+            "find_caller",
+            "lsp_find_references",
+            "lsp_find_symbols",
         ],
     ),
     (
@@ -66,6 +71,11 @@ const ALIASES: [(ToolKind, &[&str]); 9] = [
             "scroll_down",
             "cat",
             "open_file",
+            "read_code",
+            "read_symbols",
+            "lsp_find_definition",
+            "lsp_get_document_symbols",
+            "lsp_get_diagnostics",
         ],
     ),
     (
@@ -83,9 +93,17 @@ const ALIASES: [(ToolKind, &[&str]); 9] = [
             "insert",
             "multi_edit",
             "undo_edit",
+            "edit_file_by_line",
+            "edit_file_free",
+            "edit_file_normal",
+            "edit_file_structed",
+            "file_search_replace",
         ],
     ),
-    (ToolKind::Write, &["write", "write_file", "create", "create_file", "write_to_file", "save_file"]),
+    (
+        ToolKind::Write,
+        &["write", "write_file", "create", "create_file", "write_to_file", "save_file", "rewrite_file"],
+    ),
     (
         ToolKind::Bash,
         &[
@@ -110,6 +128,11 @@ const ALIASES: [(ToolKind, &[&str]); 9] = [
             "execute_command",
             "command",
             "shell_call",
+            "execute_script",
+            "execute_shell",
+            "execute_shell_script",
+            "execute_python_script",
+            "virtual_tty",
         ],
     ),
     (
@@ -123,9 +146,11 @@ const ALIASES: [(ToolKind, &[&str]); 9] = [
             "todo",
             "todo_write",
             "todo_read",
+            "task_list_manager",
+            "task_list",
         ],
     ),
-    (ToolKind::Recall, &["recall", "longhaul_recall"]),
+    (ToolKind::Recall, &["recall", "longhaul_recall", "retrieve_memory"]),
 ];
 
 /// Names of tools beside the built-in ones, as a host or a user gives them.
@@ -173,6 +198,12 @@ impl ToolKind {
         let name = name.rsplit(['.', '/']).next().unwrap_or(name).to_ascii_lowercase();
         // A tool of a server is named after it: mcp__files__read_file.
         let name = name.rsplit("__").next().unwrap_or(&name);
+        if name == "file_operation" {
+            return match arguments.value().get("operation").and_then(Value::as_str) {
+                Some("write") => Self::Write,
+                _ => Self::Read,
+            };
+        }
         if matches!(name, "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor") {
             return match arguments.value().get("command").and_then(Value::as_str) {
                 Some("view") => Self::Read,
@@ -182,6 +213,11 @@ impl ToolKind {
         }
         let row = ALIASES.iter().find(|(_, names)| names.contains(&name));
         row.map_or(Self::Other, |(kind, _)| *kind)
+    }
+
+    /// The files that a call names, where it lists several of them, each with its path.
+    pub(crate) fn files(arguments: &Json) -> Vec<String> {
+        files_in(&arguments.value())
     }
 
     /// The command line of a call that runs one, or the path or pattern of any other.
@@ -198,12 +234,20 @@ impl ToolKind {
             _ => None,
         };
         let names: &[&str] = match self {
-            Self::Bash => &["command", "cmd", "code", "script", "input"],
+            Self::Bash => &["command", "cmd", "code", "script", "script_content", "keys", "input"],
             Self::Grep | Self::Glob => &["pattern", "query", "regex", "search_term", "path"],
             _ => &["file_path", "path", "absolute_path", "filePath", "target_file", "filename", "paths"],
         };
-        names.iter().find_map(|name| text(value.get(name)?)).unwrap_or_default()
+        names.iter().find_map(|name| text(value.get(name)?)).unwrap_or_else(|| files_in(&value).join(" "))
     }
+}
+
+fn files_in(arguments: &Value) -> Vec<String> {
+    let files = arguments.get("files").and_then(Value::as_array);
+    let path = |file: &Value| {
+        ["path", "file_path"].iter().find_map(|name| file.get(name)?.as_str()).map(str::to_owned)
+    };
+    files.into_iter().flatten().filter_map(path).collect()
 }
 
 #[cfg(test)]
@@ -231,6 +275,21 @@ mod tests {
             ("recall", ToolKind::Recall),
             ("longhaul_recall", ToolKind::Recall),
             ("mcp__longhaul__recall", ToolKind::Recall),
+            ("read_code", ToolKind::Read),
+            ("read_webpage", ToolKind::Other),
+            ("lsp_get_document_symbols", ToolKind::Read),
+            ("ask_codebase", ToolKind::Grep),
+            ("edit_file", ToolKind::Edit),
+            ("rewrite_file", ToolKind::Write),
+            ("execute_script", ToolKind::Bash),
+            ("virtual_tty", ToolKind::Bash),
+            ("task_list_manager", ToolKind::Todo),
+            ("retrieve_memory", ToolKind::Recall),
+            ("save_memory", ToolKind::Other),
+            ("clear_memory", ToolKind::Other),
+            ("search_web", ToolKind::Other),
+            ("sub_agent", ToolKind::Other),
+            ("sub_code_agent", ToolKind::Other),
             ("arguments", ToolKind::Other),
             ("WebFetch", ToolKind::Other),
         ] {
@@ -238,6 +297,8 @@ mod tests {
         }
         assert_eq!(kind("str_replace_editor", r#"{"command":"view"}"#), ToolKind::Read);
         assert_eq!(kind("str_replace_editor", r#"{"command":"str_replace"}"#), ToolKind::Edit);
+        assert_eq!(kind("file_operation", r#"{"operation":"read"}"#), ToolKind::Read);
+        assert_eq!(kind("file_operation", r#"{"operation":"write"}"#), ToolKind::Write);
     }
 
     #[test]
@@ -248,5 +309,11 @@ mod tests {
         assert_eq!(subject(ToolKind::Read, r#"{"file_path":"a.rs"}"#), "a.rs");
         assert_eq!(subject(ToolKind::Grep, r#"{"pattern":"x","path":"src"}"#), "x");
         assert_eq!(subject(ToolKind::Read, "[]"), "");
+        let files = r#"{"files":[{"path":"a.rs","start_line":1},{"file_path":"b.rs"}]}"#;
+        assert_eq!(subject(ToolKind::Read, files), "a.rs b.rs");
+        assert_eq!(
+            subject(ToolKind::Bash, r#"{"interpreter":"bash","script_content":"cargo test"}"#),
+            "cargo test"
+        );
     }
 }

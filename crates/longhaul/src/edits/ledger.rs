@@ -70,16 +70,22 @@ pub struct Ledger {
     inside: HashMap<Position, Vec<EditId>>,
     /// Outermost active spans, by their start.
     outer: BTreeMap<Position, (Position, EditId)>,
+    note: Option<Arc<str>>,
     rules: Option<Arc<str>>,
     /// Edits that a person took back: few.
     held: Vec<EditId>,
-    /// How often anything but a new edit changed what is shown: an undo, a redo, other rules.
+    /// How often anything but a new edit changed what is shown: an undo, a redo, another note, other rules.
     changes: usize,
     /// How often an edit was made again.
     redone: usize,
 }
 
 impl Ledger {
+    /// What the profile tells the model.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
     /// The rules as they were first read.
     pub fn rules(&self) -> Option<&str> {
         self.rules.as_deref()
@@ -236,6 +242,10 @@ impl Ledger {
             Entry::Redo { edit } => {
                 self.turn(*edit, true, false);
                 self.redone += 1;
+            }
+            Entry::NoteShown { text } => {
+                self.note = text.clone();
+                self.changes += 1;
             }
             Entry::RulesShown { text } => {
                 self.rules = Some(text.clone());

@@ -74,6 +74,10 @@ pub struct Triggers {
     pub calls: u64,
     /// The model asks for it by this text on a line of its own.
     pub mark: Option<Box<str>>,
+    /// A person asks for it by `<Summary>` in their own words, outside of code.
+    pub summary_mark: bool,
+    /// Who asks, a person or the model, asks for a full summary.
+    pub full_when_asked: bool,
 }
 
 impl Triggers {
@@ -253,13 +257,19 @@ impl Profile {
     }
 
     /// Seed 004: strategies by the kind of work, from light to heavy; a full summary last, after
-    /// 200 calls, or when the model asks.
+    /// 200 calls, or when a person or the model asks.
     pub fn progressive() -> Self {
         Self {
             name: "progressive".into(),
             says: "tries strategies by the kind of work, from light to heavy; a full summary last".into(),
             shares: Shares { warn: 70, trigger: 75, target: 60 },
-            triggers: Triggers { calls: 200, mark: Some("!!!SUMMARY!!!".into()), ..Triggers::default() },
+            triggers: Triggers {
+                calls: 200,
+                mark: Some("!!!SUMMARY!!!".into()),
+                summary_mark: true,
+                full_when_asked: true,
+                ..Triggers::default()
+            },
             cut: Cut { bytes: 50_000, ..Cut::NONE },
             ladder: vec![
                 &strategy::SLIDING_WINDOW,
@@ -304,7 +314,8 @@ impl Profile {
         Self::all().into_iter().find(|profile| &*profile.name == name)
     }
 
-    /// What the system prompt should tell the model, if this profile wants it told.
+    /// What the model is told of this profile, if anything. A session sends it behind the system prompt,
+    /// from its first request on.
     ///
     /// ```
     /// use longhaul::Profile;

@@ -136,6 +136,8 @@ pub(crate) struct FoldPlan {
     pub(crate) template: &'static Template,
     /// Another limit than the profile's.
     pub(crate) limit: Option<Tokens>,
+    /// A limit in words, in the place of the profile's.
+    pub(crate) words: Option<usize>,
     /// No model is asked.
     pub(crate) by_code: bool,
 }
@@ -147,7 +149,7 @@ impl FoldPlan {
         let templates = context.profile.templates;
         let finished = spans.iter().all(|span| span.end <= running);
         let template = if finished { templates.finished } else { templates.running };
-        Self { spans, placement: Placement::InPlace, template, limit: None, by_code: false }
+        Self { spans, placement: Placement::InPlace, template, limit: None, words: None, by_code: false }
     }
 }
 
@@ -191,6 +193,8 @@ pub(crate) struct Context<'a> {
     pub(crate) task: Option<Task>,
     /// The size of the request as it stands.
     pub(crate) size: Tokens,
+    /// A summary that this strategy asked for came in the same compaction: it goes on.
+    pub(crate) goes_on: bool,
     /// How much must go.
     pub(crate) excess: Tokens,
     /// What a user took back may be taken again: the hard limit demands it.
@@ -232,8 +236,13 @@ pub(crate) struct Visible {
 }
 
 impl Visible {
+    /// How many messages of the conversation it is: none for a fold, and none for a system message,
+    /// which stays whatever is counted.
     fn messages(&self) -> usize {
-        self.spans.iter().map(|span| span.len()).sum()
+        match self.kind {
+            None | Some(UnitKind::System) => 0,
+            Some(_) => self.spans.iter().map(|span| span.len()).sum(),
+        }
     }
 }
 
@@ -252,7 +261,7 @@ impl Context<'_> {
                     Some(edit) => (part.source, None, edit.kind.spans()),
                     None => continue,
                 },
-                Source::Rules | Source::Tail => continue,
+                Source::Note | Source::Rules | Source::Tail => continue,
             };
             match (visible.last(), measures.last_mut()) {
                 (Some(last), Some(measure)) if last.source == source => *measure += part.measure,
@@ -324,9 +333,9 @@ impl Context<'_> {
         self.log.get(at)
     }
 
-    /// How many messages of the log are shown.
+    /// How many messages of the log are shown, without system messages.
     pub(crate) fn messages(&self, visible: &[Visible]) -> usize {
-        visible.iter().filter(|item| item.kind.is_some()).map(Visible::messages).sum()
+        visible.iter().map(Visible::messages).sum()
     }
 
     /// How many of the last ones hold the newest messages, at least so many.
@@ -334,7 +343,7 @@ impl Context<'_> {
         let mut messages = 0;
         let newest = visible.iter().rev().take_while(|item| {
             let more = messages < count;
-            messages += if item.kind.is_some() { item.messages() } else { 0 };
+            messages += item.messages();
             more
         });
         newest.count()

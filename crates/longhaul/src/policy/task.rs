@@ -47,13 +47,8 @@ impl Task {
         }
         let calls = code + analysis + other;
         if calls == 0 {
-            inputs.sort_unstable();
-            let median = inputs.get(inputs.len() / 2);
-            return if median.is_some_and(|median| *median < SHORT_INPUT) {
-                Self::Conversation
-            } else {
-                Self::Unknown
-            };
+            let is_short = twice_median(inputs).is_some_and(|twice| twice < 2 * SHORT_INPUT);
+            return if is_short { Self::Conversation } else { Self::Unknown };
         }
         let share = |count: usize| count * 100 / calls;
         match (share(code), share(analysis)) {
@@ -77,15 +72,25 @@ impl Task {
     }
 }
 
+/// Two times the median, which may lie between two numbers.
+fn twice_median(mut numbers: Vec<usize>) -> Option<usize> {
+    numbers.sort_unstable();
+    let last = numbers.len().checked_sub(1)?;
+    Some(numbers[last / 2] + numbers[last.div_ceil(2)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::conversation::json::Json;
     use crate::conversation::message::{Block, Message, Role};
 
-    fn task(calls: &[(&str, usize)], input: &str) -> Task {
+    fn log_of(calls: &[(&str, usize)], inputs: &[usize]) -> Log {
         let mut log = Log::new();
-        log.push(Message::user(input));
+        for length in inputs {
+            log.push(Message::user("x".repeat(*length)));
+            log.push(Message::assistant("Yes."));
+        }
         for (name, count) in calls {
             for n in 0..*count {
                 let id = format!("{name}{n}");
@@ -96,20 +101,64 @@ mod tests {
                 log.push(Message::result(id.as_str(), "ok"));
             }
         }
-        Task::of(&log, &Aliases::default())
+        log
+    }
+
+    fn by_calls(calls: &[(&str, usize)]) -> Task {
+        Task::of(&log_of(calls, &[1]), &Aliases::default())
+    }
+
+    fn by_inputs(inputs: &[usize]) -> Task {
+        Task::of(&log_of(&[], inputs), &Aliases::default())
     }
 
     // covers: P-TYPE
     #[test]
     fn the_kind_shows_in_the_calls() {
-        assert_eq!(task(&[("Edit", 6), ("Read", 4)], "x"), Task::Code);
-        assert_eq!(task(&[("Edit", 4), ("Read", 6)], "x"), Task::Analysis);
-        assert_eq!(task(&[("Edit", 5), ("Read", 5)], "x"), Task::Mixed);
-        assert_eq!(task(&[("WebFetch", 9), ("Read", 1)], "x"), Task::Unknown);
-        assert_eq!(task(&[], "Why?"), Task::Conversation);
-        assert_eq!(task(&[], &"long ".repeat(100)), Task::Unknown);
-        // `rg` is no part of this name.
-        assert_eq!(task(&[("show_arguments", 9)], "x"), Task::Unknown);
+        for (calls, task) in [
+            // One kind with 60 % wins.
+            (vec![("Edit", 60), ("WebFetch", 40)], Task::Code),
+            (vec![("Edit", 59), ("WebFetch", 41)], Task::Unknown),
+            (vec![("Read", 60), ("WebFetch", 40)], Task::Analysis),
+            (vec![("Read", 59), ("WebFetch", 41)], Task::Unknown),
+            (vec![("Edit", 60), ("Read", 40)], Task::Code),
+            (vec![("Edit", 40), ("Read", 60)], Task::Analysis),
+            // Two with 25 % are both.
+            (vec![("Edit", 50), ("Read", 50)], Task::Mixed),
+            (vec![("Edit", 25), ("Read", 25), ("WebFetch", 50)], Task::Mixed),
+            (vec![("Edit", 24), ("Read", 26), ("WebFetch", 50)], Task::Unknown),
+            (vec![("Edit", 26), ("Read", 24), ("WebFetch", 50)], Task::Unknown),
+            (vec![("WebFetch", 9), ("Read", 1)], Task::Unknown),
+            // Each kind of tool.
+            (vec![("Write", 1), ("Bash", 1), ("Edit", 1)], Task::Code),
+            (vec![("Grep", 1), ("Glob", 1), ("LS", 1), ("Read", 1)], Task::Analysis),
+            (vec![("read_code", 2), ("execute_script", 2)], Task::Mixed),
+            // Names are whole: there is no `rg` in this one.
+            (vec![("show_arguments", 9)], Task::Unknown),
+            (vec![("editor_theme", 9)], Task::Unknown),
+        ] {
+            assert_eq!(by_calls(&calls), task, "{calls:?}");
+        }
+    }
+
+    // covers: P-TYPE
+    #[test]
+    fn without_calls_the_median_of_the_inputs_tells() {
+        for (inputs, task) in [
+            (vec![199], Task::Conversation),
+            (vec![200], Task::Unknown),
+            // The median, not the mean.
+            (vec![10, 10, 5_000], Task::Conversation),
+            (vec![10, 200, 5_000], Task::Unknown),
+            (vec![100, 298], Task::Conversation),
+            (vec![100, 300], Task::Unknown),
+            (vec![1, 100, 298, 9_000], Task::Conversation),
+            (vec![], Task::Unknown),
+        ] {
+            assert_eq!(by_inputs(&inputs), task, "{inputs:?}");
+        }
+        // One call, and it is no conversation.
+        assert_eq!(by_calls(&[("WebFetch", 1)]), Task::Unknown);
     }
 
     // covers: P-ADAPT
@@ -117,7 +166,9 @@ mod tests {
     fn the_order_hangs_on_the_kind() {
         let names = |task: Task| task.order().map(|strategy| strategy.name);
         assert_eq!(names(Task::Code), ["sliding-window", "key-events", "increments"]);
-        assert_eq!(names(Task::Conversation), ["sliding-window", "importance", "increments"]);
+        for task in [Task::Analysis, Task::Conversation, Task::Unknown] {
+            assert_eq!(names(task), ["sliding-window", "importance", "increments"], "{task:?}");
+        }
         assert_eq!(names(Task::Mixed), ["sliding-window", "increments", "importance"]);
     }
 }

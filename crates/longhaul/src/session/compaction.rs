@@ -230,6 +230,7 @@ impl Session {
             rules_seen: self.rules_seen,
             kept_opening: self.kept_opening(),
             task: self.state.progress.task,
+            goes_on: self.state.progress.asked_by == Some(strategy),
             size,
             excess: size - target,
             takes_held: why == Why::Forced(Limit::Hard),
@@ -309,7 +310,7 @@ impl Session {
         let is_system = |at: Position| self.log().system_messages().binary_search(&at).is_ok();
         let system = parts.iter().filter(|part| match part.source {
             Source::Message(at) => is_system(at),
-            source => source == Source::Rules,
+            source => matches!(source, Source::Note | Source::Rules),
         });
         let system: Measure = system.map(|part| part.measure).sum();
         let system = self.tokens(self.state.view.fixed().measure + system);

@@ -27,6 +27,7 @@ impl Session {
         if let Some(message) = self.log().get(at).cloned() {
             self.look_for_marks(at, &message);
         }
+        self.pin_task(at);
         self.enter_results(at);
     }
 
@@ -71,18 +72,24 @@ impl Session {
         }
     }
 
+    /// Pins the first request as a whole, where nobody is there to answer and the profile heeds pins.
+    pub(super) fn pin_task(&mut self, at: Position) {
+        let is_task = self.log().goal_message() == Some(at);
+        if is_task && self.state.unattended && self.profile.pin_mark {
+            let task = self.log().get(at).map(|message| keep::words_of(message));
+            task.into_iter().for_each(|task| self.pin(keep::pin_name(at), task));
+        }
+    }
+
     /// What a message itself asks for: text to be pinned, a compaction.
     pub(super) fn look_for_marks(&mut self, at: Position, message: &Message) {
         match message.role() {
-            Role::User if self.profile.pin_mark => {
-                let pinned: Vec<String> = message
-                    .words()
-                    .filter_map(|text| text.split_once("<Pin>"))
-                    .map(|(_, text)| text.replace("</Pin>", "").trim().to_owned())
-                    .filter(|text| !text.is_empty())
-                    .collect();
-                if !pinned.is_empty() {
-                    self.pin(keep::pin_name(at), pinned.join("\n"));
+            Role::User => {
+                if self.profile.pin_mark {
+                    self.look_for_pins(at, message);
+                }
+                if self.profile.triggers.summary_mark && message.words().any(asks_for_summary) {
+                    self.compact_now();
                 }
             }
             Role::Assistant => {
@@ -94,4 +101,29 @@ impl Session {
             _ => {}
         }
     }
+
+    /// Pins what follows `<Pin>` in a person's words.
+    fn look_for_pins(&mut self, at: Position, message: &Message) {
+        let pinned: Vec<String> = message
+            .words()
+            .filter_map(|text| text.split_once("<Pin>"))
+            .map(|(_, text)| text.replace("</Pin>", "").trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect();
+        if !pinned.is_empty() {
+            self.pin(keep::pin_name(at), pinned.join("\n"));
+        }
+    }
+}
+
+/// True if a person's words have `<Summary>` outside of code: in code it is somebody's element.
+fn asks_for_summary(words: &str) -> bool {
+    let mut in_block = false;
+    words.lines().any(|line| {
+        if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
+            in_block = !in_block;
+        }
+        // Every second piece between back quotes is code.
+        !in_block && line.split('`').step_by(2).any(|piece| piece.contains("<Summary>"))
+    })
 }

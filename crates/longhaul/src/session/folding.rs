@@ -17,13 +17,17 @@ use crate::size::tokens::Tokens;
 use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Question, Resolved};
 use crate::summary::known::Known;
-use crate::summary::{self, Asked, Form, Language, Material, Written};
+use crate::summary::{self, Asked, FULL, Form, Language, Material, Restated, Written};
+use crate::text::count;
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
 use crate::view::keep::{self, KeepItem, KeepKey, Kept};
 
 /// A summary of fewer tokens is not worth asking for.
 const LEAST_ANSWER: Tokens = Tokens(40);
+
+/// A word of a summary has at most so many tokens, about: paths and names are long.
+const TOKENS_OF_WORD: u64 = 3;
 
 /// Opens what is said of requests that stand in the view and are answered where it does not show.
 const ANSWERED: &str = "⟦Answered already:⟧";
@@ -90,10 +94,14 @@ impl Session {
         }
         let (material, aliases) = (covered.material(self.ledger()), &self.profile.aliases);
         let known = Known::of(self.log(), &question.spans);
-        let written =
-            summary::completed(question.template, question.language, &parts, &material, &known, aliases);
+        let Question { template, language, words, .. } = *question;
+        let written = summary::completed(template, language, &parts, &material, &known, aliases, words);
         if written.says_nothing() {
             return Err("the summary says nothing".to_owned());
+        }
+        let (count, most) = (count::words(&written.text), words.unwrap_or(usize::MAX));
+        if count > most {
+            return Err(format!("the summary has {count} words, {most} are allowed"));
         }
         Ok(written)
     }
@@ -105,6 +113,7 @@ impl Session {
             placement: question.placement,
             template: question.template,
             limit: None,
+            words: question.words,
             by_code: false,
         };
         let folded = self.fold(plan, written, question.strategy.name, question.why);
@@ -120,7 +129,9 @@ impl Session {
 
     /// There is no summary: what then, the profile says.
     fn unsummarised(&mut self, question: &Question, problem: String) -> Resolved {
-        if self.profile.on_failure == OnFailure::Extract || question.strategy.extracts {
+        // Behind the full summary there is no next strategy.
+        let is_last = self.profile.on_failure == OnFailure::Next && question.strategy.full;
+        if self.profile.on_failure == OnFailure::Extract || question.strategy.extracts || is_last {
             return self.folded(question, None, Some(problem));
         }
         let (how, resolved) = match self.profile.on_failure {
@@ -144,17 +155,20 @@ impl Session {
 
     /// Asks for a summary of these runs; false if the guard would refuse the fold anyway.
     pub(super) fn ask(&mut self, plan: FoldPlan, strategy: &'static Strategy, why: Why) -> bool {
-        let FoldPlan { spans, placement, template, limit, .. } = plan;
+        let FoldPlan { spans, placement, template, limit, words, .. } = plan;
         let covered = self.covered(&spans);
         let before = self.tokens(self.shown_size(&spans));
         let text = self.answered(&spans, "").into();
         let trial = EditKind::Fold { spans: spans.clone(), placement, kept: vec![], text, summary: None };
-        let keep = self.keep.restated_by(&spans, self.ledger());
+        let keep = self.keep.restated_by(&spans, self.ledger(), *template == FULL);
         let kept = self.tokens(self.meter().text(&keep::render(&keep)));
         if self.check(why).edit(&trial, before + kept, kept).is_err() {
             return false;
         }
-        let limit = limit.unwrap_or_else(|| self.summary_room(before - kept));
+        let limit = match words {
+            Some(words) => Tokens(words as u64 * TOKENS_OF_WORD).min(before),
+            None => limit.unwrap_or_else(|| self.summary_room(before - kept)),
+        };
         if limit < LEAST_ANSWER {
             return false;
         }
@@ -162,6 +176,7 @@ impl Session {
             id: self.state.progress.last_job.saturating_add(1),
             covers: covered.original().handle(),
             limit,
+            words,
             template,
             language: self.language(),
             focus: self.state.progress.focus.clone(),
@@ -198,16 +213,19 @@ impl Session {
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let FoldPlan { spans, placement, template, limit, .. } = plan;
+        let FoldPlan { spans, placement, template, limit, words, .. } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)));
-        let keep = self.keep.restated_by(&spans, self.ledger());
+        let keep = self.keep.restated_by(&spans, self.ledger(), *template == FULL);
         let kept: Vec<Kept> = keep.iter().map(Kept::of).collect();
         // What is restated whole anyway is not what the summary stands for.
         let restated: Vec<KeepItem> = keep.iter().filter(|item| item.source.is_some()).cloned().collect();
-        let room = self.summary_room(before - self.tokens(self.meter().text(&keep::render(&restated))));
-        let room = limit.map_or(room, |limit| limit.min(before));
+        let told = before - self.tokens(self.meter().text(&keep::render(&restated)));
+        let room = match words {
+            Some(words) => Tokens(words as u64 * TOKENS_OF_WORD).min(Tokens(told.0 / 2)),
+            None => limit.map_or_else(|| self.summary_room(told), |limit| limit.min(before)),
+        };
         // What the tail holds and the fold takes in leaves the tail.
         let moved: Vec<KeepItem> = keep
             .iter()
@@ -226,7 +244,8 @@ impl Session {
                 language: self.language(),
                 // The neutral measure of a token; what is over is refused or folded again.
                 limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
-                goal_below: keep.iter().any(|item| item.key == KeepKey::Goal),
+                words,
+                goal: keep.iter().any(|item| item.key == KeepKey::Goal).then(|| template.restates()),
                 focus: self.state.progress.focus.as_deref(),
                 aliases: &self.profile.aliases,
                 known: Known::of(self.log(), &spans),
@@ -237,7 +256,8 @@ impl Session {
             return self.hide(spans, strategy, why);
         }
         let recall = self.state.recall_by.says(&handle.short());
-        let (mut text, summary) = written.into_fold(&keep::render(&keep), &recall, covered.count());
+        let restated = Restated { text: &keep::render(&keep), place: template.restates() };
+        let (mut text, summary) = written.into_fold(restated, &recall, covered.count());
         text.push_str(&self.answered(&spans, &text));
         let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
@@ -273,7 +293,7 @@ impl Session {
         let covered = self.covered(&spans);
         let original = covered.original();
         // What must be kept and is shown nowhere else moves to the tail.
-        let items = self.keep.restated_by(&spans, self.ledger()).into_iter();
+        let items = self.keep.restated_by(&spans, self.ledger(), false).into_iter();
         let moved: Vec<KeepItem> =
             items.filter(|item| keep::is_shown(item, self.log(), self.ledger())).collect();
         let moved = self.tokens(self.meter().text(&keep::render(&moved)));
@@ -306,7 +326,7 @@ impl Session {
         let inside = |at: Position| spans.iter().any(|span| span.contains(at));
         let shown = self.state.view.parts().iter().filter(|part| match part.source {
             Source::Message(_) | Source::Edit(_) => inside(part.source.start(self.ledger())),
-            Source::Rules | Source::Tail => false,
+            Source::Note | Source::Rules | Source::Tail => false,
         });
         shown.map(|part| part.measure).sum()
     }

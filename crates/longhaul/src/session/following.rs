@@ -10,6 +10,7 @@ use crate::view::{Part, Source};
 impl Session {
     /// Brings the view up to log and ledger, and decides what stands before the history.
     pub(super) fn follow(&mut self) {
+        self.follow_note();
         self.follow_keep_set();
         let first = self.state.requests.calls == 0;
         if let Some(text) = self.keep.rules_to_show(self.ledger(), first) {
@@ -17,6 +18,15 @@ impl Session {
             self.follow_keep_set();
         }
         self.follow_view();
+    }
+
+    /// Puts what the profile tells the model behind the system prompt. It is there from the first request
+    /// on and stays as it is; another profile has another note, or none.
+    fn follow_note(&mut self) {
+        let note = self.profile.system_note();
+        if note.as_deref() != self.ledger().note() {
+            self.record(Entry::NoteShown { text: note.map(Into::into) });
+        }
     }
 
     /// The same where no request is made: no entry is written. After a load, a fork or a switch the

@@ -84,6 +84,20 @@ impl Session {
         self.record(Entry::Task(task));
     }
 
+    /// Nobody is there to answer: the run is not interactive. In a profile that heeds `<Pin>`
+    /// ([`Profile::pin_mark`](crate::Profile)) the first request is then a pin as a whole, so that it stays
+    /// word for word also when another goal is set. The other profiles keep it as the goal and nothing more.
+    /// A pin that was made stays when somebody is there again; [`unpin`](Self::unpin) takes it back.
+    pub fn set_unattended(&mut self, unattended: bool) {
+        if unattended == self.state.unattended {
+            return;
+        }
+        self.record(Entry::Unattended(unattended));
+        if let Some(first) = self.log().goal_message() {
+            self.pin_task(first);
+        }
+    }
+
     /// Another window than the one so far.
     pub fn set_window(&mut self, window: Tokens) {
         self.allow(Allowed { window: Some(window), ..self.state.limits.allowed() });

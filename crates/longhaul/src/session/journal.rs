@@ -25,7 +25,7 @@ use super::LoadError;
 
 /// The version of the form that entries are written in. With a new kind of entry it goes up, for
 /// journals that begin then; an engine that meets a kind it does not know names the entry.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,12 @@ pub enum Entry {
     Redo {
         /// Which.
         edit: EditId,
+    },
+    /// What the profile tells the model was put before the history, or taken away.
+    NoteShown {
+        /// Its text; `None` if there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Arc<str>>,
     },
     /// Rules were put before the history, where they stay.
     RulesShown {
@@ -144,6 +150,8 @@ pub enum Entry {
     Task(Task),
     /// How the model gets back what was taken out.
     RecallBy(RecallBy),
+    /// Nobody is there to answer, or somebody is again.
+    Unattended(bool),
     /// The session went its own way from here: what stands before is shared with another.
     Forked {
         /// How many messages both share.

@@ -20,6 +20,8 @@ pub(super) struct Progress {
     pub(super) compaction: Option<Compaction>,
     /// Strategies of that compaction whose summaries failed.
     pub(super) failed: Vec<&'static Strategy>,
+    /// The strategy of that compaction that asked for a summary last.
+    pub(super) asked_by: Option<&'static Strategy>,
     /// The summary that was asked for.
     pub(super) job: Option<Arc<Question>>,
     pub(super) last_job: u64,
@@ -52,6 +54,7 @@ impl Progress {
                     self.breaker.expire(calls, compaction.before);
                 }
                 (self.compaction, self.failed) = (Some(compaction.clone()), Vec::new());
+                self.asked_by = None;
             }
             Entry::CompactionEnded { after, trigger } => {
                 if let Some(compaction) = self.compaction.take() {
@@ -69,7 +72,7 @@ impl Progress {
                 self.last_full = calls;
             }
             Entry::JobOpened(question) => {
-                self.last_job = question.id;
+                (self.last_job, self.asked_by) = (question.id, Some(question.strategy));
                 self.job = Some(question.clone());
             }
             Entry::JobEnded { how, .. } => self.job_ended(*how, calls),

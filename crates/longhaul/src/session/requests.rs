@@ -85,11 +85,13 @@ impl Requests {
             | Entry::Edit(_)
             | Entry::Undo { .. }
             | Entry::Redo { .. }
+            | Entry::NoteShown { .. }
             | Entry::RulesShown { .. }
             | Entry::StepClosed
             | Entry::Asked { .. }
             | Entry::Task(_)
-            | Entry::RecallBy(_) => self.changed = true,
+            | Entry::RecallBy(_)
+            | Entry::Unattended(_) => self.changed = true,
         }
     }
 

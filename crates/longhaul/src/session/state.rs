@@ -38,6 +38,8 @@ pub(super) struct State {
     pub(super) progress: Progress,
     pub(super) authors: Authors,
     pub(super) recall_by: RecallBy,
+    /// Nobody is there to answer.
+    pub(super) unattended: bool,
     /// What log and ledger show. Follows them when it is asked for.
     pub(super) view: View,
 }
@@ -54,6 +56,7 @@ impl State {
             progress: Progress::default(),
             authors: Authors::new(&model.name),
             recall_by: RecallBy::default(),
+            unattended: false,
             view: View::default(),
             limits: Limits::new(model),
         }
@@ -134,8 +137,10 @@ impl State {
         self.ledger.apply(entry);
         self.requests.apply(entry, other_model);
         self.progress.apply(entry, calls, other_model);
-        if let Entry::RecallBy(by) = entry {
-            self.recall_by = by.clone();
+        match entry {
+            Entry::RecallBy(by) => self.recall_by = by.clone(),
+            Entry::Unattended(unattended) => self.unattended = *unattended,
+            _ => {}
         }
         if self.log.frame_version() != frame {
             self.sizes.forget_base();

@@ -111,10 +111,10 @@ impl Facts {
         let failed = status.map_or(result.is_error, |status| status != 0);
         match tool {
             ToolKind::Read | ToolKind::Edit | ToolKind::Write if !failed => {
-                let paths = match subject.is_empty() {
-                    true => patched(call),
-                    false => vec![subject.clone()],
-                };
+                let mut paths = ToolKind::files(&call.arguments);
+                if paths.len() < 2 {
+                    paths = if subject.is_empty() { patched(call) } else { vec![subject.clone()] };
+                }
                 paths.into_iter().for_each(|path| self.touch(at, path, tool != ToolKind::Read));
             }
             ToolKind::Todo => self.todos = todos(call).map(|todos| (at, todos)).or(self.todos.take()),

@@ -47,6 +47,9 @@ pub struct Question {
     pub covers: Handle,
     /// The longest answer that is taken.
     pub limit: Tokens,
+    /// The most words that it may have, where its form has such a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<usize>,
     /// The form it is to have.
     #[serde(with = "template_by_name")]
     pub template: &'static Template,
@@ -132,15 +135,14 @@ impl Job {
             Language::English => include_str!("../../templates/prompt.en.txt"),
             Language::Chinese => include_str!("../../templates/prompt.zh.txt"),
         };
-        let system = self.instructions(prompt, self.limit);
+        let system = self.instructions(prompt, 1);
         let used = (system.len() as u64).div_ceil(TOKEN).saturating_add(self.limit.0).saturating_add(200);
         let room = window.0.saturating_sub(used).max(window.0 / 4).saturating_mul(TOKEN);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let chunks = chunks(cut_to(self.texts(), usize::from(self.earlier.is_some()), room), room);
         let count = chunks.len();
         // Together the answers have the room of one.
-        let system =
-            if count > 1 { self.instructions(prompt, Tokens(self.limit.0 / count as u64)) } else { system };
+        let system = if count > 1 { self.instructions(prompt, count) } else { system };
         let asked = chunks.into_iter().enumerate().map(|(at, chunk)| {
             let part = if count > 1 { format!("Part {} of {count}.\n", at + 1) } else { String::new() };
             let user = format!("{part}<conversation>\n{chunk}\n</conversation>");
@@ -159,14 +161,15 @@ impl Job {
             Language::English => include_str!("../../templates/directive.en.txt"),
             Language::Chinese => include_str!("../../templates/directive.zh.txt"),
         };
-        Message::user(self.instructions(prompt, self.limit))
+        Message::user(self.instructions(prompt, 1))
     }
 
-    fn instructions(&self, prompt: &str, limit: Tokens) -> String {
+    /// What the summariser is told; each of `parts` answers has its share of the limit.
+    fn instructions(&self, prompt: &str, parts: usize) -> String {
         // Lines are chosen by code; a model writes the hand-off.
         let template = if self.template.name == "lines" { &summary::HAND_OFF } else { self.template };
         let mut text = prompt
-            .replace("{limit}", &limit.0.to_string())
+            .replace("{limit}", &self.limit_of(parts))
             .replace("{form}", template.form(self.language).trim_end());
         if let Some(focus) = &self.focus {
             text.push_str(&format!(
@@ -187,6 +190,17 @@ impl Job {
             ));
         }
         text
+    }
+
+    /// How long each of so many answers may be, for the summariser.
+    fn limit_of(&self, parts: usize) -> String {
+        let tokens = self.limit.0 / parts as u64;
+        match (self.words, self.language) {
+            (Some(words), Language::English) => format!("{} words", words / parts),
+            (Some(words), Language::Chinese) => format!("{} 字", words / parts),
+            (None, Language::English) => format!("{tokens} tokens"),
+            (None, Language::Chinese) => format!("{tokens} 个 token"),
+        }
     }
 
     /// The messages as `[role]` and content; what is not text as JSON. What the host wrote in the
@@ -331,6 +345,7 @@ mod tests {
             spans: vec![],
             covers: Handle::of(""),
             limit: Tokens(500),
+            words: None,
             template: &summary::REBUILD,
             language: Language::English,
             focus: None,

@@ -13,7 +13,7 @@ use super::Language;
 use super::extract::Extract;
 use super::slot::{Look, Slot, Yield};
 use super::statement::{File, Statement};
-use super::value::{Passage, Written};
+use super::value::{Passage, Place, Written};
 use crate::conversation::log::Position;
 
 /// A form that a summary has.
@@ -213,6 +213,21 @@ impl PartialEq for Template {
 }
 
 impl Template {
+    /// Where a fold of this form restates what must be kept. The full summary opens with it (seed 004).
+    pub(crate) fn restates(&self) -> Place {
+        if self.name == FULL.name { Place::InFront } else { Place::Behind }
+    }
+
+    /// How many bytes of so many are for all slots but the extract. A full summary is made of its slots, and
+    /// lines are what is left over; in the others lines say most.
+    pub(crate) fn room_for_slots(&self, room: usize) -> usize {
+        match () {
+            () if !self.has(Slot::Lines) => room,
+            () if self.name == FULL.name => room / 5 * 3,
+            () => room / 5,
+        }
+    }
+
     /// The template of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
         TEMPLATES.iter().find(|template| template.name == name).copied()

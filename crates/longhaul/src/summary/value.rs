@@ -99,6 +99,22 @@ impl From<Passage> for (u32, u32) {
     }
 }
 
+/// Where a fold restates items of the keep set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Before its summary.
+    InFront,
+    /// Behind its summary.
+    Behind,
+}
+
+/// The items of the keep set that a fold restates, in the form that the model reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Restated<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) place: Place,
+}
+
 /// A summary that was just written.
 #[derive(Debug, Clone)]
 pub(crate) struct Written {
@@ -156,18 +172,29 @@ impl Written {
     }
 
     /// The text of a fold: this summary, how what it stands for is recalled, and what it restates.
-    pub(crate) fn into_fold(self, kept: &str, recall: &str, count: usize) -> (String, Arc<Summary>) {
+    pub(crate) fn into_fold(
+        self,
+        restated: Restated<'_>,
+        recall: &str,
+        count: usize,
+    ) -> (String, Arc<Summary>) {
         let Self { text: body, mut value } = self;
-        let mut text = format!("{FOLD_HEAD}{count} earlier messages; {recall}⟧\n");
+        let mut text = String::new();
+        if restated.place == Place::InFront && !restated.text.is_empty() {
+            text.push_str(KEEP_HEAD);
+            text.push_str(restated.text);
+            text.push('\n');
+        }
+        text.push_str(&format!("{FOLD_HEAD}{count} earlier messages; {recall}⟧\n"));
         let start = text.len();
         text.push_str(&body);
         value.body = Passage::new(start, text.len());
-        if !kept.is_empty() {
+        if restated.place == Place::Behind && !restated.text.is_empty() {
             if !text.ends_with('\n') {
                 text.push('\n');
             }
             text.push_str(KEEP_HEAD);
-            text.push_str(kept);
+            text.push_str(restated.text);
         }
         (text, Arc::new(value))
     }

@@ -136,11 +136,15 @@ impl KeepSet {
     }
 
     /// The items that would go with these runs, and those that stand in the tail: a fold takes them
-    /// in, since it changes what follows anyway.
-    pub(crate) fn restated_by(&self, spans: &[Span], ledger: &Ledger) -> Vec<KeepItem> {
+    /// in, since it changes what follows anyway. Task list and git stat change often: they stay in the tail
+    /// until a `full` summary restates them, and are then restated by the fold that takes that summary in.
+    pub(crate) fn restated_by(&self, spans: &[Span], ledger: &Ledger, full: bool) -> Vec<KeepItem> {
         let gone = |at: Position| spans.iter().any(|span| span.contains(at));
-        let steady =
-            |item: &&KeepItem| !matches!(item.key, KeepKey::Rules(_) | KeepKey::Todos | KeepKey::GitStat);
+        let steady = |item: &&KeepItem| match item.key {
+            KeepKey::Rules(_) => false,
+            KeepKey::Todos | KeepKey::GitStat => full || is_restated(item, ledger),
+            KeepKey::Goal | KeepKey::Pin(_) | KeepKey::Memory(_) => true,
+        };
         let restated = |item: &&KeepItem| match item.source {
             Some(at) => gone(at),
             None => !is_kept_elsewhere(item, spans, ledger),
@@ -176,6 +180,11 @@ pub(crate) fn is_shown(item: &KeepItem, log: &Log, ledger: &Ledger) -> bool {
     if item.source.is_some_and(|at| ledger.covering(at).is_none()) {
         return true;
     }
+    is_restated(item, ledger)
+}
+
+/// True if a fold that is shown restates the item.
+fn is_restated(item: &KeepItem, ledger: &Ledger) -> bool {
     let mut folds = ledger.outermost().filter_map(|(_, id)| ledger.get(id));
     folds.any(|edit| kept_by(edit).iter().any(|kept| kept.is(item)))
 }
@@ -244,7 +253,12 @@ fn items(log: &Log, shown_rules: Option<&str>) -> Vec<KeepItem> {
         None => items.extend(first_goal(log).map(|(at, text)| item(KeepKey::Goal, &text, Some(at)))),
     }
     for (name, text) in log.facts(FactKind::Pin) {
-        items.push(item(KeepKey::Pin(name.into()), text, pinned_in(log, name, text)));
+        let pin = item(KeepKey::Pin(name.into()), text, pinned_in(log, name, text));
+        // The first request as a whole stands there once, as the goal, until another is set.
+        let is_goal = |item: &KeepItem| item.source.is_some() && item.source == pin.source;
+        if !items.iter().any(|goal| is_goal(goal) && goal.key == KeepKey::Goal && goal.text == pin.text) {
+            items.push(pin);
+        }
     }
     let memories = log.facts(FactKind::Memory);
     for (name, text) in &memories[memories.len().saturating_sub(MEMORIES)..] {
@@ -305,7 +319,7 @@ fn first_goal(log: &Log) -> Option<(Position, String)> {
 }
 
 /// What a person says in a message.
-fn words_of(message: &Message) -> String {
+pub(crate) fn words_of(message: &Message) -> String {
     message.words().collect::<Vec<_>>().join("\n")
 }
 

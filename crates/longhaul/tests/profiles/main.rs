@@ -12,6 +12,8 @@ mod archive_summary;
 mod common;
 mod mini;
 mod progressive;
+mod progressive_figures;
+mod progressive_full;
 mod speakers;
 mod transform;
 
@@ -40,7 +42,10 @@ fn asking(profile: Profile, window: u64) -> Session {
 
 fn only(profile: Profile, strategy: &str) -> Profile {
     let found = STRATEGIES.into_iter().find(|known| known.name == strategy).unwrap();
-    Profile { ladder: vec![found], by_task: false, ..profile }
+    let mut profile = Profile { ladder: vec![found], by_task: false, ..profile };
+    // Who asks gets this strategy.
+    profile.triggers.full_when_asked = false;
+    profile
 }
 
 fn call(id: &str, name: &str, json: &str) -> Message {
@@ -98,6 +103,18 @@ fn parts(session: &Session) -> Vec<String> {
 fn text(session: &Session) -> String {
     let tail = session.view().tail().map(|tail| shown(&tail.message));
     parts(session).into_iter().chain(tail).collect::<Vec<_>>().join("\n")
+}
+
+/// The messages that folds stand for, by number.
+fn folded(session: &Session) -> Vec<usize> {
+    session.ledger().outermost().flat_map(|(span, _)| span.range()).collect()
+}
+
+/// Compacts now, and makes the next request ready.
+fn compacted(mut session: Session) -> Session {
+    session.compact_now();
+    ready(&mut session);
+    session
 }
 
 /// Strategies of the edits that stand, without those made on entry.

@@ -276,7 +276,9 @@ fn the_kind_of_work_decides_what_is_tried_first() {
     for (task, made) in
         [(Task::Code, "key-events"), (Task::Analysis, "importance"), (Task::Mixed, "importance")]
     {
-        let mut session = session(Profile::progressive(), 200_000);
+        let mut profile = Profile::progressive();
+        profile.triggers.full_when_asked = false;
+        let mut session = session(profile, 200_000);
         session.set_task(task);
         session.push(Message::user("Go."));
         for n in 0..8 {

@@ -217,7 +217,7 @@ impl Audit<'_> {
                     EditKind::Fold { placement: Placement::SystemHint, .. } => None,
                     kind => kind.spans().first().map(|span| span.start),
                 }),
-                Source::Rules | Source::Tail => None,
+                Source::Note | Source::Rules | Source::Tail => None,
             };
             if at.is_some() && at < last {
                 faults.push(format!("{:?} stands after a later one", part.source));

@@ -5,12 +5,12 @@ use super::{Context, FoldPlan, Proposal, Strategy, joined};
 use crate::conversation::log::Span;
 use crate::edits::edit::Placement;
 use crate::policy::task::Task;
-use crate::size::tokens::Tokens;
 use crate::summary::FULL;
 
-/// 500 words, and 800 of a task about code.
-const FULL_OF_OTHERS: Tokens = Tokens(700);
-const FULL_OF_CODE: Tokens = Tokens(1_100);
+/// The words of a full summary, at most.
+const FULL_WORDS: usize = 500;
+/// The words of a full summary of a task about code, at most.
+const FULL_WORDS_OF_CODE: usize = 800;
 
 /// The whole history becomes a hint in the system layer.
 pub static REBUILD: Strategy = Strategy {
@@ -30,8 +30,8 @@ pub static FULL_SUMMARY: Strategy = Strategy {
     propose: |context| {
         let code =
             context.task.unwrap_or_else(|| Task::of(context.log, &context.profile.aliases)) == Task::Code;
-        let limit = Some(if code { FULL_OF_CODE } else { FULL_OF_OTHERS });
-        let plan = |spans| FoldPlan { template: &FULL, limit, ..FoldPlan::of(context, spans) };
+        let words = Some(if code { FULL_WORDS_OF_CODE } else { FULL_WORDS });
+        let plan = |spans| FoldPlan { template: &FULL, words, ..FoldPlan::of(context, spans) };
         everything(context).map(|spans| Proposal::Fold(plan(spans))).into_iter().collect()
     },
     full: true,

@@ -10,7 +10,7 @@ pub static INCREMENTS: Strategy = Strategy {
     propose: |context: &Context<'_>| {
         let size = context.profile.constants.incremental_summary_chunk_size.max(1);
         let visible = context.visible();
-        if context.messages(&visible) <= 2 * size {
+        if context.messages(&visible) <= 2 * size && !context.goes_on {
             return Vec::new();
         }
         let mut chunks: Vec<Vec<Span>> = vec![Vec::new()];
@@ -21,7 +21,7 @@ pub static INCREMENTS: Strategy = Strategy {
                 chunks.push(Vec::new());
                 messages = 0;
             }
-            messages += item.spans.iter().map(|span| span.len()).sum::<usize>();
+            messages += item.messages();
             if let Some(chunk) = chunks.last_mut().filter(|_| !context.stays(item)) {
                 chunk.extend(&item.spans);
             }

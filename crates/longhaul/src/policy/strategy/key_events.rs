@@ -1,16 +1,17 @@
 //! Key events stay whole, the rest becomes a summary (seed 004).
 
-use super::importance::{LEAST, has_word, is_of_person, said};
+use super::importance::{ERROR_OR_FIX, LEAST, has_any, is_of_person, said};
 use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Block;
+use crate::conversation::step::UnitKind;
 use crate::digest::ToolKind;
 use crate::summary::exit_status;
 
 /// All but key events become a summary.
 pub static KEY_EVENTS: Strategy = Strategy {
     name: "key-events",
-    says: "what a person said, decisions, errors and fixes, and changes of files stay whole; the rest becomes a summary",
+    says: "what a person said, starts and finishes of tasks, decisions, errors and fixes, and changes of files stay whole; the rest becomes a summary",
     propose: |context: &Context<'_>| {
         let visible = context.visible();
         if context.messages(&visible) < LEAST {
@@ -28,33 +29,44 @@ pub static KEY_EVENTS: Strategy = Strategy {
 /// A decision has more characters than this.
 const DECISION: usize = 100;
 
+const DECISIONS: &[&str] =
+    &["decision", "decided", "decide", "chose", "instead", "决定", "决策", "选择", "采用"];
+const STARTS: &[&str] =
+    &["start the task", "starting the task", "started the task", "task started", "开始任务", "任务开始"];
+const FINISHES: &[&str] =
+    &["completed", "finished", "all done", "task done", "任务完成", "完成任务", "已完成"];
+
+/// A person's words, the start or the finish of a task, a decision, an error or its fix, a failed outcome
+/// or a changed file.
 fn is_key(context: &Context<'_>, item: &Visible) -> bool {
-    if is_of_person(context, item) {
+    if is_of_person(context, item) || finishes_turn(context, item) {
         return true;
     }
     let text = said(context, item);
     let lower = text.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| has_word(&lower, word));
-    let decides = has(&["decision", "decided", "decide", "chose", "instead", "决定", "选择", "采用"]);
-    decides && text.chars().count() > DECISION
-        || has(&[
-            "error",
-            "errors",
-            "bug",
-            "bugs",
-            "fix",
-            "fixes",
-            "fixed",
-            "failed",
-            "failure",
-            "exception",
-            "错误",
-            "修复",
-            "异常",
-            "失败",
-        ])
-        || has(&["completed", "finished", "all done", "任务完成", "已完成", "开始任务"])
+    let decides = has_any(&lower, &[DECISIONS]) && text.trim_end().chars().count() > DECISION;
+    decides
+        || has_any(&lower, &ERROR_OR_FIX)
+        || has_any(&lower, &[STARTS, FINISHES])
         || item.spans.iter().flat_map(|span| span.range()).any(|at| changes(context, Position(at as u32)))
+}
+
+/// The answer that ends a turn of several steps is the finish of a task. One that came at once is an
+/// answer in a conversation, and no event.
+fn finishes_turn(context: &Context<'_>, item: &Visible) -> bool {
+    let Some(at) = item.spans.first().map(|span| span.start) else { return false };
+    let number = context.log.turns().partition_point(|turn| turn.start <= at);
+    let Some(turn) = number.checked_sub(1).and_then(|number| context.log.turns().get(number)) else {
+        return false;
+    };
+    let end = context.log.turns().get(number).map_or(context.log.end(), |next| next.start);
+    let units = context.log.units();
+    let later = &units[units.partition_point(|unit| unit.span.start <= at)..];
+    let mut later = later.iter().take_while(|unit| unit.span.start < end);
+    item.kind == Some(UnitKind::Step)
+        && turn.ended
+        && turn.first_step.is_some_and(|first| first < at)
+        && !later.any(|unit| unit.kind == UnitKind::Step)
 }
 
 /// Failed, or changed a file.

@@ -25,6 +25,14 @@ pub static OLD_RESULTS: Strategy = Strategy {
 
 /// Digests of the results in these messages, until enough is gone.
 pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -> Vec<Proposal> {
+    digests_and_savings(context, ats).0
+}
+
+/// The same, and about how much they save.
+pub(super) fn digests_and_savings(
+    context: &Context<'_>,
+    ats: impl Iterator<Item = usize>,
+) -> (Vec<Proposal>, Tokens) {
     let names = context.used_names();
     let mut proposals = Vec::new();
     let mut saved = Tokens::ZERO;
@@ -40,7 +48,7 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
                 continue;
             }
             if saved >= context.excess {
-                return proposals;
+                return (proposals, saved);
             }
             let Some(text) = by_content(context, at, result, &said, &names) else { continue };
             // It may be shown shorter already, as it entered.
@@ -52,7 +60,7 @@ pub(super) fn digests(context: &Context<'_>, ats: impl Iterator<Item = usize>) -
             proposals.extend(said.digested(at, block, text));
         }
     }
-    proposals
+    (proposals, saved)
 }
 
 /// The best lines of a result, by what it is.

@@ -1,6 +1,6 @@
 //! A person asked, or the model printed its mark.
 
-use super::{Start, Trigger};
+use super::{Situation, Start, Trigger};
 use crate::edits::edit::Why;
 use crate::size::tokens::Tokens;
 
@@ -11,7 +11,13 @@ pub static ASKED: Trigger = Trigger {
     fires: |now| {
         // Who asks wants more gone than is gone already.
         let target = now.budget.target.min(Tokens(now.size.0 / 2));
-        let target = if now.profile.triggers.end_of_turn { Tokens::ZERO } else { target };
-        now.asked.then_some(Start { why: Why::Asked, target, full: false })
+        let full = wants_full(now);
+        let target = if full || now.profile.triggers.end_of_turn { Tokens::ZERO } else { target };
+        now.asked.then_some(Start { why: Why::Asked, target, full })
     },
 };
+
+/// Somebody asked, and the profile makes a full summary then.
+pub(super) fn wants_full(now: &Situation<'_>) -> bool {
+    now.asked && now.profile.triggers.full_when_asked
+}

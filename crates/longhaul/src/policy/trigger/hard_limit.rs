@@ -9,7 +9,7 @@ pub static HARD_LIMIT: Trigger = Trigger {
     name: "hard-limit",
     says: "the request would pass the hard limit, or the provider refused one as too long",
     fires: |now| {
-        let full = super::calls::is_due(now);
+        let full = super::calls::is_due(now) || super::asked::wants_full(now);
         (now.size > now.budget.hard || now.refused).then_some(Start {
             why: Why::Forced(Limit::Hard),
             target: if full || now.profile.triggers.end_of_turn { Tokens::ZERO } else { now.budget.target },
