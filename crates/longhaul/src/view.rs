@@ -1,5 +1,5 @@
 //! The view: what the model is sent, a function of log and ledger alone. In three parts:
-//! **stable** (system prompt and tools of the frame, rules as first read), **growing** (the
+//! **stable** (system prompt and tools of the frame, project rules), **growing** (the
 //! history, with summaries in the place of what they fold) and **volatile** (one tail for what
 //! changes often). Nothing is copied: parts share the messages of the log.
 //!
@@ -26,7 +26,7 @@ pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
 /// Where a part of a view comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The rules as first read.
+    /// The project rules that stand before the history.
     Rules,
     /// A message of the log, or what became of it.
     Message(Position),

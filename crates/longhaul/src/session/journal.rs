@@ -66,9 +66,9 @@ pub enum Entry {
         /// Which.
         edit: EditId,
     },
-    /// Rules were put before the history, where they stay.
+    /// Rules were put before the history, in the place of those that stood there.
     RulesShown {
-        /// Their text.
+        /// Their text; empty if none is in force any longer.
         text: Arc<str>,
     },
     /// A request was sent.

@@ -10,6 +10,7 @@ mod archive;
 mod common;
 mod mini;
 mod progressive;
+mod rules;
 mod speakers;
 mod transform;
 
