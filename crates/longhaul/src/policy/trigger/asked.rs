@@ -11,7 +11,6 @@ pub static ASKED: Trigger = Trigger {
     fires: |now| {
         // Who asks wants more gone than is gone already.
         let target = now.budget.target.min(Tokens(now.size.0 / 2));
-        let target = if now.profile.triggers.end_of_turn { Tokens::ZERO } else { target };
         now.asked.then_some(Start { why: Why::Asked, target, full: false })
     },
 };
