@@ -372,6 +372,9 @@ pub(crate) fn host_message(text: String) -> Arc<Message> {
 fn fit(items: &mut [KeepItem], limit: usize) {
     /// No item is cut to less.
     const LEAST: usize = 400;
+    /// About what the mark takes that says what was cut, in bytes: without it the next in order would be cut
+    /// for the marks of those before.
+    const MARK: usize = 100;
     let group = |key: &KeepKey| match key {
         KeepKey::GitStat => 0,
         KeepKey::Todos | KeepKey::Memory(_) => 1,
@@ -390,7 +393,7 @@ fn fit(items: &mut [KeepItem], limit: usize) {
         for item in items.iter_mut().filter(|item| group(&item.key) == cut) {
             // Its share of the room, by its size.
             let share = (room as u128 * item.text.len() as u128 / here.max(1) as u128) as usize;
-            let share = share.max(LEAST);
+            let share = share.saturating_sub(MARK).max(LEAST);
             if let Some(short) = digest::head_and_tail(&item.text, share * 2 / 3, share / 3, item.handle) {
                 item.text = short.into();
             }

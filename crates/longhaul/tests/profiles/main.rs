@@ -11,6 +11,7 @@ mod common;
 mod mini;
 mod progressive;
 mod rules;
+mod shared;
 mod speakers;
 mod transform;
 
