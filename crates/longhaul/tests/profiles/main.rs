@@ -8,6 +8,7 @@ mod answered;
 mod archive;
 #[path = "../common/mod.rs"]
 mod common;
+mod documented;
 mod mini;
 mod progressive;
 mod rules;
