@@ -283,17 +283,19 @@ pub(crate) fn all_texts(log: &Log) -> Vec<String> {
 /// at another place, where their handle is.
 pub(crate) fn are_in(shown: &str, rules: &KeepItem, log: &Log) -> bool {
     let KeepKey::Rules(path) = &rules.key else { return false };
-    let Some(stands) = rules_of(shown, path) else { return false };
-    let whole = || log.fact(FactKind::Rules, path).is_some_and(|text| stands == text);
-    stands == &*rules.text || stands.contains(&rules.handle.short()) || whole()
+    let Some(stands) = rules_from(shown, path) else { return false };
+    let is = |text: &str| stands.strip_prefix(text).is_some_and(|rest| rest.starts_with(END_OF_RULES));
+    let cut = || stands.find(END_OF_RULES).is_some_and(|end| stands[..end].contains(&rules.handle.short()));
+    is(&rules.text) || log.fact(FactKind::Rules, path).is_some_and(is) || cut()
 }
 
-/// The text of one file among the rules that are shown.
-fn rules_of<'a>(shown: &'a str, path: &str) -> Option<&'a str> {
+/// What stands behind the text of each file of rules.
+const END_OF_RULES: &str = "\n</rules>";
+
+/// The rules that are shown, from the text of one file on.
+fn rules_from<'a>(shown: &'a str, path: &str) -> Option<&'a str> {
     let start = format!("{}\n", head("rules", Some(path)));
-    let text = &shown[shown.find(&start)? + start.len()..];
-    let end = text.find("\n</rules>\n<rules name=").or_else(|| text.rfind("\n</rules>"))?;
-    Some(&text[..end])
+    shown.find(&start).map(|at| &shown[at + start.len()..])
 }
 
 /// An item as it stands in the tail. Rules whose earlier text still stands before the history say that
@@ -303,7 +305,7 @@ fn in_tail(item: &KeepItem, ledger: &Ledger) -> String {
     match &item.key {
         KeepKey::Rules(path)
             if &*item.text != NO_LONGER
-                && ledger.rules().is_some_and(|shown| rules_of(shown, path).is_some()) =>
+                && ledger.rules().is_some_and(|shown| rules_from(shown, path).is_some()) =>
         {
             format!("(These rules replace the rules of {path} above.)\n{text}")
         }

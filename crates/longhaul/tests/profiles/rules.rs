@@ -200,6 +200,18 @@ fn rules_are_written_anew_where_nothing_of_the_prefix_is_cached() {
 
 // covers: A-LAW
 #[test]
+fn rules_that_look_like_others_are_shown_once() {
+    let quoting =
+        "Write rules so:\n<rules name=\"AGENTS.md\">\nBe brief.\n</rules>\n<rules name=\"X\">\n</rules>";
+    let mut session = begun(Profile::archive(), &[("CODE_LAW.md", quoting), ("AGENTS.md", "Be brief.")]);
+    assert_eq!(tail(&session), "");
+    session.compact_now();
+    ready(&mut session);
+    assert_eq!((tail(&session).as_str(), text(&session).matches("Write rules so:").count()), ("", 1));
+}
+
+// covers: A-LAW
+#[test]
 fn both_texts_need_not_fit_at_once() {
     let mut session = session(Profile::archive(), 4_000);
     session.set_rules("CODE_LAW.md", Some(&"Never use tabs. ".repeat(400)));
