@@ -67,9 +67,7 @@ impl PromptCache {
     /// True if this view does not extend the request that was sent last, or none was sent: what stands before
     /// its first change may be written anew without breaking more.
     pub(crate) fn is_broken_by(&self, view: &View) -> bool {
-        !self.used
-            || self.is_behind_another_frame(view.fixed().version)
-            || self.common(view) < self.messages.len()
+        !self.used || self.common(view) < self.messages.len()
     }
 
     /// Tokens that a change of this message would have billed again.

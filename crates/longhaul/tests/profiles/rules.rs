@@ -109,6 +109,7 @@ fn rules_that_were_taken_back_leave_with_the_next_break() {
     session.compact_now();
     ready(&mut session);
     assert!(!text(&session).contains("rules"), "{}", text(&session));
+    assert!(session.view().parts().iter().all(|part| part.source != Source::Rules));
     assert_eq!(text(&reload(&session)), text(&session));
     // A file that comes back is a new one.
     session.set_rules("CODE_LAW.md", Some("Never use spaces."));
