@@ -331,3 +331,19 @@ fn what_must_be_kept_is_cut_in_its_order_and_never_below_400_bytes() {
     let pin = kept_of(13_000, 8_000);
     assert!(whole(&pin[..5], LEAST) && pin[5] > LEAST && pin[5] < 13_000, "{pin:?}");
 }
+
+// covers: S-10 S-11
+#[test]
+fn the_first_request_is_the_last_that_is_hidden() {
+    let mut session = session(bare(), 2_000);
+    session.push(Message::user("Mend the parser of dates."));
+    session.push(Message::assistant("It is mended."));
+    session.push(Message::user("Read all."));
+    for n in 0..20 {
+        short_step(&mut session, n);
+    }
+    ready(&mut session);
+    assert_eq!(strategies(&session), ["hide-old"]);
+    assert_eq!(parts(&session)[0], "Mend the parser of dates.");
+    assert!(!text(&session).contains("It is mended.\n") && tail(&session).is_empty());
+}
