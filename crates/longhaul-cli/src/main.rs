@@ -91,7 +91,9 @@ fn command(config: Option<&Config>) -> clap::Command {
     };
     ["replay", "bench", "explain", "compact"].into_iter().fold(Cli::command(), |all, name| {
         all.mut_subcommand(name, |command| {
-            let command = with(command, "window");
+            // Where nobody set a window, it is the model's or the profile's; a comparison has one for all.
+            let own = name == "bench" || config.own_window().is_some();
+            let command = if own { with(command, "window") } else { command };
             if name == "replay" { with(command, "profile") } else { command }
         })
     })

@@ -73,6 +73,20 @@ fn the_json_line_has_the_fields_of_the_contract() {
                     growth_error_p50 growth_error_p90 violations";
     assert_eq!(fields, contract.split_whitespace().collect::<Vec<_>>());
     assert_eq!((line["calls"].as_u64(), line["window"].as_u64()), (Some(4), Some(200_000)));
+    let window = |args: &[&str]| {
+        let line: Value = serde_json::from_str(&stdout(args)).unwrap();
+        line["window"].as_u64().unwrap()
+    };
+    // covers: S-1
+    for (profile, own) in
+        [("mini", 128_000), ("archive", 200_000), ("transform", 200_000), ("progressive", 200_000)]
+    {
+        let replay = ["replay", "small.jsonl", "--json", "--profile", profile];
+        assert_eq!(window(&replay), own, "{profile}");
+        assert_eq!(window(&[&replay[..], &["--model", "gpt-4.1"]].concat()), 1_047_576, "{profile}");
+        assert_eq!(window(&[&replay[..], &["--model", "nobody-knows-it"]].concat()), own, "{profile}");
+        assert_eq!(window(&[&replay[..], &["--model", "gpt-4.1", "--window", "64000"]].concat()), 64_000);
+    }
     // The log is sent whole, and the placeholder of the call that got no result.
     assert!(line["cost_sent"].as_u64() > line["cost_full"].as_u64());
     assert!(line["tokens_sent"].as_u64().unwrap() < line["tokens_full"].as_u64().unwrap() + 30);

@@ -136,6 +136,12 @@ impl Config {
         profile
     }
 
+    /// The names of profiles whose base works to its trigger, and no further.
+    pub(crate) fn working_to_their_trigger(&self) -> Vec<String> {
+        let to_trigger = |profile: &&NamedProfile| profile.base.shares.target == profile.base.shares.trigger;
+        self.profiles.iter().filter(to_trigger).map(|profile| profile.name.clone()).collect()
+    }
+
     /// A profile, with what is built in for its base. One of this name is forgotten, and what it
     /// was given.
     pub(crate) fn define(&mut self, name: String, base: Profile) {

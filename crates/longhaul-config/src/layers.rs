@@ -56,6 +56,7 @@ impl Config {
         for (key, value) in &layers.flags {
             config.set(key, value, Origin::Flag)?;
         }
+        config.follow_triggers();
         config.check_together()?;
         Ok(config)
     }
@@ -111,6 +112,17 @@ impl Config {
         };
         self.put(key, kind, value, origin);
         Ok(())
+    }
+
+    /// A profile that works to its trigger does so wherever the trigger is, unless somebody set a target.
+    fn follow_triggers(&mut self) {
+        for profile in self.working_to_their_trigger() {
+            let find = |name: &str| self.get(&format!("profiles.{profile}.{name}")).cloned();
+            let (Some(target), Some(trigger)) = (find("target"), find("trigger")) else { continue };
+            if target.origin == Origin::BuiltIn {
+                self.put(&target.key, target.kind, trigger.value, trigger.origin);
+            }
+        }
     }
 
     /// Settings that only make sense together.

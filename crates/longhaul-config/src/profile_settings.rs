@@ -62,7 +62,7 @@ macro_rules! flag {
 pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
     number!("warn", PERCENT, "a person is warned, in percent of the window", &[], shares.warn),
     number!("trigger", PERCENT, "compaction starts", &[], shares.trigger),
-    number!("target", PERCENT, "what it works to", &[], shares.target),
+    number!("target", PERCENT, "what it works to; 0 takes everything", &[], shares.target),
     number!(
         "keep_recent",
         ValueKind::Number(0, 90),
@@ -238,6 +238,12 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         triggers.full_when_asked
     ),
     flag!("end_of_turn", "by the last prompt of a turn that has ended", &["mini"], triggers.end_of_turn),
+    flag!(
+        "messages_alone",
+        "warn, trigger and target count the messages alone, without system prompt and tools",
+        &["transform"],
+        triggers.messages_alone
+    ),
     flag!("at_trigger", "at the trigger already, not only over it", &["archive"], triggers.inclusive),
     flag!("by_task", "the kind of work decides what is tried first", &["progressive"], by_task),
     flag!("pin_mark", "text behind <Pin> in a user message is pinned", &["progressive"], pin_mark),

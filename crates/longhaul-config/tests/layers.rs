@@ -203,3 +203,47 @@ fn the_marks_of_progressive_are_settings() {
     assert!(!profile.pin_mark && !profile.triggers.summary_mark && !profile.triggers.full_when_asked);
     assert_eq!((profile.triggers.mark.clone(), profile.system_note()), (None, None));
 }
+
+// covers: M-CONF S-5
+#[test]
+fn a_compaction_that_takes_everything_has_no_target_to_be_above() {
+    let mini = read("[profiles.mini]\ntrigger = 50\nentry_characters = 4_000\n").profile("mini").unwrap();
+    assert_eq!((mini.shares.trigger, mini.shares.target, mini.cut.characters), (50, 0, 4_000));
+    assert_eq!(read("[profiles.mini]\ntrigger = 1\n").profile("mini").unwrap().shares.trigger, 1);
+}
+
+// covers: T-CONF
+#[test]
+fn a_profile_that_works_to_its_trigger_does_so_wherever_that_is() {
+    let shares = |text: &str| {
+        let shares = read(text).profile("transform").unwrap().shares;
+        (shares.trigger, shares.target)
+    };
+    assert_eq!(shares(""), (75, 75));
+    assert_eq!(shares("[profiles.transform]\ntrigger = 60\n"), (60, 60));
+    assert_eq!(shares("[profiles.transform]\ntrigger = 85\n"), (85, 85));
+    assert_eq!(shares("[profiles.transform]\ntrigger = 60\ntarget = 40\n"), (60, 40));
+    let config = read("[profiles.transform]\ntrigger = 60\n");
+    assert_eq!(config.get("profiles.transform.target").unwrap().origin, in_file("longhaul.toml", 2));
+}
+
+// covers: T-CONF M-CONF
+#[test]
+fn the_constants_of_mini_and_transform_are_settings() {
+    let config = read(
+        "[profiles.transform]\nkeep_recent_tool_results = 7\nkeep_recent_thinking = 2\nkeep_recent_messages = 21\n\
+         summary_head_lines = 4\nsummary_tail_lines = 5\nentry_bytes = 1_000\nmessages_alone = false\n",
+    );
+    let transform = config.profile("transform").unwrap();
+    let constants = transform.constants;
+    assert_eq!((constants.keep_recent_tool_results, constants.keep_recent_thinking), (7, 2));
+    assert_eq!((constants.keep_recent_messages, constants.summary_head_lines), (21, 4));
+    assert_eq!((constants.summary_tail_lines, transform.cut.bytes), (5, 1_000));
+    assert!(!transform.triggers.messages_alone && Profile::transform().triggers.messages_alone);
+    let config = Config::read(
+        &Layers::default()
+            .variables([("LONGHAUL_PROFILES_MINI_TRIGGER", "70"), ("LONGHAUL_WINDOW", "64000")]),
+    );
+    let config = config.unwrap();
+    assert_eq!((config.profile("mini").unwrap().shares.trigger, config.window()), (70, Tokens(64_000)));
+}

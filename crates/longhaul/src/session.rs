@@ -263,7 +263,11 @@ impl Session {
 
     /// The limits.
     pub fn budget(&self) -> Budget {
-        self.state.limits.budget(&self.profile)
+        let budget = self.state.limits.budget(&self.profile);
+        match self.profile.triggers.messages_alone {
+            true => budget.beside(self.tokens(self.state.system_layer())),
+            false => budget,
+        }
     }
 
     /// The model.

@@ -1,5 +1,5 @@
 //! The view: what the model is sent, a function of log and ledger alone. In three parts:
-//! **stable** (system prompt and tools of the frame, the profile's note, rules as first read), **growing** (the
+//! **stable** (system prompt and tools of the frame, the profile's note, project rules), **growing** (the
 //! history, with summaries in the place of what they fold) and **volatile** (one tail for what
 //! changes often). Nothing is copied: parts share the messages of the log.
 //!
@@ -28,7 +28,7 @@ pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
 pub enum Source {
     /// What the profile tells the model.
     Note,
-    /// The rules as first read.
+    /// The project rules that stand before the history.
     Rules,
     /// A message of the log, or what became of it.
     Message(Position),

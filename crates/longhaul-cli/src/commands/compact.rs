@@ -11,7 +11,7 @@ use longhaul_config::Config;
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
-use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
+use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
 
@@ -35,9 +35,9 @@ pub struct Args {
     /// Say what would go, and its price; write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Tokens that fit into the model's window
-    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
-    window: u64,
+    /// Tokens that fit into the model's window; without it, the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: Option<u64>,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
@@ -48,6 +48,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut file = TranscriptFile::open(&args.file)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
+    let window = window_of(args.window, "", &profile);
     // The recorded session was sent whole: a window that nothing fills, until the end.
     let mut recorded =
         RecordedSession::new(profile, "", Tokens(1 << 40), MeterKind::Neutral).with_stopped_clock();
@@ -62,7 +63,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     file.finish(empty)?;
     let before = recorded.full_tokens();
-    let recorded = recorded.compacted(Tokens(args.window));
+    let recorded = recorded.compacted(window);
     let recorded = recorded.map_err(|problem| Failure::file(&args.file, problem))?;
     let session = recorded.session();
     // On stderr where the conversation goes to standard output.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::lab::needs::text_of;
-use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
+use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
 
@@ -31,9 +31,9 @@ pub struct Args {
     /// The call, counted from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     call: u64,
-    /// Tokens that fit into the model's window
-    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
-    window: u64,
+    /// Tokens that fit into the model's window; without it, the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: Option<u64>,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
@@ -135,7 +135,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut file = TranscriptFile::open(&args.file)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
-    let mut recorded = RecordedSession::new(profile, "", Tokens(args.window), MeterKind::Neutral);
+    let window = window_of(args.window, "", &profile);
+    let mut recorded = RecordedSession::new(profile, "", window, MeterKind::Neutral);
     let (mut calls, mut empty) = (0, true);
     let (mut batches, mut sent) = (Vec::new(), Position(0));
     for message in file.main_log() {
@@ -198,7 +199,7 @@ fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
         transcript: args.file.display().to_string(),
         call: args.call,
         upto: session.log().messages().len(),
-        window: args.window,
+        window: session.budget().window.0,
         tokens: session.size().tokens.0,
         full_tokens: session.meter().tokens(session.full()).tokens.0,
         read: billed.read.0,

@@ -86,10 +86,14 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     let triggers = &profile.triggers;
     let (trigger, target) = (profile.shares.trigger, profile.shares.target);
     let over = if triggers.inclusive { "from" } else { "over" };
+    let down_to = if target == 0 { "all of it".to_owned() } else { format!("down to {target} %") };
     if triggers.end_of_turn {
-        writeln!(out, "  all of it, when a turn has ended whose last prompt was over {trigger} %")?;
+        writeln!(out, "  {down_to}, when a turn has ended whose last prompt was over {trigger} %")?;
     } else {
-        writeln!(out, "  {over} {trigger} % of the window, down to {target} %")?;
+        writeln!(out, "  {over} {trigger} % of the window, {down_to}")?;
+    }
+    if triggers.messages_alone {
+        writeln!(out, "  these are of the messages alone: system prompt and tools come beside them")?;
     }
     if triggers.min_messages > 0 {
         writeln!(out, "  not before there are {} messages", triggers.min_messages)?;

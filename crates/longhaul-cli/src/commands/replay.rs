@@ -14,7 +14,7 @@ use crate::lab::figures::Figures;
 use crate::lab::growth::Growth;
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
-use crate::lab::recorded::{MeterKind, RecordedSession, without_model};
+use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::lab::views::{ViewLine, ViewsFile};
 use crate::terminal;
@@ -36,9 +36,9 @@ pub struct Args {
     /// SWE-agent, gzip or plain; `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Tokens that fit into the model's window
-    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
-    window: u64,
+    /// Tokens that fit into the model's window; without it, that of --model, or the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: Option<u64>,
     /// How to compact
     #[arg(long, default_value = "longhaul", value_name = "P")]
     profile: String,
@@ -57,6 +57,12 @@ pub struct Args {
     /// Print one JSON line per transcript instead of a table
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    fn window_for(&self, profile: &Profile) -> Tokens {
+        window_of(self.window, self.model.as_deref().unwrap_or_default(), profile)
+    }
 }
 
 /// Runs the command.
@@ -84,7 +90,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         terminal::clear_progress();
         for (name, figures) in sessions {
             if args.json {
-                let line = ReplayLine::new(&name, &profile.name, Tokens(args.window), &figures);
+                let line = ReplayLine::new(&name, &profile.name, args.window_for(&profile), &figures);
                 writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
             } else {
                 writeln!(out, "{}", row(short_name(Path::new(&name)), &figures))?;
@@ -96,7 +102,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         views.finish()?;
     }
     if !args.json {
-        summary(&mut out, args, &total)?;
+        summary(&mut out, args.window_for(&profile), &total)?;
     }
     Ok(())
 }
@@ -137,7 +143,7 @@ struct Replay<'a> {
 impl<'a> Replay<'a> {
     fn new(args: &'a Args, profile: &Profile, name: String) -> Self {
         let model = args.model.as_deref().unwrap_or_default();
-        let recorded = RecordedSession::new(profile.clone(), model, Tokens(args.window), args.meter);
+        let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
         Self {
             args,
             name,
@@ -259,7 +265,7 @@ fn row(name: String, figures: &Figures) -> String {
     format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
 }
 
-fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()> {
+fn summary(out: &mut impl Write, window: Tokens, total: &Figures) -> io::Result<()> {
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
     writeln!(out)?;
@@ -267,7 +273,7 @@ fn summary(out: &mut impl Write, args: &Args, total: &Figures) -> io::Result<()>
         out,
         "{} calls at a window of {}: {} sent, cost {} (whole log {}).",
         terminal::grouped(total.calls),
-        terminal::grouped(args.window),
+        terminal::grouped(window.0),
         terminal::short(total.tokens_sent),
         terminal::short(total.cost_sent()),
         terminal::short(total.cost_full()),

@@ -148,6 +148,14 @@ impl RecordedSession {
     }
 }
 
+/// The window of a recorded session: what was asked for, else that of the model that was named, else the
+/// profile's.
+pub fn window_of(asked: Option<u64>, model: &str, profile: &Profile) -> Tokens {
+    let model = find_model(model);
+    let own = if model.is_unknown() { profile.window } else { model.window };
+    asked.map_or(own, Tokens)
+}
+
 fn find_model(name: &str) -> Model {
     Models::builtin().find(name).clone()
 }

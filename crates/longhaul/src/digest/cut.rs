@@ -67,29 +67,28 @@ impl Cut {
             let (head, tail) = share(self.lines);
             leave_out(middle_by_lines(text, lines, head, tail));
         }
-        let middle = worth_a_mark(text, start..end.max(start));
-        let gone = text[middle.clone()].chars().count();
-        let mark = format!(
-            "⟦{tool}: {characters} characters in {lines} lines, {} kept, {gone} left out; recall {}⟧",
-            characters - gone,
-            handle().short()
-        );
-        with_mark(text, middle, &mark)
+        let handle = handle().short();
+        let mark = |middle: &Range<usize>| {
+            let gone = text[middle.clone()].chars().count();
+            let kept = characters - gone;
+            format!(
+                "⟦{tool}: {characters} characters in {lines} lines, {kept} kept, {gone} left out; recall {handle}⟧"
+            )
+        };
+        let middle = start..end.max(start);
+        let (head, tail) = share(missing(&middle, &mark(&middle)));
+        let start = text.floor_char_boundary(middle.start.saturating_sub(head));
+        let end = text.ceil_char_boundary((middle.end + tail).min(text.len()));
+        with_mark(text, start..end, &mark(&(start..end)))
     }
 }
 
-/// A middle that is longer than the mark in its place, where the text is long enough for that: a text that
-/// is one byte too long is cut too.
-fn worth_a_mark(text: &str, middle: Range<usize>) -> Range<usize> {
-    /// Longer than any mark.
-    const MARK: usize = 200;
-    let more = MARK.saturating_sub(middle.len());
-    if text.len() < 4 * MARK || more == 0 {
-        return middle;
-    }
-    let start = middle.start.saturating_sub(more);
-    let end = (middle.end + MARK.saturating_sub(middle.end - start)).min(text.len());
-    text.floor_char_boundary(start)..text.ceil_char_boundary(end)
+/// How many bytes more must be left out so that the mark, on a line of its own, is shorter than what it
+/// stands for: or a text that is a little over a limit would enter whole.
+fn missing(middle: &Range<usize>, mark: &str) -> usize {
+    /// Two line ends, and digits that the figures of the mark may gain.
+    const MORE: usize = 8;
+    (mark.len() + MORE).saturating_sub(middle.len())
 }
 
 #[cfg(test)]
@@ -106,6 +105,7 @@ mod tests {
     fn eight_thousand_characters_enter_and_one_more_does_not() {
         let mini = Cut { characters: 8_000, ..Cut::NONE };
         assert_eq!(cut(mini, &"字".repeat(8_000)), None);
+        assert!(cut(mini, &"字".repeat(8_001)).unwrap().matches('字').count() < 8_000);
         let text = format!("{}exit code 1", "x".repeat(9_000));
         let short = cut(mini, &text).unwrap();
         assert!(
@@ -120,7 +120,10 @@ mod tests {
     fn fifty_kilobytes_and_two_thousand_lines() {
         let cap = Cut { bytes: 50 << 10, lines: 2_000, ..Cut::NONE };
         assert_eq!(cut(cap, &"y".repeat(51_200)), None);
+        assert!(cut(cap, &"y".repeat(51_201)).unwrap().len() < 51_201);
         assert!(cut(cap, &"y".repeat(52_000)).unwrap().len() < 51_400);
+        assert_eq!(cut(cap, &"z\n".repeat(2_000)), None);
+        assert!(cut(cap, &"z\n".repeat(2_001)).unwrap().lines().count() < 2_000);
         let text: String = (0..2_500).map(|n| format!("row {n}\n")).collect();
         let short = cut(cap, &text).unwrap();
         assert!(short.contains("row 1333\n⟦Bash: ") && short.contains("⟧\nrow 1834\n"), "{short}");

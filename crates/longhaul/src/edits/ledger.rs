@@ -86,9 +86,9 @@ impl Ledger {
         self.note.as_deref()
     }
 
-    /// The rules as they were first read.
+    /// The rules that stand before the history, as they were in force when they were last written there.
     pub fn rules(&self) -> Option<&str> {
-        self.rules.as_deref()
+        self.rules.as_deref().filter(|rules| !rules.is_empty())
     }
 
     /// How often anything but a new edit changed what is shown.

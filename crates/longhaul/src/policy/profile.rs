@@ -68,6 +68,9 @@ pub struct Triggers {
     pub inclusive: bool,
     /// By the prompt of the last call, and only when a turn has ended.
     pub end_of_turn: bool,
+    /// Warning, trigger and target are shares that the messages alone may have: system prompt and tools
+    /// come beside them. The hard limit counts everything.
+    pub messages_alone: bool,
     /// Not before the conversation has so many messages.
     pub min_messages: usize,
     /// So many calls since the last full summary ask for one; 0 is never.
@@ -208,7 +211,8 @@ impl Profile {
             name: "mini".into(),
             says: "when a turn has ended whose last prompt was large, the whole history becomes one summary in the system layer".into(),
             window: Tokens(128_000),
-            shares: Shares { warn: 70, trigger: 80, target: 60 },
+            // Its compaction takes everything.
+            shares: Shares { warn: 70, trigger: 80, target: 0 },
             triggers: Triggers { end_of_turn: true, ..Triggers::default() },
             cut: Cut { characters: 8_000, ..Cut::NONE },
             ladder: vec![&strategy::REBUILD],
@@ -226,6 +230,7 @@ impl Profile {
             name: "transform".into(),
             says: "before every call shortens all but the newest results and drops old thinking; then drops the oldest messages until all fits".into(),
             shares: Shares { warn: 70, trigger: 75, target: 75 },
+            triggers: Triggers { messages_alone: true, ..Triggers::default() },
             cut: Cut { bytes: 50 << 10, ..Cut::NONE },
             rules: vec![&strategy::NEWEST_RESULTS, &strategy::OLD_THINKING],
             ladder: vec![&strategy::DROP_OLDEST],

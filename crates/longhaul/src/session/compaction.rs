@@ -44,6 +44,7 @@ impl Session {
     /// same request: its ticket is the same, and no call is counted.
     pub fn prepare(&mut self, now: Option<Time>) -> Result<Prepared, PrepareError> {
         self.follow();
+        self.follow_rules(now);
         // What nothing can take away: no edit would help.
         let size = self.size().tokens;
         if size.min(self.tokens(self.state.system_layer())) > self.budget().hard {

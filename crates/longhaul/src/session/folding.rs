@@ -213,7 +213,7 @@ impl Session {
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let FoldPlan { spans, placement, template, limit, words, .. } = plan;
+        let FoldPlan { spans, placement, template, limit, words, by_code } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)));
@@ -253,7 +253,11 @@ impl Session {
             summary::write(&told, form, self.names_after(&spans))
         });
         if written.says_nothing() {
-            return self.hide(spans, strategy, why);
+            // Summaries that are merged say something already.
+            return match by_code {
+                true => Err(Refusal::Nothing("the summary would say nothing")),
+                false => self.hide(spans, strategy, why),
+            };
         }
         let recall = self.state.recall_by.says(&handle.short());
         let restated = Restated { text: &keep::render(&keep), place: template.restates() };

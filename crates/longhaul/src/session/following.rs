@@ -3,6 +3,7 @@
 use super::Session;
 use super::journal::Entry;
 use super::state::State;
+use crate::conversation::message::Time;
 use crate::size::tokens::Tokens;
 use crate::view::keep;
 use crate::view::{Part, Source};
@@ -12,12 +13,36 @@ impl Session {
     pub(super) fn follow(&mut self) {
         self.follow_note();
         self.follow_keep_set();
-        let first = self.state.requests.calls == 0;
-        if let Some(text) = self.keep.rules_to_show(self.ledger(), first) {
+        let differ = self.keep.rules_differ(self.log(), self.ledger());
+        if self.keep.must_cut_rules(self.ledger()) || differ && self.has_lost_prefix() {
+            self.write_rules();
+        }
+        self.follow_view();
+    }
+
+    /// Writes the rules that are in force before the history where that costs nothing beside: the cache is
+    /// cold by `now`, or the request is too large and something of it must go.
+    pub(super) fn follow_rules(&mut self, now: Option<Time>) {
+        let free = self.is_cold(now) || self.size().tokens > self.budget().hard;
+        if free && self.keep.rules_differ(self.log(), self.ledger()) {
+            self.write_rules();
+            self.follow_view();
+        }
+    }
+
+    /// True if the provider's cache has nothing behind the system prompt that the next request could read
+    /// whole: no request was sent, or an edit changed what it had.
+    fn has_lost_prefix(&mut self) -> bool {
+        self.state.look();
+        self.state.requests.cache.is_broken_by(&self.state.view)
+    }
+
+    fn write_rules(&mut self) {
+        let text = self.keep.rules_in_force();
+        if self.ledger().rules().unwrap_or_default() != text {
             self.record(Entry::RulesShown { text: text.into() });
             self.follow_keep_set();
         }
-        self.follow_view();
     }
 
     /// Puts what the profile tells the model behind the system prompt. It is there from the first request

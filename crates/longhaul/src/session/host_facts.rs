@@ -31,7 +31,8 @@ impl Session {
         self.note(Fact::keyed(FactKind::Memory, name, text));
     }
 
-    /// A file of project rules; `None` if it is gone.
+    /// A file of project rules; `None` if it is gone. It shows at the next request: in the tail, where it says
+    /// what it replaces, as long as the provider has the old text in its cache, and then before the history.
     pub fn set_rules(&mut self, path: impl Into<Box<str>>, text: Option<&str>) {
         self.note(Fact { kind: FactKind::Rules, key: path.into(), text: text.map(Into::into) });
     }

@@ -72,9 +72,9 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<Arc<str>>,
     },
-    /// Rules were put before the history, where they stay.
+    /// Rules were put before the history, in the place of those that stood there.
     RulesShown {
-        /// Their text.
+        /// Their text; empty if none is in force any longer.
         text: Arc<str>,
     },
     /// A request was sent.

@@ -36,7 +36,7 @@ pub struct Shares {
     pub warn: u8,
     /// Where compaction starts.
     pub trigger: u8,
-    /// What it works to.
+    /// What it works to; 0 for a compaction that takes everything.
     pub target: u8,
 }
 
@@ -63,6 +63,19 @@ impl Budget {
     /// what does not fit beside it. At most half of the window is kept free.
     pub fn for_output(window: Tokens, max_output: Tokens, shares: Shares) -> Self {
         Self::with_reserve(window, max_output.min(window.percent(50)), shares)
+    }
+
+    /// The same limits where warning, trigger and target are of the messages alone, and system prompt and
+    /// tools come beside them. The hard limit counts everything: it stays.
+    ///
+    /// ```
+    /// use longhaul::{Budget, Tokens};
+    /// let budget = Budget::new(Tokens(200_000), Tokens(20_000)).beside(Tokens(15_000));
+    /// assert_eq!((budget.target, budget.trigger, budget.hard), (Tokens(135_000), Tokens(175_000), Tokens(180_000)));
+    /// ```
+    pub fn beside(self, system: Tokens) -> Self {
+        let more = |limit: Tokens| (limit + system).min(self.hard);
+        Self { warn: more(self.warn), trigger: more(self.trigger), target: more(self.target), ..self }
     }
 
     fn with_reserve(window: Tokens, reserve: Tokens, shares: Shares) -> Self {

@@ -189,6 +189,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    // covers: T-COUNT S-2
+    #[test]
+    fn without_a_tokenizer_three_characters_are_a_token() {
+        let none = Tokenizer { bpe: None, digits: true, seams: OnceLock::new(), memos: Memos::new() };
+        let count = |text: &str| none.memos.with(|Memo { words, .. }| none.count(text, words));
+        for (text, tokens) in [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("中文测试，例如", 3)] {
+            assert_eq!(count(text), TextCount { tokens, exact: false }, "{text}");
+        }
+    }
+
     fn whole(vocabulary: Vocabulary, text: &str) -> u64 {
         tiktoken::get_encoding(vocabulary.encoding()).unwrap().count(text) as u64
     }

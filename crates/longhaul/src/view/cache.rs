@@ -64,6 +64,12 @@ impl PromptCache {
         self.used && self.fixed.version != frame_version
     }
 
+    /// True if this view does not extend the request that was sent last, or none was sent: what stands before
+    /// its first change may be written anew without breaking more.
+    pub(crate) fn is_broken_by(&self, view: &View) -> bool {
+        !self.used || self.common(view) < self.messages.len()
+    }
+
     /// Tokens that a change of this message would have billed again.
     pub(crate) fn warm_after(&self, at: Position, meter: &Meter) -> Tokens {
         let part = self.starts.partition_point(|start| *start < at);

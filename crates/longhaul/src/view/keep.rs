@@ -104,35 +104,35 @@ impl KeepSet {
         }
     }
 
-    /// Rules stand before the history: as they were first read, or shorter when the window is.
-    /// Gives the text that is to stand there from now on, if it is another. `first` at the first
-    /// call.
-    pub(crate) fn rules_to_show(&self, ledger: &Ledger, first: bool) -> Option<String> {
+    /// True if the rules that stand before the history are not those that are in force: one was changed, is
+    /// new or was taken back.
+    pub(crate) fn rules_differ(&self, log: &Log, ledger: &Ledger) -> bool {
+        let mut rules = self.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_)));
+        rules.any(|item| !is_shown(item, log, ledger))
+    }
+
+    /// The rules that are in force, as they are to stand before the history.
+    pub(crate) fn rules_in_force(&self) -> String {
         let rules = self.items.iter();
         let rules = rules.filter(|item| matches!(item.key, KeepKey::Rules(_)) && &*item.text != NO_LONGER);
-        let rules: Vec<KeepItem> = rules.cloned().collect();
-        if rules.is_empty() {
-            return None;
-        }
-        // Rules that are known when the first request is made stand before the history. In a smaller
-        // window what was shown may have to be cut: only then is it worth the history.
+        render(&rules.cloned().collect::<Vec<_>>())
+    }
+
+    /// True if the rules that stand before the history must be cut: the window has become smaller since they
+    /// were written there. Only then are they worth the history.
+    pub(crate) fn must_cut_rules(&self, ledger: &Ledger) -> bool {
+        let Some(shown) = ledger.rules() else { return false };
+        let files = self.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_))).count();
         let room = self.seen.map_or(0, |(_, _, room)| room);
         // The marks and names beside what was cut are not counted there.
-        let room = room.saturating_add(room / 8 + 200 * rules.len());
-        let text = match ledger.rules() {
-            None if first => render(&rules),
-            Some(shown) if shown.len() > room => {
-                Some(render(&rules)).filter(|text| text.len() < shown.len())?
-            }
-            _ => return None,
-        };
-        Some(text)
+        let room = room.saturating_add(room / 8 + 200 * files);
+        shown.len() > room && self.rules_in_force().len() < shown.len()
     }
 
     /// What stands in the tail: items that are in no other place of the view.
     pub(crate) fn tail(&self, log: &Log, ledger: &Ledger) -> String {
         let missing = self.items.iter().filter(|item| !is_shown(item, log, ledger));
-        render(&missing.cloned().collect::<Vec<_>>())
+        missing.map(|item| in_tail(item, ledger)).collect::<Vec<_>>().join("\n")
     }
 
     /// The items that would go with these runs, and those that stand in the tail: a fold takes them
@@ -234,11 +234,15 @@ fn items(log: &Log, shown_rules: Option<&str>) -> Vec<KeepItem> {
         KeepItem { key, handle: Handle::of(&text), text, source }
     };
     let mut items = Vec::new();
-    for (path, text) in log.facts(FactKind::Rules) {
+    let place = |path: &str| shown_rules.and_then(|shown| shown.find(&head("rules", Some(path))));
+    let mut rules = log.facts(FactKind::Rules);
+    // A file that changes keeps its place among the others.
+    rules.sort_by_key(|(path, _)| place(path).unwrap_or(usize::MAX));
+    for (path, text) in rules {
         items.push(item(KeepKey::Rules(path.into()), text, None));
     }
-    // They stand before the history for good: that they are gone must be said.
-    let stands = |path: &&str| shown_rules.is_some_and(|rules| rules.contains(&head("rules", Some(path))));
+    // As long as they stand before the history, it must be said that they are gone.
+    let stands = |path: &&str| place(path).is_some();
     for path in log.taken_back(FactKind::Rules).into_iter().filter(stands) {
         items.push(item(KeepKey::Rules(path.into()), NO_LONGER, None));
     }
@@ -293,9 +297,34 @@ pub(crate) fn all_texts(log: &Log) -> Vec<String> {
 /// at another place, where their handle is.
 pub(crate) fn are_in(shown: &str, rules: &KeepItem, log: &Log) -> bool {
     let KeepKey::Rules(path) = &rules.key else { return false };
-    let whole = || log.fact(FactKind::Rules, path).is_some_and(|text| shown.contains(text));
-    shown.contains(&render(std::slice::from_ref(rules)))
-        || shown.contains(&head("rules", Some(path))) && (shown.contains(&rules.handle.short()) || whole())
+    let Some(stands) = rules_from(shown, path) else { return false };
+    let is = |text: &str| stands.strip_prefix(text).is_some_and(|rest| rest.starts_with(END_OF_RULES));
+    let cut = || stands.find(END_OF_RULES).is_some_and(|end| stands[..end].contains(&rules.handle.short()));
+    is(&rules.text) || log.fact(FactKind::Rules, path).is_some_and(is) || cut()
+}
+
+/// What stands behind the text of each file of rules.
+const END_OF_RULES: &str = "\n</rules>";
+
+/// The rules that are shown, from the text of one file on.
+fn rules_from<'a>(shown: &'a str, path: &str) -> Option<&'a str> {
+    let start = format!("{}\n", head("rules", Some(path)));
+    shown.find(&start).map(|at| &shown[at + start.len()..])
+}
+
+/// An item as it stands in the tail. Rules whose earlier text still stands before the history say that
+/// they replace it.
+fn in_tail(item: &KeepItem, ledger: &Ledger) -> String {
+    let text = render(std::slice::from_ref(item));
+    match &item.key {
+        KeepKey::Rules(path)
+            if &*item.text != NO_LONGER
+                && ledger.rules().is_some_and(|shown| rules_from(shown, path).is_some()) =>
+        {
+            format!("(These rules replace the rules of {path} above.)\n{text}")
+        }
+        _ => text,
+    }
 }
 
 /// The name of a pin that stands in a message.
@@ -359,6 +388,9 @@ pub(crate) fn host_message(text: String) -> Arc<Message> {
 fn fit(items: &mut [KeepItem], limit: usize) {
     /// No item is cut to less.
     const LEAST: usize = 400;
+    /// About what the mark takes that says what was cut, in bytes: without it the next in order would be cut
+    /// for the marks of those before.
+    const MARK: usize = 100;
     let group = |key: &KeepKey| match key {
         KeepKey::GitStat => 0,
         KeepKey::Todos | KeepKey::Memory(_) => 1,
@@ -377,7 +409,7 @@ fn fit(items: &mut [KeepItem], limit: usize) {
         for item in items.iter_mut().filter(|item| group(&item.key) == cut) {
             // Its share of the room, by its size.
             let share = (room as u128 * item.text.len() as u128 / here.max(1) as u128) as usize;
-            let share = share.max(LEAST);
+            let share = share.saturating_sub(MARK).max(LEAST);
             if let Some(short) = digest::head_and_tail(&item.text, share * 2 / 3, share / 3, item.handle) {
                 item.text = short.into();
             }

@@ -426,7 +426,7 @@ fn layers_stand_in_their_order() {
     let places: Vec<usize> = order.iter().map(|what| place(what)).collect();
     assert!(places.is_sorted(), "{places:?}\n{all}");
     assert!(session.view().tail().is_some_and(|tail| shown(&tail.message).contains("[>] parser")));
-    // Rules are looked at each time; a change stands in the tail until the next start.
+    // Rules are looked at each time; a change stands in the tail until an edit breaks the prefix.
     session.set_rules("CODE_LAW.md", None);
     ready(&mut session);
     assert!(session.view().tail().is_some_and(|tail| !shown(&tail.message).contains("Tabs")));

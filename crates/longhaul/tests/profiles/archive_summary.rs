@@ -200,20 +200,20 @@ fn archive_asks_its_own_model_for_no_system_message_and_no_summary() {
 #[test]
 fn archive_says_from_when_to_when() {
     let minute = |n: i64| Time(1_767_225_600_000_000 + n * 60_000_000);
-    let mut session = session(Profile::archive(), 8_000);
+    let mut session = session(Profile::archive(), 20_000);
     let mut at = 0;
     let mut say = |session: &mut Session, message: Message| {
         session.push(message.with_time(minute(at)));
         at += 1;
     };
-    for n in 0..16 {
+    for n in 0..60 {
         say(&mut session, Message::user(format!("Question number {n}?")));
         say(&mut session, Message::assistant(format!("Answer number {n}. {}", "It is long. ".repeat(40))));
     }
     say(&mut session, Message::user("Go on."));
     session.compact_now();
     ready(&mut session);
-    let line = "*(Contains context from 2026-01-01 00:00 to 2026-01-01 00:11)*\n";
+    let line = "*(Contains context from 2026-01-01 00:00 to 2026-01-01 01:39)*\n";
     assert!(archives(&session)[0].contains(line), "{}", archives(&session)[0]);
     // A merged one knows its times too.
     let size = session.view().parts()[0].measure.counted as u64;

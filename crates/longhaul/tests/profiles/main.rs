@@ -10,10 +10,13 @@ mod archive_digests;
 mod archive_summary;
 #[path = "../common/mod.rs"]
 mod common;
+mod documented;
 mod mini;
 mod progressive;
 mod progressive_figures;
 mod progressive_full;
+mod rules;
+mod shared;
 mod speakers;
 mod transform;
 

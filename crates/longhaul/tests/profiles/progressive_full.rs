@@ -392,7 +392,8 @@ fn long(task: Task, chinese: bool) -> Session {
 /// The summary of a fold, without its mark.
 fn summary_of(session: &Session) -> String {
     let fold = fold(session);
-    fold[fold.find("## ").unwrap()..].to_owned()
+    let summary = &fold[fold.find("## ").unwrap()..];
+    summary.split("\n⟦Answered already:⟧").next().unwrap().to_owned()
 }
 
 // covers: P-FULL

@@ -12,7 +12,7 @@ pub static ASKED: Trigger = Trigger {
         // Who asks wants more gone than is gone already.
         let target = now.budget.target.min(Tokens(now.size.0 / 2));
         let full = wants_full(now);
-        let target = if full || now.profile.triggers.end_of_turn { Tokens::ZERO } else { target };
+        let target = if full { Tokens::ZERO } else { target };
         now.asked.then_some(Start { why: Why::Asked, target, full })
     },
 };

@@ -3,7 +3,6 @@
 
 use super::{Start, Trigger};
 use crate::edits::edit::Why;
-use crate::size::tokens::Tokens;
 
 /// The cache is cold.
 pub static COLD: Trigger = Trigger {
@@ -16,7 +15,6 @@ pub static COLD: Trigger = Trigger {
             && now.size > now.budget.target
             && !now.is_short()
             && !now.stopped;
-        let target = if now.profile.triggers.end_of_turn { Tokens::ZERO } else { now.budget.target };
-        fires.then_some(Start { why: Why::Cold, target, full: false })
+        fires.then_some(Start { why: Why::Cold, target: now.budget.target, full: false })
     },
 };

@@ -2,7 +2,6 @@
 
 use super::{Start, Trigger};
 use crate::edits::edit::{Limit, Why};
-use crate::size::tokens::Tokens;
 
 /// A turn has ended.
 pub static END_OF_TURN: Trigger = Trigger {
@@ -14,7 +13,6 @@ pub static END_OF_TURN: Trigger = Trigger {
             && now.last_prompt > now.budget.trigger
             && !now.is_short()
             && !now.stopped;
-        // By the prompt of the last call: whatever the size is, all goes.
-        fires.then_some(Start { why: Why::Forced(Limit::Trigger), target: Tokens::ZERO, full: false })
+        fires.then_some(Start { why: Why::Forced(Limit::Trigger), target: now.budget.target, full: false })
     },
 };

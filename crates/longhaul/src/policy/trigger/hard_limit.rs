@@ -12,7 +12,7 @@ pub static HARD_LIMIT: Trigger = Trigger {
         let full = super::calls::is_due(now) || super::asked::wants_full(now);
         (now.size > now.budget.hard || now.refused).then_some(Start {
             why: Why::Forced(Limit::Hard),
-            target: if full || now.profile.triggers.end_of_turn { Tokens::ZERO } else { now.budget.target },
+            target: if full { Tokens::ZERO } else { now.budget.target },
             full,
         })
     },
