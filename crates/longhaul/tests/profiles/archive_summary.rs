@@ -227,6 +227,8 @@ fn archive_says_from_when_to_when() {
 // covers: A-SUM
 #[test]
 fn archive_merges_past_ten_percent_to_five() {
+    let constants = Profile::archive().constants;
+    assert_eq!((constants.merge_above, constants.merge_to), (10, 5));
     for (less, merged) in [(0, 0), (10, 1)] {
         let mut session = rounds(Profile::archive(), 128_000, 300, 60);
         ready(&mut session);
