@@ -133,8 +133,8 @@ fn a_first_request_that_was_replaced_is_said_to_be_done() {
 fn no_summary_is_without_content() {
     for profile in Profile::all() {
         let name = profile.name.clone();
-        let mut session = session(profile, 3_000);
-        for n in 0..400 {
+        let mut session = session(profile, 1_500);
+        for n in 0..80 {
             // Nobody says a word, and nothing is done.
             session.push(Message::user("…"));
             session.push(Message::new(Role::Assistant, vec![Block::text("")]));
