@@ -155,7 +155,10 @@ fn archive_folds_the_running_round_last_and_at_steps() {
 // covers: A-ROUNDS S-6
 #[test]
 fn archive_takes_a_round_with_the_hand_off_of_its_own_steps() {
-    let mut session = session(Profile::archive(), 4_000);
+    // Without merges, which would put the hand-off into the form of an archive too.
+    let mut profile = Profile::archive();
+    profile.constants.merge_above = 100;
+    let mut session = session(profile, 4_000);
     session.push(Message::user("The long one."));
     for n in 100..130 {
         step(&mut session, n, 20);
