@@ -28,7 +28,6 @@ pub struct Fake {
 
 #[derive(Debug)]
 struct Shared {
-    settings: Settings,
     state: Mutex<State>,
     gauge: watch::Sender<Gauge>,
 }
@@ -40,11 +39,19 @@ struct Gauge {
     calls: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    settings: Settings,
     script: VecDeque<Answer>,
     caches: HashMap<Api, Cache>,
     log: Vec<Call>,
+}
+
+impl State {
+    fn of(settings: Settings) -> Self {
+        let script = settings.answers.clone().into();
+        Self { settings, script, caches: HashMap::new(), log: Vec::new() }
+    }
 }
 
 impl Fake {
@@ -52,12 +59,8 @@ impl Fake {
     pub(crate) async fn start(settings: Settings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free loopback port");
         let address = listener.local_addr().expect("the address of a port that was bound");
-        let state = State { script: settings.answers.clone().into(), ..State::default() };
-        let shared = Arc::new(Shared {
-            settings,
-            state: Mutex::new(state),
-            gauge: watch::Sender::new(Gauge::default()),
-        });
+        let state = Mutex::new(State::of(settings));
+        let shared = Arc::new(Shared { state, gauge: watch::Sender::new(Gauge::default()) });
         let task = tokio::spawn(accept(shared.clone(), listener)).abort_handle();
         Self { address, shared, task }
     }
@@ -70,6 +73,15 @@ impl Fake {
     /// The base URL, without a version at its end.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Begins anew with other settings on the same port: the log, the script and the cache are new.
+    /// Waits until no connection is open. It is for tests that have one client and many cases.
+    pub async fn restart(&self, settings: Settings) {
+        self.until_idle().await;
+        let mut state = self.shared.state();
+        *state = State::of(settings);
+        self.shared.gauge.send_modify(|gauge| gauge.calls = 0);
     }
 
     /// The calls that came so far, in their order: requests for an answer, not those for models or counts.
@@ -157,22 +169,25 @@ impl Shared {
 
     /// The response to a request, and the place of the call in the log.
     fn respond(&self, received: &Received) -> (Option<usize>, Delivery) {
-        let post = |api| (received.method == "POST").then_some(api);
-        let api = match received.path.trim_start_matches("/v1") {
-            "/chat/completions" => post(Api::Chat),
-            "/responses" => post(Api::Responses),
-            "/messages" => post(Api::Messages),
-            _ => None,
-        };
-        match api {
-            Some(api) => {
-                let call = self.call(api, received);
-                (Some(call.0), call.1)
-            }
-            None => (None, self.respond_beside(received)),
-        }
+        let Some(api) = api_of(received) else { return (None, self.state().respond_beside(received)) };
+        let (place, delivery) = self.state().call(api, received);
+        self.gauge.send_modify(|gauge| gauge.calls += 1);
+        (Some(place), delivery)
     }
+}
 
+/// The API that is asked for an answer.
+fn api_of(received: &Received) -> Option<Api> {
+    match received.path.trim_start_matches("/v1") {
+        _ if received.method != "POST" => None,
+        "/chat/completions" => Some(Api::Chat),
+        "/responses" => Some(Api::Responses),
+        "/messages" => Some(Api::Messages),
+        _ => None,
+    }
+}
+
+impl State {
     /// The response to a request that asks for no answer.
     fn respond_beside(&self, received: &Received) -> Delivery {
         let anthropic = received.header("anthropic-version").is_some();
@@ -208,11 +223,10 @@ impl Shared {
     }
 
     /// The response to a request for an answer, which is logged.
-    fn call(&self, api: Api, received: &Received) -> (usize, Delivery) {
-        let mut state = self.state();
+    fn call(&mut self, api: Api, received: &Received) -> (usize, Delivery) {
         let body: Option<Value> = serde_json::from_slice(&received.body).ok();
         let asked = body.clone().unwrap_or_default();
-        let place = state.log.len();
+        let place = self.log.len();
         let mut call = Call {
             number: place + 1,
             api,
@@ -227,16 +241,14 @@ impl Shared {
             body: asked,
         };
         let delivery = self.refusal(&mut call, body.is_some(), received).unwrap_or_else(|| {
-            let trouble = self.settings.trouble_at(call.number);
+            let trouble = self.settings.trouble_at(call.number).cloned();
             let takes_gzip = received.header("accept-encoding").is_some_and(|kinds| kinds.contains("gzip"));
-            let trouble = trouble.filter(|trouble| takes_gzip || **trouble != Trouble::Gzip);
-            let instead = trouble.and_then(|trouble| self.instead(&call, trouble, received));
-            instead.unwrap_or_else(|| self.answer(&mut state, &mut call, trouble))
+            let trouble = trouble.filter(|trouble| takes_gzip || *trouble != Trouble::Gzip);
+            let instead = trouble.as_ref().and_then(|trouble| self.instead(&call, trouble, received));
+            instead.unwrap_or_else(|| self.answer(&mut call, trouble.as_ref()))
         });
         call.status = delivery.status;
-        state.log.push(call);
-        drop(state);
-        self.gauge.send_modify(|gauge| gauge.calls += 1);
+        self.log.push(call);
         (place, delivery)
     }
 
@@ -299,12 +311,12 @@ impl Shared {
     }
 
     /// The next answer of the script.
-    fn answer(&self, state: &mut State, call: &mut Call, trouble: Option<&Trouble>) -> Delivery {
+    fn answer(&mut self, call: &mut Call, trouble: Option<&Trouble>) -> Delivery {
         let protocol = call.api.protocol();
-        let Some(answer) = self.next_answer(state, trouble) else {
+        let Some(answer) = self.next_answer(trouble) else {
             return Delivery::error(protocol, 400, &Said::invalid("The script is at its end."));
         };
-        let cache = state.caches.entry(call.api).or_default();
+        let cache = self.caches.entry(call.api).or_default();
         let pieces = protocol.prompt(&call.body);
         let counts = match call.api {
             Api::Messages => cache.count_marked(&pieces),
@@ -325,9 +337,9 @@ impl Shared {
         }
     }
 
-    fn next_answer(&self, state: &mut State, trouble: Option<&Trouble>) -> Option<Answer> {
+    fn next_answer(&mut self, trouble: Option<&Trouble>) -> Option<Answer> {
         let uses_up = trouble.is_none_or(Trouble::brings_the_answer);
-        let next = if uses_up { state.script.pop_front() } else { state.script.front().cloned() };
+        let next = if uses_up { self.script.pop_front() } else { self.script.front().cloned() };
         let at_end = || match &self.settings.at_end {
             AtEnd::Line(line) => Some(line.as_str().into()),
             AtEnd::Error => None,

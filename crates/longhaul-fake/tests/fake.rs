@@ -550,3 +550,13 @@ async fn a_request_in_chunks_is_read() {
     assert!(response.contains("Yes."));
     assert_eq!(fake.log()[0].body, says(Api::Chat, "Hi", false));
 }
+
+#[tokio::test]
+async fn it_begins_anew_on_the_same_port() {
+    let fake = Settings::new().answer("One.").key("sk-right").start().await;
+    assert_eq!(ask(&fake, Api::Chat, says(Api::Chat, "Hi", false)).await.status, 401);
+    fake.restart(Settings::new().answer("Two.")).await;
+    assert_eq!(fake.log(), []);
+    assert!(ask(&fake, Api::Chat, says(Api::Chat, "Hi", false)).await.text().contains("Two."));
+    assert_eq!(fake.log()[0].number, 1);
+}
