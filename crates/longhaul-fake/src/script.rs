@@ -20,8 +20,13 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     Thinking(String),
+    /// Thinking that only the provider can read.
+    Sealed(String),
     Text(String),
-    Call { name: String, arguments: String },
+    Call {
+        name: String,
+        arguments: String,
+    },
 }
 
 /// What an answer costs, in tokens.
@@ -62,6 +67,13 @@ impl Answer {
     /// that, `reasoning_content` for Chat.
     pub fn thinking(self, text: &str) -> Self {
         self.with(Part::Thinking(text.to_owned()))
+    }
+
+    /// The answer with thinking that nobody but the provider can read: `redacted_thinking` for Anthropic,
+    /// encrypted reasoning without a summary for Responses (whether or not the client asks for it), nothing
+    /// for Chat.
+    pub fn sealed_thinking(self, data: &str) -> Self {
+        self.with(Part::Sealed(data.to_owned()))
     }
 
     /// The answer with more words.
@@ -114,7 +126,7 @@ impl Answer {
     /// The size of the answer in tokens.
     pub(crate) fn tokens(&self) -> u64 {
         let bytes = |part: &Part| match part {
-            Part::Thinking(text) | Part::Text(text) => text.len(),
+            Part::Thinking(text) | Part::Sealed(text) | Part::Text(text) => text.len(),
             Part::Call { name, arguments } => name.len() + arguments.len(),
         };
         self.parts.iter().map(bytes).sum::<usize>().div_ceil(4) as u64

@@ -560,3 +560,17 @@ async fn it_begins_anew_on_the_same_port() {
     assert!(ask(&fake, Api::Chat, says(Api::Chat, "Hi", false)).await.text().contains("Two."));
     assert_eq!(fake.log()[0].number, 1);
 }
+
+#[tokio::test]
+async fn sealed_thinking_has_the_form_of_its_api() {
+    let sealed = || Answer::new().sealed_thinking("c2VhbGVk").text("Yes.");
+    let fake = Settings::new().answers((0..6).map(|_| sealed())).start().await;
+    for stream in [true, false] {
+        let messages = ask(&fake, Api::Messages, says(Api::Messages, "Hi", stream)).await.text();
+        assert!(messages.contains(r#"{"type":"redacted_thinking","data":"c2VhbGVk"}"#), "{messages}");
+        let responses = ask(&fake, Api::Responses, says(Api::Responses, "Hi", stream)).await.text();
+        assert!(responses.contains(r#""summary":[],"encrypted_content":"c2VhbGVk""#), "{responses}");
+        let chat = ask(&fake, Api::Chat, says(Api::Chat, "Hi", stream)).await.text();
+        assert!(chat.contains("Yes.") && !chat.contains("c2VhbGVk"), "{chat}");
+    }
+}

@@ -184,3 +184,21 @@ async fn what_a_provider_needs_is_in_every_request() {
         }
     }
 }
+
+#[tokio::test]
+async fn sealed_thinking_is_sent_back() {
+    for (api, streams) in
+        [(Api::Responses, true), (Api::Responses, false), (Api::Anthropic, true), (Api::Anthropic, false)]
+    {
+        let fake =
+            Settings::new().answer(Answer::new().sealed_thinking("c2VhbGVk").text("Yes.")).start().await;
+        let provider = Provider::new(api, &fake.base_url(), None).unwrap();
+        let provider = if streams { provider } else { provider.without_streams() };
+        let mut session = session(api, 8_000);
+        for _ in 0..2 {
+            step(&mut session, &provider, api).await;
+        }
+        assert_eq!(fake.violations(), [] as [&str; 0]);
+        assert!(fake.log()[1].body.to_string().contains("c2VhbGVk"), "{api:?}");
+    }
+}

@@ -65,6 +65,7 @@ impl Protocol for Chat {
         for (at, part) in answer.answer.parts.iter().enumerate() {
             match part {
                 Part::Thinking(text) => add(&mut message, "reasoning_content", text),
+                Part::Sealed(_) => {}
                 Part::Text(text) => add(&mut message, "content", text),
                 Part::Call { name, arguments } => {
                     let call = json!({
@@ -105,6 +106,7 @@ impl Protocol for Chat {
                     let pieces = answer.pieces(text).into_iter();
                     events.extend(pieces.map(|piece| delta(json!({ "reasoning_content": piece }))));
                 }
+                Part::Sealed(_) => {}
                 Part::Text(text) => {
                     let pieces = answer.pieces(text).into_iter();
                     events.extend(pieces.map(|piece| delta(json!({ "content": piece }))));

@@ -208,6 +208,7 @@ fn head(answer: &Written<'_>) -> Value {
 fn block(answer: &Written<'_>, at: usize, part: &Part) -> Value {
     match part {
         Part::Thinking(text) => json!({ "type": "thinking", "thinking": text, "signature": signature(text) }),
+        Part::Sealed(data) => json!({ "type": "redacted_thinking", "data": data }),
         Part::Text(text) => json!({ "type": "text", "text": text }),
         Part::Call { name, arguments } => {
             let input = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments.as_str()));
@@ -220,6 +221,8 @@ fn block(answer: &Written<'_>, at: usize, part: &Part) -> Value {
 fn begun(answer: &Written<'_>, at: usize, part: &Part) -> Value {
     match part {
         Part::Thinking(_) => json!({ "type": "thinking", "thinking": "", "signature": "" }),
+        // It comes in one piece.
+        Part::Sealed(_) => block(answer, at, part),
         Part::Text(_) => json!({ "type": "text", "text": "" }),
         Part::Call { name, .. } => {
             json!({ "type": "tool_use", "id": answer.id("toolu", at), "name": name, "input": {} })
@@ -238,6 +241,7 @@ fn deltas(answer: &Written<'_>, part: &Part) -> Vec<Value> {
                 .chain([signed])
                 .collect()
         }
+        Part::Sealed(_) => Vec::new(),
         Part::Text(text) => {
             let pieces = answer.pieces(text).into_iter();
             pieces.map(|piece| json!({ "type": "text_delta", "text": piece })).collect()

@@ -153,6 +153,9 @@ fn items(answer: &Written<'_>) -> Vec<Value> {
             }
             item
         }
+        Part::Sealed(data) => json!({
+            "id": answer.id("rs", at), "type": "reasoning", "summary": [], "encrypted_content": data,
+        }),
         Part::Text(text) => json!({
             "id": answer.id("msg", at), "type": "message", "status": "completed", "role": "assistant",
             "content": [{ "type": "output_text", "text": text, "annotations": [] }],
@@ -209,6 +212,7 @@ fn growth(answer: &Written<'_>, at: usize, item: &Value, part: &Part) -> Vec<Val
                 deltas("reasoning_summary_text.delta", text, json!({ "summary_index": 0 })),
             )
         }
+        Part::Sealed(_) => (Vec::new(), Vec::new(), Vec::new()),
         Part::Text(text) => {
             let piece = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
             (
