@@ -8,6 +8,8 @@ use longhaul::{Overflow, Tokens};
 use regex::{Captures, Regex};
 use serde::Deserialize;
 
+use crate::key::CUT;
+
 /// A reply that did not come.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -119,10 +121,14 @@ impl Fault {
     /// What an error inside a stream says, which began as a reply.
     pub(crate) fn of_event(body: &str) -> Self {
         let error = ProviderError::read(body);
+        if let Some(status) = error.status() {
+            return Self::of_response(status, None, body);
+        }
         let says = error.says(body);
         match error.overflow(400, &says) {
             Some(overflow) => Self::TooLong { overflow, says },
             None if error.is_limit() => Self::Limited { retry_after: None, says },
+            None if error.is_refusal() => Self::Refused { status: 200, says },
             None => Self::Failed { status: 200, retry_after: None, says },
         }
     }
@@ -168,7 +174,7 @@ impl ProviderError {
         let detail = self.detail.as_ref().map(ToString::to_string);
         let said = self.message.clone().or(detail).unwrap_or_else(|| body.trim().to_owned());
         match said.char_indices().nth(MOST) {
-            Some((end, _)) => format!("{}…", &said[..end]),
+            Some((end, _)) => format!("{}{CUT}", &said[..end]),
             None if said.is_empty() => "no words".to_owned(),
             None => said,
         }
@@ -179,8 +185,19 @@ impl ProviderError {
         self.kind.as_deref().into_iter().chain(code).any(|sign| signs.contains(&sign))
     }
 
+    /// The status that stands in an error itself, as routers write it that have answered already.
+    fn status(&self) -> Option<u16> {
+        let code = self.code.as_ref().and_then(serde_json::Value::as_u64)?;
+        u16::try_from(code).ok().filter(|code| (400..600).contains(code))
+    }
+
     fn is_limit(&self) -> bool {
         self.has_sign(&["rate_limit_error", "rate_limit_exceeded", "insufficient_quota"])
+    }
+
+    /// The provider would not take the request again.
+    fn is_refusal(&self) -> bool {
+        self.has_sign(&["invalid_request_error", "invalid_prompt", "not_found_error", "permission_error"])
     }
 
     /// The provider has too much to do, whatever its status.
@@ -231,6 +248,7 @@ static OVERFLOWS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"maximum context length is (?<window>\d+) tokens.*?\((?:about )?(?<prompt>\d+) (?:in the messages|of text input|in your prompt)",
         r"maximum context length is (?<window>\d+)(?: tokens)?.*?(?:resulted in|requested|contains at least|contains|has) (?:about )?(?<prompt>\d+)",
         r"maximum context length (?:is|of) (?<window>\d+)",
+        r"limit of (?<window>\d+) tokens\. Your messages resulted in (?<prompt>\d+) tokens",
         r"exceeds the context window",
         // llama.cpp
         r"request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)",
@@ -315,6 +333,11 @@ mod tests {
                 Some(32_768),
             ),
             (
+                "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 305020 tokens. Please reduce the length of the messages.",
+                Some(305_020),
+                Some(272_000),
+            ),
+            (
                 "Your input exceeds the context window of this model. Please adjust your input and try again.",
                 None,
                 None,
@@ -363,7 +386,7 @@ mod tests {
 
     #[test]
     fn patterns_compile() {
-        assert_eq!(OVERFLOWS.len(), 21);
+        assert_eq!(OVERFLOWS.len(), 22);
     }
 
     #[test]
@@ -393,6 +416,22 @@ mod tests {
         assert_eq!(says(429, message), None);
         let body = r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 50000.","type":"tokens","code":"rate_limit_exceeded"}}"#;
         assert!(matches!(Fault::of_response(429, None, body), Fault::Limited { .. }));
+    }
+
+    #[test]
+    fn an_error_behind_a_good_status_tells_what_to_do() {
+        let fault = |error: &str| Fault::of_event(&format!(r#"{{"error":{error}}}"#));
+        assert!(matches!(fault(r#"{"code":401,"message":"no"}"#), Fault::Key(_)));
+        assert!(matches!(fault(r#"{"code":429,"message":"no"}"#), Fault::Limited { .. }));
+        assert!(matches!(fault(r#"{"code":502,"message":"no"}"#), Fault::Failed { status: 502, .. }));
+        assert!(matches!(
+            fault(r#"{"code":"server_error","message":"no"}"#),
+            Fault::Failed { status: 200, .. }
+        ));
+        assert!(matches!(fault(r#"{"type":"rate_limit_error"}"#), Fault::Limited { .. }));
+        assert!(matches!(fault(r#"{"type":"invalid_request_error"}"#), Fault::Refused { status: 200, .. }));
+        let long = r#"{"code":400,"message":"prompt is too long: 9 tokens > 8 maximum"}"#;
+        assert!(matches!(fault(long), Fault::TooLong { overflow, .. } if overflow.window == Some(Tokens(8))));
     }
 
     #[test]

@@ -25,7 +25,7 @@ struct Ends {
     input: Box<dyn AsyncBufRead + Send + Unpin>,
     output: Box<dyn AsyncWrite + Send + Unpin>,
     /// Messages that were printed before.
-    shown: usize,
+    shown: Vec<Arc<Message>>,
     calls: usize,
 }
 
@@ -40,7 +40,7 @@ impl Human {
         input: impl AsyncBufRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        let ends = Ends { input: Box::new(input), output: Box::new(output), shown: 0, calls: 0 };
+        let ends = Ends { input: Box::new(input), output: Box::new(output), shown: Vec::new(), calls: 0 };
         Self { ends: Mutex::new(ends) }
     }
 }
@@ -99,9 +99,9 @@ impl Ends {
         (!name.is_empty()).then(|| Block::call(id, name, arguments))
     }
 
-    /// Prints what is new since the last time; all of it, if something before was taken out.
+    /// Prints what is new since the last time: all messages from the first one that is another.
     async fn show(&mut self, messages: &[Arc<Message>]) -> Result<(), Fault> {
-        let first = if messages.len() < self.shown { 0 } else { self.shown };
+        let first = self.shown.iter().zip(messages).take_while(|(shown, message)| shown == message).count();
         for message in &messages[first..] {
             let mut text = format!("[{}]\n", message.role().name());
             for block in message.blocks() {
@@ -117,7 +117,7 @@ impl Ends {
             }
             self.print(&text).await?;
         }
-        self.shown = messages.len();
+        self.shown = messages.to_vec();
         self.print(HELP).await?;
         self.print("\n").await
     }

@@ -19,6 +19,11 @@ mod provider;
 mod reply;
 mod scripted;
 
+/// Runs the example of the page on models.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/models.md")]
+struct Page;
+
 pub use event_stream::{Event, EventStream, StreamError};
 pub use fault::Fault;
 pub use human::Human;

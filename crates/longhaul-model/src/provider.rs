@@ -5,11 +5,14 @@ mod retry;
 
 use std::time::Duration;
 
-use longhaul::Json;
+use longhaul::{Extra, Json};
 use longhaul_wire::api::{Api, Request};
+use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
+use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 
+use address::Address;
 pub use retry::Retry;
 
 use crate::fault::Fault;
@@ -22,7 +25,7 @@ use crate::reply::{Delta, Reply, ReplyReader};
 pub struct Provider {
     api: Api,
     /// Where requests go.
-    address: String,
+    address: Address,
     key: Option<Key>,
     client: Client,
     patience: Patience,
@@ -49,6 +52,14 @@ impl Default for Patience {
     }
 }
 
+/// The setting of OpenAI Chat that asks for usage. It is refused where nothing is streamed.
+const STREAM_OPTIONS: &str = "stream_options";
+
+/// Anthropic wants a limit for the answer. These are the names under which a request may have one.
+const LIMITS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+/// The limit of a request that has none, in tokens.
+const MOST_OUTPUT: u64 = 8_192;
+
 /// A body that says what went wrong is read up to this.
 const MOST_OF_AN_ERROR: usize = 64 << 10;
 /// A reply that comes whole is read up to this.
@@ -60,7 +71,7 @@ impl Provider {
         let patience = Patience::default();
         Ok(Self {
             api,
-            address: address::of(api, base_url)?,
+            address: Address::of(api, base_url)?,
             key,
             client: client(patience)?,
             patience,
@@ -71,7 +82,12 @@ impl Provider {
 
     /// With this patience.
     pub fn with_patience(self, patience: Patience) -> Result<Self, Fault> {
-        Ok(Self { client: client(patience)?, patience, ..self })
+        // A client is dear: it reads the certificates of the machine.
+        let client = match patience.connection == self.patience.connection {
+            true => self.client,
+            false => client(patience)?,
+        };
+        Ok(Self { client, patience, ..self })
     }
 
     /// With other retries.
@@ -107,7 +123,7 @@ impl Provider {
     }
 
     async fn ask_once(&self, body: &str, betas: Option<&str>, watch: &mut Watch<'_>) -> Result<Reply, Fault> {
-        let mut request = self.client.post(&self.address).header("content-type", "application/json");
+        let mut request = self.client.post(self.address.as_str()).header("content-type", "application/json");
         if let Some(key) = &self.key {
             request = match self.api {
                 Api::Anthropic => request.header("x-api-key", key.reveal()),
@@ -132,7 +148,9 @@ impl Provider {
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
         if !self.streams || kind.is_some_and(|kind| kind.starts_with("application/json")) {
             let body = timeout(wait, text(&mut response, MOST_OF_A_REPLY)).await;
-            return Reply::read(self.api, &body.map_err(|_| Fault::TimedOut(wait))??);
+            let reply = Reply::read(self.api, &body.map_err(|_| Fault::TimedOut(wait))??)?;
+            reply.show(watch);
+            return Ok(reply);
         }
         self.stream(response, watch).await
     }
@@ -141,8 +159,14 @@ impl Provider {
         let mut reader = ReplyReader::new(self.api);
         let mut wait = self.patience.first;
         loop {
-            let progress = timeout(wait, next_events(&mut response, &mut reader, watch)).await;
-            match progress.map_err(|_| Fault::TimedOut(wait))?? {
+            let Ok(more) = timeout(wait, next_events(&mut response, &mut reader, watch)).await else {
+                // A reply that is closed is whole, though its stream has no end.
+                return reader.end().map_err(|fault| match fault {
+                    Fault::Cut => Fault::TimedOut(wait),
+                    fault => fault,
+                });
+            };
+            match more? {
                 true => wait = self.patience.next,
                 false => return reader.end(),
             }
@@ -151,19 +175,35 @@ impl Provider {
 
     /// The request as it is sent, with what this client needs.
     fn body(&self, request: Request) -> String {
+        let needed = self.needed();
         let mut frame = request.frame().clone();
-        let mut set = |name: &str, value: &serde_json::Value| frame.settings.set(name, Json::from(value));
-        set("stream", &self.streams.into());
+        let is_ours = |name: &str| needed.contains_key(name) || name == STREAM_OPTIONS;
+        let others = request.frame().settings.iter().filter(|(name, _)| !is_ours(name));
+        frame.settings = Extra::NONE;
+        others.for_each(|(name, value)| frame.settings.push(name, value.clone()));
+        if self.api == Api::Anthropic && LIMITS.iter().all(|name| frame.settings.get(name).is_none()) {
+            frame.settings.set(LIMITS[0], Json::from(&Value::from(MOST_OUTPUT)));
+        }
+        with_fields(String::from(request.with_frame(frame).encode(self.api).body), &needed)
+    }
+
+    /// Fields of the request that this client sets. They are those of its own API, so that no request is
+    /// without them that was made for another one.
+    fn needed(&self) -> Map<String, Value> {
+        let mut needed = Map::new();
+        let mut set = |name: &str, value: Value| needed.insert(name.to_owned(), value);
+        set("stream", self.streams.into());
         match self.api {
-            Api::Anthropic => {}
-            Api::Chat if self.streams => set("stream_options", &serde_json::json!({ "include_usage": true })),
-            Api::Chat => {}
+            Api::Chat if self.streams => {
+                set(STREAM_OPTIONS, serde_json::json!({ "include_usage": true }));
+            }
+            Api::Chat | Api::Anthropic => {}
             Api::Responses => {
-                set("store", &false.into());
-                set("include", &serde_json::json!(["reasoning.encrypted_content"]));
+                set("store", false.into());
+                set("include", serde_json::json!(["reasoning.encrypted_content"]));
             }
         }
-        request.with_frame(frame).encode(self.api).body.to_string()
+        needed
     }
 
     /// A fault without the key: providers quote what they refuse.
@@ -185,15 +225,32 @@ impl Model for Provider {
     }
 }
 
-/// Reads until at least one event is whole; false at the end of the stream.
+/// A body with more fields.
+fn with_fields(mut body: String, fields: &Map<String, Value>) -> String {
+    if let Some(open) = body.trim_end().strip_suffix('}') {
+        body.truncate(open.len());
+    }
+    for (name, value) in fields {
+        let comma = if body.trim_end().ends_with('{') { "" } else { "," };
+        body += &format!("{comma}{}:{value}", Value::from(name.as_str()));
+    }
+    body.push('}');
+    body
+}
+
+/// Reads until at least one event is whole; false at the end of the stream, however it ends, and when
+/// nothing that follows is needed. The reader knows whether the reply was cut off.
 async fn next_events(
     response: &mut Response,
     reader: &mut ReplyReader,
     watch: &mut Watch<'_>,
 ) -> Result<bool, Fault> {
     loop {
-        let Some(bytes) = response.chunk().await.map_err(|_| Fault::Cut)? else { return Ok(false) };
+        let Ok(Some(bytes)) = response.chunk().await else { return Ok(false) };
         let progress = reader.push(&bytes, watch)?;
+        if progress.closed {
+            return Ok(false);
+        }
         if progress.events > 0 {
             return Ok(true);
         }
@@ -216,7 +273,9 @@ async fn text(response: &mut Response, most: usize) -> Result<String, Fault> {
 fn client(patience: Patience) -> Result<Client, Fault> {
     // The one provider of cryptography in this program. Whoever was first has set it.
     _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder().connect_timeout(patience.connection).tcp_nodelay(true);
+    // A conversation and a key go to the address that was given, and to no other.
+    let client = Client::builder().redirect(Policy::none());
+    let client = client.connect_timeout(patience.connection).tcp_nodelay(true);
     client.build().map_err(unreachable)
 }
 

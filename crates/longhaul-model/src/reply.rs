@@ -8,12 +8,13 @@ mod responses;
 
 use std::sync::Arc;
 
-use longhaul::{Message, Usage};
+use longhaul::{Block, Message, Usage};
 use longhaul_wire::api::{Api, Request};
 use serde_json::Value;
 
 use crate::event_stream::{Event, EventStream};
 use crate::fault::Fault;
+use crate::model::Watch;
 
 /// What a model answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +71,11 @@ trait Format: std::fmt::Debug + Send {
     /// True if the event came that closes a reply.
     fn is_closed(&self) -> bool;
 
+    /// True if nothing that follows is needed.
+    fn is_over(&self) -> bool {
+        self.is_closed()
+    }
+
     /// The reply, in the form of the API.
     fn end(self: Box<Self>) -> Result<Ended, Fault>;
 }
@@ -125,7 +131,7 @@ impl ReplyReader {
         let mut events = 0;
         loop {
             let event = self.stream.next_event().map_err(|error| Fault::Unreadable(error.to_string()))?;
-            let Some(event) = event else { return Ok(Progress { events, closed: self.format.is_closed() }) };
+            let Some(event) = event else { return Ok(Progress { events, closed: self.format.is_over() }) };
             events += 1;
             self.format.event(event, watch)?;
         }
@@ -152,7 +158,8 @@ impl ReplyReader {
 pub struct Progress {
     /// Events that the last bytes completed: a host that waits for events, not for bytes, counts these.
     pub events: usize,
-    /// The event came that closes the reply: nothing that follows is needed.
+    /// The last event of the reply came: nothing that follows is needed. A server of OpenAI Chat that sends
+    /// no `[DONE]` has no last event: its reply ends with its stream.
     pub closed: bool,
 }
 
@@ -172,6 +179,11 @@ impl Reply {
         Self::of(api, ended?)
     }
 
+    /// Shows a reply that came whole to somebody who watches.
+    pub(crate) fn show(&self, watch: &mut Watch<'_>) {
+        self.messages.iter().for_each(|message| show(message, watch));
+    }
+
     fn of(api: Api, ended: Ended) -> Result<Self, Fault> {
         let Ended { messages, usage, stop } = ended;
         let list = if api == Api::Responses { "input" } else { "messages" };
@@ -182,6 +194,21 @@ impl Reply {
             return Err(Fault::Empty);
         }
         Ok(Self { messages, usage, stop })
+    }
+}
+
+/// Shows a message that is whole to somebody who watches.
+pub(crate) fn show(message: &Message, watch: &mut Watch<'_>) {
+    for block in message.blocks() {
+        match block {
+            Block::Thinking(thinking) if !thinking.text.is_empty() => watch(Delta::Thinking(&thinking.text)),
+            Block::Text(text) => watch(Delta::Text(&text.text)),
+            Block::ToolCall(call) => {
+                watch(Delta::Call(&call.name));
+                watch(Delta::Arguments(call.arguments.as_str()));
+            }
+            Block::Thinking(_) | Block::ToolResult(_) | Block::Image(_) | Block::Opaque(_) => {}
+        }
     }
 }
 

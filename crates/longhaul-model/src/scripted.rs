@@ -8,7 +8,7 @@ use longhaul_wire::api::Request;
 
 use crate::fault::Fault;
 use crate::model::{Asked, Model, Watch};
-use crate::reply::{Delta, Reply, Stop};
+use crate::reply::{Reply, Stop, show};
 
 /// A model that gives replies in their order.
 ///
@@ -54,11 +54,7 @@ impl Model for Scripted {
 
 /// A message as a reply, with about what a provider would count.
 pub(crate) fn reply_of(message: Message, request: &Request, watch: &mut Watch<'_>) -> Reply {
-    message.texts().for_each(|text| watch(Delta::Text(text)));
-    for call in message.calls() {
-        watch(Delta::Call(&call.name));
-        watch(Delta::Arguments(call.arguments.as_str()));
-    }
+    show(&message, watch);
     let tokens = |bytes: usize| bytes.div_ceil(4) as u64;
     let prompt: usize = request.messages().iter().map(|message| message.bytes()).sum();
     let usage = Usage { input: tokens(prompt), output: tokens(message.bytes()), ..Usage::default() };

@@ -21,6 +21,8 @@ pub(super) struct Stream {
     rest: Map<String, Value>,
     usage: Option<Usage>,
     stop: Option<String>,
+    /// `[DONE]` came.
+    done: bool,
 }
 
 /// Thinking, under the name that the server gives it: it wants it back under the same.
@@ -97,6 +99,7 @@ struct FunctionPiece<'a> {
 impl Format for Stream {
     fn event(&mut self, event: Event<'_>, watch: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         if event.data.trim() == "[DONE]" {
+            self.done = true;
             return Ok(());
         }
         let chunk: Chunk<'_> =
@@ -123,8 +126,13 @@ impl Format for Stream {
         self.stop.is_some()
     }
 
+    /// Usage may come behind the end of the message.
+    fn is_over(&self) -> bool {
+        self.is_closed() && self.done
+    }
+
     fn end(self: Box<Self>) -> Result<Ended, Fault> {
-        let Self { text, refusal, thinking, calls, rest, usage, stop } = *self;
+        let Self { text, refusal, thinking, calls, rest, usage, stop, done: _ } = *self;
         let mut message = Map::new();
         message.insert("role".to_owned(), "assistant".into());
         let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { text.into() };
