@@ -1,5 +1,5 @@
 //! Talking to models. [`Model`] is somebody who answers: a [`Provider`] over HTTP, a [`Scripted`] one for
-//! tests, a [`Human`] who types.
+//! tests, a [`Human`] who types. [`write_summary`] has one answer the jobs of the engine.
 //!
 //! What reads replies knows no network, so that a gateway can use it too: it hands in the bytes that come
 //! back, and gets a reply or what went wrong.
@@ -18,6 +18,7 @@ mod model;
 mod provider;
 mod reply;
 mod scripted;
+mod summary;
 
 /// Runs the example of the page on models.
 #[cfg(doctest)]
@@ -32,3 +33,4 @@ pub use model::{Asked, Model, Watch};
 pub use provider::{Patience, Provider, Retry};
 pub use reply::{Delta, Progress, Reply, ReplyReader, Stop};
 pub use scripted::Scripted;
+pub use summary::{Ask, write_summary};

@@ -1,0 +1,135 @@
+//! Jobs of the engine, answered by a model over the wire.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use longhaul::{
+    Frame, Job, Json, Message, Models, Outcome, Prepared, Profile, Resolved, Session, Summariser, Tokens,
+};
+use longhaul_fake::{Answer, Fake, Settings, Trouble};
+use longhaul_model::{Ask, Patience, Provider, Retry, write_summary};
+use longhaul_wire::api::{Api, Request};
+use serde_json::{Value, json};
+
+const APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
+
+fn frame() -> Frame {
+    Frame::from_json(&Json::new(r#"{"model":"large","max_tokens":900}"#).unwrap()).unwrap()
+}
+
+/// A session that wants a summary, and its job.
+fn wanting(profile: Profile) -> (Session, Job) {
+    let profile = Profile { summariser: Summariser::Host, background: false, ..profile };
+    let model = Models::builtin().find("gpt-4o").clone();
+    let mut session = Session::new(profile, model).with_window(Tokens(4_000));
+    session.set_frame(frame());
+    for n in 0..60 {
+        session.push(Message::user(format!("Question number {n}?")));
+        session.push(Message::assistant(format!("Answer number {n}. {}", "It is so. ".repeat(30))));
+    }
+    session.push(Message::user("Go on."));
+    match session.prepare(None).unwrap() {
+        Prepared::Summarise(job) => (session, job),
+        Prepared::Send(_) => panic!("no summary was asked for"),
+    }
+}
+
+fn provider(api: Api, fake: &Fake) -> Provider {
+    let patience = Patience { first: Duration::from_secs(30), ..Patience::default() };
+    let retry = Retry { attempts: 2, first: Duration::from_millis(1), longest: Duration::from_secs(1) };
+    Provider::new(api, &fake.base_url(), None).unwrap().with_patience(patience).unwrap().with_retry(retry)
+}
+
+fn fresh(window: u64) -> Ask {
+    Ask::Fresh { window: Tokens(window), frame: frame() }
+}
+
+fn model_of(body: &Value) -> &str {
+    body["model"].as_str().unwrap()
+}
+
+// covers: A-SUM A-TIMEOUT
+#[tokio::test]
+async fn a_summary_is_written_by_the_model_that_the_profile_names() {
+    for api in APIS {
+        for named in [None, Some("small")] {
+            let fake = Settings::new().answer("Forty-nine questions were answered.").start().await;
+            let profile = Profile { summary_model: named.map(Into::into), ..Profile::archive() };
+            let (mut session, job) = wanting(profile);
+            let outcome = write_summary(&job, &provider(api, &fake), fresh(100_000)).await;
+            assert!(matches!(session.resolve(job.id, outcome), Resolved::Folded), "{api:?}");
+            let log = fake.log();
+            assert_eq!((log.len(), model_of(&log[0].body)), (1, named.unwrap_or("large")));
+            assert_eq!(fake.violations(), [""; 0]);
+            let sent = session.outgoing().messages().any(|message| {
+                message.texts().any(|text| text.contains("Forty-nine questions were answered."))
+            });
+            assert!(sent && session.audit() == [], "{api:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_summariser_with_a_small_window_gets_smaller_parts() {
+    for api in APIS {
+        // It is taken to have a large window, and refuses.
+        let settings = Settings::new()
+            .answers((0..40).map(|n| Answer::new().text(&format!("Part {n} was done."))))
+            .window(3_000);
+        let fake = settings.start().await;
+        let (mut session, job) = wanting(Profile::archive());
+        let outcome = write_summary(&job, &provider(api, &fake), fresh(100_000)).await;
+        let Outcome::Parts(parts) = &outcome else { panic!("{api:?} {outcome:?}") };
+        assert!(parts.len() > 1, "{api:?} {parts:?}");
+        assert!(matches!(session.resolve(job.id, outcome), Resolved::Folded), "{api:?}");
+    }
+}
+
+// covers: A-TIMEOUT
+#[tokio::test]
+async fn a_summary_that_takes_too_long_is_cut_without() {
+    let fake = Settings::new().trouble(.., Trouble::Hang).start().await;
+    let profile = Profile { summary_timeout: 1, ..Profile::archive() };
+    let (mut session, job) = wanting(profile);
+    let outcome = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
+    assert_eq!(outcome, Outcome::TimedOut);
+    let Resolved::Cut(says) = session.resolve(job.id, outcome) else { panic!() };
+    assert_eq!(says, "Summary generation timed out, keeping recent history only.");
+}
+
+#[tokio::test]
+async fn what_is_no_summary_is_said() {
+    let call = Answer::new().call("Read", json!({"path":"a.rs"}));
+    let cut = Answer::new().text("Half a summ").stop("length");
+    for (answer, says) in [(call, "called a tool"), (cut, "cut off")] {
+        let fake = Settings::new().answer(answer).start().await;
+        let (_, job) = wanting(Profile::longhaul());
+        let outcome = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
+        assert!(matches!(&outcome, Outcome::Failed(problem) if problem.contains(says)), "{outcome:?}");
+    }
+    let fake = Settings::new().key("right").answer("…").start().await;
+    let (_, job) = wanting(Profile::longhaul());
+    let outcome = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+}
+
+/// Behind the running conversation: what the provider has in its cache is sent as it was.
+#[tokio::test]
+async fn a_warm_summary_extends_what_was_sent() {
+    for api in APIS {
+        let fake = Settings::new().answers(["An answer.", "All questions were answered."]).start().await;
+        let (mut session, job) = wanting(Profile::longhaul());
+        let provider = provider(api, &fake);
+        let request = Request::of(&session.outgoing());
+        let first = longhaul_model::Model::ask(&provider, request.clone(), &mut |_| {}).await.unwrap();
+        let sent = first.usage.unwrap().prompt();
+        let outcome = write_summary(&job, &provider, Ask::Warm(Box::new(request))).await;
+        assert!(matches!(session.resolve(job.id, outcome), Resolved::Folded), "{api:?}");
+        let log = fake.log();
+        let [first, second] = [&log[0], &log[1]].map(|call| call.body.to_string());
+        let same = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
+        assert!(same * 10 > first.len() * 9, "{api:?} {same} of {}", first.len());
+        assert!(sent > Tokens(1_000));
+    }
+}
