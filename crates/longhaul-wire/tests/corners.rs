@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use longhaul::{Block, End};
+use longhaul::{Block, End, Message};
 use longhaul_wire::api::{Api, Request};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The request with one message of other blocks.
 fn edit(request: &Request, at: usize, blocks: Vec<Block>) -> Request {
@@ -288,4 +288,27 @@ fn the_content_of_a_call_stands_where_it_stood() {
     let sent = edit(&request, 0, blocks).encode(Api::Chat).body;
     let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(sent["messages"][0]["tool_calls"][0], call);
+}
+
+/// The first request of a host has no message of the API: it begins like the next one all the same.
+#[test]
+fn the_first_request_of_a_host_has_the_settings_of_its_api() {
+    let body = r#"{"model":"m","max_tokens":900,"thinking":{"type":"enabled","budget_tokens":500},"service_tier":"auto",
+        "messages":[],"tools":[{"name":"Read","input_schema":{"type":"object"}}]}"#;
+    let frame = Request::decode(Api::Anthropic, body).unwrap().frame().clone();
+    let first = vec![Arc::new(Message::user("Look."))];
+    let reply = r#"{"messages":[{"role":"assistant","content":[{"type":"text","text":"I do."}]}]}"#;
+    let reply = Request::decode(Api::Anthropic, reply).unwrap().messages().to_vec();
+    let second = [first.clone(), reply, vec![Arc::new(Message::user("Well?"))]].concat();
+    let written = |messages| {
+        let body = Request::new(frame.clone(), messages).encode(Api::Anthropic).body;
+        let mut body: Value = serde_json::from_str(&body).unwrap();
+        body["messages"].take();
+        body
+    };
+    assert_eq!(written(first.clone()), written(second));
+    assert_eq!(written(first.clone())["thinking"]["budget_tokens"], 500);
+    // Another API has no such settings.
+    let other = Request::new(frame.clone(), first).encode(Api::Chat);
+    assert!(!other.body.contains("budget_tokens") && other.body.contains(r#""function""#));
 }

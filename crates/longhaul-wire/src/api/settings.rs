@@ -187,7 +187,7 @@ fn read_system(value: Value<'_>, has_marks: bool, marks: &mut Vec<ClientMark>) -
 pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) -> String {
     let (frame, format) = (request.frame(), api.format());
     let messages = request.messages();
-    let at_home = request.source() == Some(api);
+    let at_home = is_at_home(request, api);
     let mut object = Object::new();
     if let Some(model) = &frame.model {
         object = object.text("model", model);
@@ -251,6 +251,16 @@ pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) ->
         return object.maybe_json(MARK, request.client_mark(api, MarkPlace::Request)).end();
     }
     write_settings(object, &frame.settings, api, !tools.is_empty(), left_out).end()
+}
+
+/// True for a frame that was written for this API. The first request of a host has no message of any API:
+/// there the tools tell, so that it begins like those that follow it.
+fn is_at_home(request: &Request, api: Api) -> bool {
+    let tools = &request.frame().tools;
+    match request.source() {
+        Some(source) => source == api,
+        None => !tools.is_empty() && tools.iter().all(|tool| api.format().is_tool(&tool.definition.value())),
+    }
 }
 
 fn text_of(block: &Block) -> Option<&str> {
