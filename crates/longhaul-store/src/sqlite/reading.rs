@@ -1,0 +1,178 @@
+//! Reading: journals, lists, and texts that were kept apart.
+
+use std::ops::Range;
+
+use longhaul::session::journal::{self, Cursor, Entry};
+use longhaul::{Handle, LoadError, Snapshot, Time};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::appending::bytes_of;
+use super::faults::Fault;
+use super::{Place, appending};
+use crate::error::StoreError;
+use crate::packing::Unpacker;
+use crate::store::{Filter, Meta, SessionId, Stored};
+
+/// The columns of [`Meta`], in the order in which [`meta_of`] reads them.
+const META: &str =
+    "id, parent, title, agent, project, model, created, updated, entries, messages, calls, bytes";
+
+pub(super) fn load(connection: &Connection, unpacker: &mut Unpacker, id: SessionId) -> Result<Stored, Fault> {
+    let (session, end) = appending::place_of(connection, id)?;
+    let meta = meta(connection, id)?;
+    let entries = entries(connection, unpacker, id, session.entries(0..end.0)?)?;
+    Ok(Stored { meta, entries, sizes: sizes(connection, unpacker, session)? })
+}
+
+pub(super) fn since(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    id: SessionId,
+    from: Cursor,
+) -> Result<Vec<Entry>, Fault> {
+    let (session, end) = appending::place_of(connection, id)?;
+    entries(connection, unpacker, id, session.entries(from.0.min(end.0)..end.0)?)
+}
+
+/// The entries at these places.
+fn entries(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    id: SessionId,
+    places: Range<i64>,
+) -> Result<Vec<Entry>, Fault> {
+    let lines = lines(connection, unpacker, &places)?;
+    let first = usize::try_from(places.start & i64::from(u32::MAX)).unwrap_or_default();
+    let read = match first {
+        0 => journal::read(lines.iter().map(String::as_str)),
+        _ => lines.iter().enumerate().map(|(at, line)| read_line(first + at, line)).collect(),
+    };
+    read.map_err(|problem| StoreError::Journal { session: id, problem }.into())
+}
+
+fn read_line(at: usize, line: &str) -> Result<Entry, LoadError> {
+    serde_json::from_str(line).map_err(|error| LoadError::Line { at, problem: error.to_string() })
+}
+
+/// The entries at these places as JSON. None may be missing.
+fn lines(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    places: &Range<i64>,
+) -> Result<Vec<String>, Fault> {
+    let mut select = connection.prepare_cached(
+        "SELECT entry.at, coalesce(entry.packed, content.packed) FROM entry
+         LEFT JOIN content ON content.id = entry.content WHERE entry.at >= ?1 AND entry.at < ?2 ORDER BY entry.at",
+    )?;
+    let mut rows = select.query([places.start, places.end])?;
+    let mut lines = Vec::new();
+    for place in places.clone() {
+        let row = rows.next()?.filter(|row| row.get(0) == Ok(place));
+        let missing = || Fault::Damaged("an entry of a journal is missing".to_owned());
+        let packed = row.ok_or_else(missing)?.get_ref(1)?.as_blob().map_err(|_| missing())?;
+        lines.push(unpacker.unpack(packed).map_err(Fault::Damaged)?);
+    }
+    Ok(lines)
+}
+
+/// The model that the newest of these entries names.
+pub(super) fn model_in(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    places: &Range<i64>,
+) -> Result<Option<String>, Fault> {
+    let mut select =
+        connection.prepare_cached("SELECT max(at) FROM entry WHERE at >= ?1 AND at < ?2 AND kind = ?3")?;
+    let kind = appending::Kind::Model as i64;
+    let newest = select.query_row([places.start, places.end, kind], |row| row.get::<_, Option<i64>>(0))?;
+    let Some(at) = newest else { return Ok(None) };
+    let line = lines(connection, unpacker, &(at..at + 1))?.pop().unwrap_or_default();
+    let entry: Entry = serde_json::from_str(&line).map_err(|error| Fault::Damaged(error.to_string()))?;
+    Ok(appending::model_of(&entry).map(str::to_owned))
+}
+
+fn sizes(connection: &Connection, unpacker: &mut Unpacker, session: Place) -> Result<Vec<Snapshot>, Fault> {
+    let packed: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT packed FROM sizes WHERE session = ?1")?
+        .query_row([session.0], |row| row.get(0))
+        .optional()?;
+    let Some(packed) = packed else { return Ok(Vec::new()) };
+    let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
+    // A form of another version: what is missing is counted.
+    Ok(serde_json::from_str(&json).unwrap_or_default())
+}
+
+pub(super) fn meta(connection: &Connection, id: SessionId) -> Result<Meta, Fault> {
+    let meta = connection
+        .prepare_cached(&format!("SELECT {META} FROM session WHERE id = ?1"))?
+        .query_row([id.as_bytes()], meta_of)
+        .optional()?;
+    meta.ok_or_else(|| StoreError::NoSession(id).into())
+}
+
+pub(super) fn list(connection: &Connection, filter: &Filter, limit: usize) -> Result<Vec<Meta>, Fault> {
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {META} FROM session WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR project = ?2)
+         AND updated >= ?3 ORDER BY updated DESC, n DESC LIMIT ?4"
+    ))?;
+    let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select.query_map(params![filter.agent, filter.project, since, limit], meta_of)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn meta_of(row: &Row<'_>) -> rusqlite::Result<Meta> {
+    Ok(Meta {
+        id: SessionId::from_bytes(row.get(0)?),
+        parent: row.get::<_, Option<[u8; 16]>>(1)?.map(SessionId::from_bytes),
+        title: row.get(2)?,
+        agent: row.get(3)?,
+        project: row.get(4)?,
+        model: row.get(5)?,
+        created: Time(row.get(6)?),
+        updated: Time(row.get(7)?),
+        end: Cursor(row.get(8)?),
+        messages: row.get::<_, i64>(9)?.unsigned_abs(),
+        calls: row.get::<_, i64>(10)?.unsigned_abs(),
+        bytes: row.get::<_, i64>(11)?.unsigned_abs(),
+    })
+}
+
+/// A text that a session keeps apart from its entries.
+pub(super) fn text_apart(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    session: Place,
+    handle: Handle,
+) -> Result<Option<String>, Fault> {
+    let all = session.all();
+    let packed: Option<Vec<u8>> = connection
+        .prepare_cached(
+            "SELECT packed FROM content WHERE hash = ?1 AND EXISTS
+             (SELECT 1 FROM entry WHERE apart = content.id AND at >= ?2 AND at < ?3)",
+        )?
+        .query_row(params![bytes_of(handle), all.start, all.end], |row| row.get(0))
+        .optional()?;
+    packed.map(|packed| unpacker.unpack(&packed).map_err(Fault::Damaged)).transpose()
+}
+
+/// The handle of the text apart that starts like this, if there is exactly one.
+pub(super) fn handle_starting(
+    connection: &Connection,
+    session: Place,
+    start: &str,
+) -> Result<Option<Handle>, Fault> {
+    let all = session.all();
+    let mut select = connection.prepare_cached(
+        "SELECT DISTINCT lower(hex(content.hash)) AS digits FROM entry JOIN content ON content.id = entry.apart
+         WHERE entry.at >= ?1 AND entry.at < ?2 AND entry.apart IS NOT NULL AND substr(digits, 1, length(?3)) = ?3
+         LIMIT 2",
+    )?;
+    let start = start.to_ascii_lowercase();
+    let rows = select.query_map(params![all.start, all.end, start], |row| row.get::<_, String>(0))?;
+    let found: Vec<String> = rows.collect::<Result<_, _>>()?;
+    Ok(match found.as_slice() {
+        [one] => one.parse().ok(),
+        _ => None,
+    })
+}
