@@ -4,10 +4,13 @@
 //! Japanese and Korean text has no spaces: each pair of neighbours is a word, and so is the last character,
 //! so that a query of one character finds it by the start of a word.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use longhaul::{Block, Message, Role};
+
+/// How much of a message can be found, in bytes: what a person pasted is not read to its end.
+const MESSAGE: usize = 16 << 10;
 
 /// How much of the arguments of a call can be found: paths and commands stand at the start.
 const ARGUMENTS: usize = 512;
@@ -25,7 +28,7 @@ pub(crate) fn said(message: &Message) -> String {
     if matches!(message.role(), Role::User | Role::Assistant | Role::Summary) {
         for block in message.blocks() {
             match block {
-                Block::Text(text) => said.push_str(&text.text),
+                Block::Text(text) => said.push_str(start_of(&text.text, MESSAGE.saturating_sub(said.len()))),
                 Block::ToolCall(call) => {
                     said.push_str(&call.name);
                     said.push(' ');
@@ -46,47 +49,67 @@ pub(crate) fn start_of(text: &str, most: usize) -> &str {
 
 /// All words of a text, each once, with spaces between them: what goes into the index.
 pub(crate) fn words_of(text: &str) -> String {
-    let mut words = BTreeSet::new();
+    let small = lower(text);
+    let mut words = Distinct::default();
     for run in runs(text) {
         match run {
-            Run::Word(word) => {
-                let word = start_of(word, LONGEST);
-                words.insert(lower(word));
-                words.extend(parts(word).map(lower));
+            Run::Word(at) => {
+                let at = at.start..at.start + start_of(&text[at], LONGEST).len();
+                words.add(&small[at.clone()]);
+                parts(&text[at.clone()])
+                    .for_each(|part| words.add(&small[at.start + part.start..at.start + part.end]));
             }
-            Run::Wide(run) => words.extend(pairs(run).map(str::to_owned)),
+            Run::Wide(at) => pairs(&small[at]).for_each(|pair| words.add(pair)),
         }
     }
-    words.into_iter().collect::<Vec<_>>().join(" ")
+    words.joined
 }
 
-/// Letters and digits in a row.
-enum Run<'a> {
-    Word(&'a str),
+/// Words, each once.
+#[derive(Default)]
+struct Distinct<'a> {
+    seen: HashSet<&'a str>,
+    joined: String,
+}
+
+impl<'a> Distinct<'a> {
+    fn add(&mut self, word: &'a str) {
+        if self.seen.insert(word) {
+            if !self.joined.is_empty() {
+                self.joined.push(' ');
+            }
+            self.joined.push_str(word);
+        }
+    }
+}
+
+/// Where letters and digits stand in a row.
+enum Run {
+    Word(Range<usize>),
     /// Of a script that has no spaces.
-    Wide(&'a str),
+    Wide(Range<usize>),
 }
 
 fn is_wide(letter: char) -> bool {
-    matches!(u32::from(letter), 0x0E00..=0x0EFF | 0x1100..=0x11FF | 0x3040..=0x30FF | 0x3130..=0x318F
+    letter >= '\u{E00}'
+        && matches!(u32::from(letter), 0x0E00..=0x0EFF | 0x1100..=0x11FF | 0x3040..=0x30FF | 0x3130..=0x318F
         | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF
         | 0x20000..=0x3FFFF)
 }
 
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
-    let mut rest = text;
+fn runs(text: &str) -> impl Iterator<Item = Run> {
+    let mut end = 0;
     std::iter::from_fn(move || {
-        rest = rest.trim_start_matches(|letter: char| !letter.is_alphanumeric());
-        let wide = is_wide(rest.chars().next()?);
+        let start = end + text[end..].find(char::is_alphanumeric)?;
+        let wide = is_wide(text[start..].chars().next()?);
         let ends = |letter: char| !letter.is_alphanumeric() || is_wide(letter) != wide;
-        let (run, behind) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
-        rest = behind;
-        Some(if wide { Run::Wide(run) } else { Run::Word(run) })
+        end = text[start..].find(ends).map_or(text.len(), |length| start + length);
+        Some(if wide { Run::Wide(start..end) } else { Run::Word(start..end) })
     })
 }
 
-/// The parts of a word in camel case; none if it has only one.
-fn parts(word: &str) -> impl Iterator<Item = &str> {
+/// Where the parts of a word in camel case are; none if it has only one.
+fn parts(word: &str) -> impl Iterator<Item = Range<usize>> {
     let letters = word.char_indices().zip(word.chars().skip(1));
     let humps = letters.filter(|((_, before), letter)| before.is_lowercase() && letter.is_uppercase());
     let mut ends: Vec<usize> = humps.map(|((at, before), _)| at + before.len_utf8()).collect();
@@ -94,7 +117,7 @@ fn parts(word: &str) -> impl Iterator<Item = &str> {
         ends.push(word.len());
     }
     let mut start = 0;
-    ends.into_iter().map(move |end| &word[std::mem::replace(&mut start, end)..end])
+    ends.into_iter().map(move |end| std::mem::replace(&mut start, end)..end)
 }
 
 /// Each character with the one behind it; the last one stands alone.
@@ -108,6 +131,9 @@ fn pairs(run: &str) -> impl Iterator<Item = &str> {
 
 /// The text in small letters, byte for byte as long as before.
 fn lower(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let small = |letter: char| {
         let mut small = letter.to_lowercase();
         match (small.next(), small.next()) {
@@ -136,8 +162,8 @@ impl Query {
             let before = words.len();
             for run in runs(&term) {
                 match run {
-                    Run::Word(word) => words.push((start_of(word, LONGEST).to_owned(), false)),
-                    Run::Wide(run) => words.extend(wide_words(run)),
+                    Run::Word(at) => words.push((start_of(&term[at], LONGEST).to_owned(), false)),
+                    Run::Wide(at) => words.extend(wide_words(&term[at])),
                 }
             }
             if let Some((_, start_is_enough)) = words[before..].last_mut() {
@@ -191,9 +217,9 @@ mod tests {
 
     #[test]
     fn words_are_letters_digits_and_pairs() {
-        assert_eq!(words_of("The parseHeader of foo_bar2"), "bar2 foo header of parse parseheader the");
-        assert_eq!(words_of("会话压缩 x"), "x 会话 压缩 缩 话压");
-        assert_eq!(words_of("用Rust写"), "rust 写 用");
+        assert_eq!(words_of("The parseHeader of foo_bar2"), "the parseheader parse header of foo bar2");
+        assert_eq!(words_of("会话压缩 x"), "会话 话压 压缩 缩 x");
+        assert_eq!(words_of("用Rust写"), "用 rust 写");
         assert_eq!(words_of(&"a".repeat(100)), "a".repeat(LONGEST));
     }
 

@@ -48,7 +48,9 @@ fn a_database_of_another_program_is_left_alone() {
     assert!(matches!(refused(&path), StoreError::Foreign { .. }));
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA application_id = 77").unwrap();
     let error = refused(&path).to_string();
-    assert!(error.ends_with("is a database of another program: nothing was changed; give the store another file"));
+    assert!(
+        error.ends_with("is a database of another program: nothing was changed; give the store another file")
+    );
 }
 
 #[test]
@@ -117,7 +119,9 @@ fn a_damaged_store_says_so_and_is_not_made_anew() {
             // What the header says of the version or of the program.
             Err(StoreError::Foreign { .. } | StoreError::Newer { .. }) if round < 84 => damaged += 1,
             // The number of the session itself, the file's mark that it may not be written, or its size.
-            Err(StoreError::NoSession(_) | StoreError::Conflict { .. } | StoreError::ReadOnly { .. }) => damaged += 1,
+            Err(StoreError::NoSession(_) | StoreError::Conflict { .. } | StoreError::ReadOnly { .. }) => {
+                damaged += 1
+            }
             Err(error) => panic!("round {round}, {length} bytes at {at}: {error}"),
         }
         assert!(std::fs::metadata(&path).unwrap().len() > 0);
@@ -171,7 +175,10 @@ fn a_full_disk_is_survived() {
         assert_eq!(store.meta(id).unwrap().end, Cursor(entries.len()));
         store.check().unwrap();
     }
-    assert!(matches!(store.append(id, Cursor(sent.len() - 3), &sent[sent.len() - 3..]), Err(StoreError::Full { .. })));
+    assert!(matches!(
+        store.append(id, Cursor(sent.len() - 3), &sent[sent.len() - 3..]),
+        Err(StoreError::Full { .. })
+    ));
     // There is room again.
     store.set_limit(None).unwrap();
     store.append(id, Cursor(sent.len() - 3), &sent[sent.len() - 3..]).unwrap();

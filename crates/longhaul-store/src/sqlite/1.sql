@@ -16,12 +16,13 @@ CREATE TABLE session (
 ) STRICT;
 CREATE INDEX session_updated ON session (updated);
 
--- Content by its hash, shared between sessions: long entries, messages, texts of edits.
+-- What entries hold, shared between sessions: messages, long entries, texts of edits.
 CREATE TABLE content (
     id INTEGER PRIMARY KEY,
-    hash BLOB NOT NULL UNIQUE,      -- the first half of blake3
+    hash BLOB,                      -- the first half of blake3; short messages have none
     packed BLOB NOT NULL            -- zstd with a dictionary, behind a byte that says which
 ) STRICT;
+CREATE UNIQUE INDEX content_hash ON content (hash) WHERE hash IS NOT NULL;
 
 -- The journals: each entry is here or in the content.
 CREATE TABLE entry (
@@ -49,5 +50,5 @@ CREATE TABLE learnt (
 
 -- Which content has which words. The words are made by the program: see words.rs.
 CREATE VIRTUAL TABLE words USING fts5 (
-    text, content = '', contentless_delete = 1, detail = none, tokenize = 'unicode61 remove_diacritics 0'
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
 );

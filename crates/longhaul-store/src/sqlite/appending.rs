@@ -12,7 +12,7 @@ use crate::packing::Packer;
 use crate::store::{About, SessionId};
 use crate::words;
 
-/// Entries that are shorter, and no messages, stay in their row: a hash has its price too.
+/// Shorter entries stay in their row, shorter messages are found by no hash: it has its price too.
 const SHORT: usize = 512;
 
 /// The longest title, in characters.
@@ -184,7 +184,10 @@ fn hold_message(
     json: &str,
     message: &Message,
 ) -> Result<i64, Fault> {
-    let (content, is_new) = hold(connection, packer, json)?;
+    let (content, is_new) = match json.len() < SHORT {
+        true => (insert_content(connection, packer, None, json)?, true),
+        false => hold(connection, packer, json)?,
+    };
     let words = if is_new { words::words_of(&words::said(message)) } else { String::new() };
     if !words.is_empty() {
         connection
@@ -200,10 +203,19 @@ fn hold(connection: &Connection, packer: &mut Packer, text: &str) -> Result<(i64
     if let Some(content) = find(connection, handle)? {
         return Ok((content, false));
     }
+    Ok((insert_content(connection, packer, Some(handle), text)?, true))
+}
+
+fn insert_content(
+    connection: &Connection,
+    packer: &mut Packer,
+    handle: Option<Handle>,
+    text: &str,
+) -> Result<i64, Fault> {
     connection
         .prepare_cached("INSERT INTO content (hash, packed) VALUES (?1, ?2)")?
-        .execute(params![bytes_of(handle), packer.pack(text)?])?;
-    Ok((connection.last_insert_rowid(), true))
+        .execute(params![handle.map(bytes_of), packer.pack(text)?])?;
+    Ok(connection.last_insert_rowid())
 }
 
 /// The content of a handle, which must be there.

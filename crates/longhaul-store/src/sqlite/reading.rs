@@ -1,6 +1,8 @@
 //! Reading: journals, lists, and texts that were kept apart.
 
+use std::num::NonZero;
 use std::ops::Range;
+use std::panic::resume_unwind;
 
 use longhaul::session::journal::{self, Cursor, Entry};
 use longhaul::{Handle, LoadError, Snapshot, Time};
@@ -34,45 +36,80 @@ pub(super) fn since(
     entries(connection, unpacker, id, session.entries(from.0.min(end.0)..end.0)?)
 }
 
-/// The entries at these places.
+/// So many entries are worth a thread of their own.
+const OF_A_THREAD: usize = 1_000;
+
+/// More threads than these wait for each other.
+const THREADS: usize = 4;
+
+/// The entries at these places. Many are unpacked by several threads.
 fn entries(
     connection: &Connection,
     unpacker: &mut Unpacker,
     id: SessionId,
     places: Range<i64>,
 ) -> Result<Vec<Entry>, Fault> {
-    let lines = lines(connection, unpacker, &places)?;
+    let packed = packed(connection, &places)?;
     let first = usize::try_from(places.start & i64::from(u32::MAX)).unwrap_or_default();
-    let read = match first {
-        0 => journal::read(lines.iter().map(String::as_str)),
-        _ => lines.iter().enumerate().map(|(at, line)| read_line(first + at, line)).collect(),
-    };
-    read.map_err(|problem| StoreError::Journal { session: id, problem }.into())
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
+    let threads = (packed.len() / OF_A_THREAD).clamp(1, cores);
+    let chunk = packed.len().div_ceil(threads).max(1);
+    let (here, rest) = packed.split_at(chunk.min(packed.len()));
+    let mut all = std::thread::scope(|scope| {
+        let chunks = rest.chunks(chunk).enumerate();
+        let others: Vec<_> = chunks
+            .map(|(n, packed)| {
+                scope.spawn(move || read(&mut Unpacker::new()?, id, first + (n + 1) * chunk, packed))
+            })
+            .collect();
+        let mut all = vec![read(unpacker, id, first, here)];
+        all.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        all
+    })
+    .into_iter();
+    let mut entries = all.next().transpose()?.unwrap_or_default();
+    for more in all {
+        entries.append(&mut more?);
+    }
+    Ok(entries)
 }
 
-fn read_line(at: usize, line: &str) -> Result<Entry, LoadError> {
-    serde_json::from_str(line).map_err(|error| LoadError::Line { at, problem: error.to_string() })
-}
-
-/// The entries at these places as JSON. None may be missing.
-fn lines(
-    connection: &Connection,
+/// Makes entries of what is stored. `first` is the number of the first one.
+fn read(
     unpacker: &mut Unpacker,
-    places: &Range<i64>,
-) -> Result<Vec<String>, Fault> {
+    id: SessionId,
+    first: usize,
+    packed: &[Vec<u8>],
+) -> Result<Vec<Entry>, Fault> {
+    let wrong = |problem| Fault::Store(StoreError::Journal { session: id, problem });
+    let mut unpacked = packed.iter().map(|packed| unpacker.unpack(packed).map_err(Fault::Damaged));
+    let mut entries = Vec::with_capacity(packed.len());
+    if first == 0 {
+        // What the first line says of the version comes before all else.
+        let line = unpacked.next().transpose()?;
+        entries = journal::read(line.as_deref()).map_err(wrong)?;
+    }
+    for (at, line) in (first + entries.len()..).zip(unpacked) {
+        let entry = serde_json::from_str(&line?);
+        entries.push(entry.map_err(|error| wrong(LoadError::Line { at, problem: error.to_string() }))?);
+    }
+    Ok(entries)
+}
+
+/// The entries at these places as they are stored. None may be missing.
+fn packed(connection: &Connection, places: &Range<i64>) -> Result<Vec<Vec<u8>>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT entry.at, coalesce(entry.packed, content.packed) FROM entry
          LEFT JOIN content ON content.id = entry.content WHERE entry.at >= ?1 AND entry.at < ?2 ORDER BY entry.at",
     )?;
     let mut rows = select.query([places.start, places.end])?;
-    let mut lines = Vec::new();
+    let mut all = Vec::new();
     for place in places.clone() {
         let row = rows.next()?.filter(|row| row.get(0) == Ok(place));
         let missing = || Fault::Damaged("an entry of a journal is missing".to_owned());
-        let packed = row.ok_or_else(missing)?.get_ref(1)?.as_blob().map_err(|_| missing())?;
-        lines.push(unpacker.unpack(packed).map_err(Fault::Damaged)?);
+        all.push(row.ok_or_else(missing)?.get_ref(1)?.as_blob().map_err(|_| missing())?.to_vec());
     }
-    Ok(lines)
+    Ok(all)
 }
 
 /// The model that the newest of these entries names.
@@ -86,8 +123,9 @@ pub(super) fn model_in(
     let kind = appending::Kind::Model as i64;
     let newest = select.query_row([places.start, places.end, kind], |row| row.get::<_, Option<i64>>(0))?;
     let Some(at) = newest else { return Ok(None) };
-    let line = lines(connection, unpacker, &(at..at + 1))?.pop().unwrap_or_default();
-    let entry: Entry = serde_json::from_str(&line).map_err(|error| Fault::Damaged(error.to_string()))?;
+    let packed = packed(connection, &(at..at + 1))?.pop().unwrap_or_default();
+    let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
+    let entry: Entry = serde_json::from_str(&json).map_err(|error| Fault::Damaged(error.to_string()))?;
     Ok(appending::model_of(&entry).map(str::to_owned))
 }
 
