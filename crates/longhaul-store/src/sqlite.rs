@@ -5,6 +5,7 @@ mod appending;
 mod deleting;
 mod faults;
 mod forking;
+mod indexing;
 mod opening;
 mod reading;
 mod searching;
@@ -149,6 +150,14 @@ impl SqliteFile {
         })
     }
 
+    /// Indexes all words that wait.
+    fn index(&self) -> Result<(), StoreError> {
+        while self.read(|reader| indexing::waiting(&reader.connection))? > 0 {
+            self.write(|connection, _, unpacker| indexing::index_some(connection, unpacker))?;
+        }
+        Ok(())
+    }
+
     /// Reads one moment of the store.
     fn read<T>(&self, run: impl FnOnce(&mut Reader) -> Result<T, Fault>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -173,9 +182,15 @@ impl Store for SqliteStore {
     }
 
     fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
-        self.file.write(|connection, packer, _| {
-            appending::append(connection, packer, id, from, entries, Now::get())
-        })
+        let index_is_due = self.file.write(|connection, packer, _| {
+            appending::append(connection, packer, id, from, entries, Now::get())?;
+            indexing::is_due(connection)
+        })?;
+        if index_is_due {
+            // The entries are stored, whatever becomes of their words: the next search looks again.
+            self.file.index().ok();
+        }
+        Ok(())
     }
 
     fn load(&self, id: SessionId) -> Result<Stored, StoreError> {
@@ -199,6 +214,8 @@ impl Store for SqliteStore {
     }
 
     fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        // A store that cannot be written to at the moment is searched as far as it is indexed.
+        self.file.index().ok();
         self.file.read(|reader| searching::search(&reader.connection, &mut reader.unpacker, query, limit))
     }
 

@@ -16,9 +16,10 @@ CREATE TABLE session (
 ) STRICT;
 CREATE INDEX session_updated ON session (updated);
 
--- What entries hold, shared between sessions: messages, long entries, texts of edits.
+-- What entries hold, shared between sessions: messages, long entries, texts of edits. A number is never
+-- given again: what is behind the newest that was indexed is new.
 CREATE TABLE content (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     hash BLOB,                      -- the first half of blake3; short messages have none
     packed BLOB NOT NULL            -- zstd with a dictionary, behind a byte that says which
 ) STRICT;
@@ -52,3 +53,9 @@ CREATE TABLE learnt (
 CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
 );
+
+-- How far the content was looked at for words: one row.
+CREATE TABLE indexed (
+    upto INTEGER NOT NULL
+) STRICT;
+INSERT INTO indexed VALUES (0);

@@ -1,7 +1,7 @@
 //! Writing: sessions, entries and the content that they hold.
 
+use longhaul::Handle;
 use longhaul::session::journal::{Cursor, Entry};
-use longhaul::{Handle, Message};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::faults::Fault;
@@ -10,7 +10,6 @@ use crate::error::StoreError;
 use crate::export::handle_apart;
 use crate::packing::Packer;
 use crate::store::{About, SessionId};
-use crate::words;
 
 /// Shorter entries stay in their row, shorter messages are found by no hash: it has its price too.
 const SHORT: usize = 512;
@@ -160,14 +159,16 @@ fn title_of(text: &str) -> String {
 /// Writes an entry. Gives its length as JSON.
 fn insert(connection: &Connection, packer: &mut Packer, at: i64, entry: &Entry) -> Result<usize, Fault> {
     let (apart, without_text) = match entry.apart() {
-        Some((entry, _, text)) => (Some(hold(connection, packer, &text)?.0), Some(entry)),
+        Some((entry, _, text)) => (Some(hold(connection, packer, &text)?), Some(entry)),
         None => (handle_apart(entry).map(|handle| held(connection, handle)).transpose()?, None),
     };
     let json = serde_json::to_string(without_text.as_ref().unwrap_or(entry)).map_err(StoreError::Entry)?;
     let (packed, content) = match entry {
-        Entry::Message(message) => (None, Some(hold_message(connection, packer, &json, message)?)),
+        Entry::Message(_) if json.len() < SHORT => {
+            (None, Some(insert_content(connection, packer, None, &json)?))
+        }
         _ if json.len() < SHORT => (Some(packer.pack(&json)?), None),
-        _ => (None, Some(hold(connection, packer, &json)?.0)),
+        _ => (None, Some(hold(connection, packer, &json)?)),
     };
     connection
         .prepare_cached(
@@ -177,33 +178,13 @@ fn insert(connection: &Connection, packer: &mut Packer, at: i64, entry: &Entry) 
     Ok(json.len())
 }
 
-/// Keeps a message, and its words for the search.
-fn hold_message(
-    connection: &Connection,
-    packer: &mut Packer,
-    json: &str,
-    message: &Message,
-) -> Result<i64, Fault> {
-    let (content, is_new) = match json.len() < SHORT {
-        true => (insert_content(connection, packer, None, json)?, true),
-        false => hold(connection, packer, json)?,
-    };
-    let words = if is_new { words::words_of(&words::said(message)) } else { String::new() };
-    if !words.is_empty() {
-        connection
-            .prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?
-            .execute(params![content, words])?;
-    }
-    Ok(content)
-}
-
-/// Keeps a text once. Says which content it is, and whether it is new.
-fn hold(connection: &Connection, packer: &mut Packer, text: &str) -> Result<(i64, bool), Fault> {
+/// Keeps a text once. Says which content it is.
+fn hold(connection: &Connection, packer: &mut Packer, text: &str) -> Result<i64, Fault> {
     let handle = Handle::of(text);
-    if let Some(content) = find(connection, handle)? {
-        return Ok((content, false));
+    match find(connection, handle)? {
+        Some(content) => Ok(content),
+        None => insert_content(connection, packer, Some(handle), text),
     }
-    Ok((insert_content(connection, packer, Some(handle), text)?, true))
 }
 
 fn insert_content(
