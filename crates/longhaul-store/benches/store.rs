@@ -101,7 +101,7 @@ fn opening(folder: &Path) {
         }
     }
     let mut keeper = Keeper::create(store.clone(), &About::default(), &session).unwrap();
-    keeper.save_sizes(&session).unwrap();
+    keeper.finish(&session).unwrap();
     let id = keeper.id();
     let runs = [(); 15];
     let load = times(&runs, |_| assert!(store.load(id).unwrap().entries.len() > 10_000));

@@ -6,7 +6,7 @@ use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{Known, Profile, Session};
 
 use crate::error::StoreError;
-use crate::store::{About, SessionId, Store};
+use crate::store::{About, SessionId, Store, Stored};
 
 /// Messages that may be counted again when a session is loaded, beside an eighth of all: sizes are stored
 /// as a whole, so they are stored seldom.
@@ -37,13 +37,11 @@ impl Keeper {
         id: SessionId,
         profile: Profile,
     ) -> Result<(Self, Session), StoreError> {
-        let stored = store.load(id)?;
-        let (end, messages) = (stored.meta.end, stored.meta.messages);
-        let sized = if stored.sizes.is_empty() { 0 } else { usize::try_from(messages).unwrap_or(usize::MAX) };
-        let known = Known { sizes: stored.sizes, store: Some(store.archive(id)?) };
-        let session = Session::load_with(profile, stored.entries, known)
+        let Stored { meta, entries, sizes, sized } = store.load(id)?;
+        let known = Known { sizes, store: Some(store.archive(id)?) };
+        let session = Session::load_with(profile, entries, known)
             .map_err(|problem| StoreError::Journal { session: id, problem })?;
-        Ok((Self { store, id, stored: end, sized }, session))
+        Ok((Self { store, id, stored: meta.end, sized }, session))
     }
 
     /// The name of the stored session.
@@ -59,22 +57,52 @@ impl Keeper {
     /// Appends what is new. All of it is durable when this returns. A host calls it before a request is
     /// sent and after its answer came.
     pub fn save(&mut self, session: &Session) -> Result<(), StoreError> {
-        let new: Vec<Entry> = session.since(self.stored).cloned().collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        self.store.append(self.id, self.stored, &new)?;
-        self.stored = session.cursor();
-        let messages = session.log().messages().len();
-        if messages > self.sized + self.sized / 8 + UNCOUNTED {
-            self.save_sizes(session)?;
+        self.append(session)?;
+        if session.log().messages().len() > self.sized + self.sized / 8 + UNCOUNTED {
+            self.keep_sizes(session)?;
         }
         Ok(())
     }
 
-    /// Keeps the sizes of all messages and what was learnt of the model. [`save`](Self::save) does it when
-    /// there is much new; a host may do it when a session ends.
-    pub fn save_sizes(&mut self, session: &Session) -> Result<(), StoreError> {
+    /// The same when a session ends: all sizes of messages are kept too, and what was learnt of the model.
+    pub fn finish(&mut self, session: &Session) -> Result<(), StoreError> {
+        self.append(session)?;
+        self.keep_sizes(session)
+    }
+
+    fn append(&mut self, session: &Session) -> Result<(), StoreError> {
+        let new: Vec<Entry> = session.since(self.stored).cloned().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        match self.store.append(self.id, self.stored, &new) {
+            Err(StoreError::Conflict { stored, .. }) if self.wrote(&new, stored)? => {
+                self.stored = stored;
+                self.append(session)
+            }
+            Err(error) => Err(error),
+            Ok(()) => {
+                self.stored = session.cursor();
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the entries that are stored behind our place are our own: an append that failed may have been
+    /// stored all the same.
+    fn wrote(&self, new: &[Entry], stored: Cursor) -> Result<bool, StoreError> {
+        let more = stored.0.saturating_sub(self.stored.0);
+        if more == 0 || more > new.len() {
+            return Ok(false);
+        }
+        let theirs = self.store.since(self.id, self.stored)?;
+        let ours = new.iter().map(|entry| entry.apart().map_or_else(|| entry.clone(), |(entry, ..)| entry));
+        let mut pairs = theirs.iter().zip(ours);
+        Ok(theirs.len() == more && pairs.all(|(theirs, ours)| json(theirs).eq(&json(&ours))))
+    }
+
+    /// Sizes are of messages that are stored: others may take their places after a crash.
+    fn keep_sizes(&mut self, session: &Session) -> Result<(), StoreError> {
         self.store.keep_sizes(self.id, &session.snapshots())?;
         self.sized = session.log().messages().len();
         match session.meter().calibration() {
@@ -92,4 +120,9 @@ impl Keeper {
         keeper.save(fork)?;
         Ok(keeper)
     }
+}
+
+/// An entry as it is stored: without what no store may hold.
+fn json(entry: &Entry) -> Option<String> {
+    serde_json::to_string(entry).ok()
 }

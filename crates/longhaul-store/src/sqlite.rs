@@ -243,7 +243,9 @@ impl Store for SqliteStore {
         self.file.write(|connection, packer, _| {
             let (session, _) = appending::place_of(connection, id)?;
             connection
-                .prepare_cached("INSERT OR REPLACE INTO sizes (session, packed) VALUES (?1, ?2)")?
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO sizes (session, messages, packed) SELECT n, messages, ?2 FROM session WHERE n = ?1",
+                )?
                 .execute(params![session.0, packer.pack(&json)?])?;
             Ok(())
         })

@@ -50,7 +50,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes the sessions that are not to be kept any longer, and says which.
     fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Keeps what a session knows of the sizes of its messages. It replaces what was kept before.
+    /// Keeps what a session knows of the sizes of its messages, all of which are stored. It replaces what
+    /// was kept before.
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError>;
 
     /// Keeps what was learnt of how a model counts.
@@ -167,6 +168,8 @@ pub struct Stored {
     pub entries: Vec<Entry>,
     /// Sizes of its messages, as far as they were kept.
     pub sizes: Vec<Snapshot>,
+    /// How many messages there were when the sizes were kept.
+    pub sized: usize,
 }
 
 /// Which sessions a list has. What is not said does not matter.

@@ -93,3 +93,18 @@ fn threads_share_a_store() {
     });
     assert!(ids.iter().all(|id| store.meta(*id).unwrap().messages == 49));
 }
+
+#[test]
+fn a_store_may_be_made_by_many_at_once() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        std::thread::scope(|scope| {
+            for n in 0..6 {
+                let path = &path;
+                scope.spawn(move || create(&SqliteStore::open(path).unwrap(), &n.to_string(), &["hello"]));
+            }
+        });
+        assert_eq!(SqliteStore::open(&path).unwrap().list(&Filter::default(), 10).unwrap().len(), 6);
+    }
+}

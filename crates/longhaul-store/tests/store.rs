@@ -346,10 +346,52 @@ fn sizes_and_what_was_learnt_are_kept() {
     (0..40).for_each(|n| step(&mut session, n));
     keeper.save(&session).unwrap();
     let stored = store.load(keeper.id()).unwrap();
-    assert_eq!(stored.sizes, session.snapshots());
+    assert_eq!((stored.sizes, stored.sized), (session.snapshots(), session.log().messages().len()));
     let learnt = store.learnt("gpt-4o").unwrap();
     assert_eq!(learnt.as_ref(), session.meter().calibration());
     assert!(learnt.is_some() && store.learnt("other").unwrap().is_none());
     let (_, loaded) = Keeper::open(store, keeper.id(), Profile::longhaul()).unwrap();
     assert_eq!(loaded.snapshots(), session.snapshots());
+}
+
+#[test]
+fn an_append_that_failed_and_was_stored_all_the_same_is_no_conflict() {
+    let (_folder, store) = store();
+    let mut session = long_session();
+    let mut keeper = Keeper::create(store.clone(), &about("p"), &session).unwrap();
+    (0..40).for_each(|n| step(&mut session, n));
+    let new: Vec<Entry> = session.since(keeper.stored()).cloned().collect();
+    assert!(new.iter().any(|entry| entry.apart().is_some()));
+    store.append(keeper.id(), keeper.stored(), &new[..new.len() - 5]).unwrap();
+    keeper.save(&session).unwrap();
+    assert_eq!(store.meta(keeper.id()).unwrap().end, session.cursor());
+
+    // What somebody else wrote is one.
+    let end = session.cursor();
+    store.append(keeper.id(), end, &[said("I was here.")]).unwrap();
+    session.push(Message::user("Go on."));
+    assert!(
+        matches!(keeper.save(&session), Err(StoreError::Conflict { stored, .. }) if stored.0 == end.0 + 1)
+    );
+}
+
+#[test]
+fn words_are_found_before_and_after_they_were_indexed() {
+    let (_folder, store) = store();
+    let texts: Vec<String> = (0..1_300).map(|n| format!("unique{n} of many")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let gone = create(&*store, "p", &["elephant"]);
+    store.delete(gone).unwrap();
+    let id = create(&*store, "p", &texts);
+    for n in [0, 511, 512, 1_299] {
+        let hits = store.search(&format!("unique{n}"), 5).unwrap();
+        assert_eq!(hits.iter().map(|hit| (hit.session, hit.at.0)).collect::<Vec<_>>(), [(id, n + 1)]);
+    }
+    assert!(store.search("elephant", 5).unwrap().is_empty());
+    // A message that is said again, in another session, is found where it was said last.
+    let long = "giraffe ".repeat(200);
+    create(&*store, "p", &[&long]);
+    let last = create(&*store, "p", &[&long]);
+    let hits = store.search("giraffe", 5).unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.session).collect::<Vec<_>>(), [last]);
 }

@@ -40,6 +40,7 @@ CREATE INDEX entry_apart ON entry (apart) WHERE apart IS NOT NULL;
 -- Sizes of messages, which need not be counted again.
 CREATE TABLE sizes (
     session INTEGER PRIMARY KEY,
+    messages INTEGER NOT NULL,      -- how many there were
     packed BLOB NOT NULL
 ) STRICT;
 

@@ -23,7 +23,8 @@ pub(super) fn load(connection: &Connection, unpacker: &mut Unpacker, id: Session
     let (session, end) = appending::place_of(connection, id)?;
     let meta = meta(connection, id)?;
     let entries = entries(connection, unpacker, id, session.entries(0..end.0)?)?;
-    Ok(Stored { meta, entries, sizes: sizes(connection, unpacker, session)? })
+    let (sizes, sized) = sizes(connection, unpacker, session)?;
+    Ok(Stored { meta, entries, sizes, sized })
 }
 
 pub(super) fn since(
@@ -129,15 +130,20 @@ pub(super) fn model_in(
     Ok(appending::model_of(&entry).map(str::to_owned))
 }
 
-fn sizes(connection: &Connection, unpacker: &mut Unpacker, session: Place) -> Result<Vec<Snapshot>, Fault> {
-    let packed: Option<Vec<u8>> = connection
-        .prepare_cached("SELECT packed FROM sizes WHERE session = ?1")?
-        .query_row([session.0], |row| row.get(0))
+/// Sizes of messages, and how many messages there were.
+fn sizes(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    session: Place,
+) -> Result<(Vec<Snapshot>, usize), Fault> {
+    let kept: Option<(Vec<u8>, usize)> = connection
+        .prepare_cached("SELECT packed, messages FROM sizes WHERE session = ?1")?
+        .query_row([session.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some(packed) = packed else { return Ok(Vec::new()) };
+    let Some((packed, messages)) = kept else { return Ok((Vec::new(), 0)) };
     let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
-    // A form of another version: what is missing is counted.
-    Ok(serde_json::from_str(&json).unwrap_or_default())
+    // Sizes in the form of another version are counted again.
+    Ok(serde_json::from_str(&json).map_or((Vec::new(), 0), |sizes| (sizes, messages)))
 }
 
 pub(super) fn meta(connection: &Connection, id: SessionId) -> Result<Meta, Fault> {
