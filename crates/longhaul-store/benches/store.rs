@@ -137,8 +137,8 @@ fn searching(folder: &Path, sessions: usize) {
     let (common, two) = (Words::word(3), format!("{} {}", Words::word(3), Words::word(400)));
     for query in [rare.as_str(), &common, &two, "压缩会话", "会话", "缩", "nothinglikethis", "rare1*"]
     {
-        let hits = store.search(query, 20).unwrap().len();
-        let found = times(&runs, |_| drop(store.search(query, 20).unwrap()));
+        let hits = store.search(query, &Filter::default(), 20).unwrap().len();
+        let found = times(&runs, |_| drop(store.search(query, &Filter::default(), 20).unwrap()));
         println!("search {query:?}, {hits} hits: {}", shares(&found));
     }
     drop(store);

@@ -158,6 +158,11 @@ impl SqliteFile {
         Ok(())
     }
 
+    /// Gives the space of deleted sessions back. They are gone already: if it fails, the space is used again.
+    fn give_back(&self) {
+        self.with_writer(|writer| deleting::give_back(&writer.connection)).ok();
+    }
+
     /// Reads one moment of the store.
     fn read<T>(&self, run: impl FnOnce(&mut Reader) -> Result<T, Fault>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -213,15 +218,17 @@ impl Store for SqliteStore {
         self.file.read(|reader| reading::list(&reader.connection, filter, limit))
     }
 
-    fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError> {
         // A store that cannot be written to at the moment is searched as far as it is indexed.
         self.file.index().ok();
-        self.file.read(|reader| searching::search(&reader.connection, &mut reader.unpacker, query, limit))
+        self.file
+            .read(|reader| searching::search(&reader.connection, &mut reader.unpacker, query, filter, limit))
     }
 
     fn delete(&self, id: SessionId) -> Result<(), StoreError> {
         self.file.write(|connection, _, _| deleting::delete(connection, id))?;
-        self.file.with_writer(|writer| deleting::give_back(&writer.connection))
+        self.file.give_back();
+        Ok(())
     }
 
     fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError> {
@@ -233,7 +240,7 @@ impl Store for SqliteStore {
             gone.push(id);
         }
         if !gone.is_empty() {
-            self.file.with_writer(|writer| deleting::give_back(&writer.connection))?;
+            self.file.give_back();
         }
         Ok(gone)
     }

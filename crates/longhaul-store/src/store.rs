@@ -42,7 +42,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError>;
 
     /// Messages in which all words of the query were said, the newest first; at most three of a session.
-    fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>, StoreError>;
+    fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError>;
 
     /// Deletes a session, and all content that no other session holds.
     fn delete(&self, id: SessionId) -> Result<(), StoreError>;
@@ -172,7 +172,7 @@ pub struct Stored {
     pub sized: usize,
 }
 
-/// Which sessions a list has. What is not said does not matter.
+/// Which sessions are listed or searched. What is not said does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The program that works.
@@ -204,7 +204,7 @@ pub enum Form {
 /// A message that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The session that the message is in; of several that share it, the newest.
+    /// The session that the message is in; of several that hold it, the one that was made last.
     pub session: SessionId,
     /// The title of that session.
     pub title: String,

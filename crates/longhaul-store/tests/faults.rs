@@ -81,7 +81,7 @@ fn a_place_that_cannot_be_used_is_named() {
 fn used(path: &Path, id: SessionId, expected: &[Entry]) -> Result<(), StoreError> {
     let store = SqliteStore::open(path)?;
     store.list(&Filter::default(), 10)?;
-    store.search("number", 10)?;
+    store.search("number", &Filter::default(), 10)?;
     let entries = store.load(id)?.entries;
     assert_eq!(entries, expected, "a damaged store gave something else");
     store.append(id, Cursor(expected.len()), &[said("more")])?;

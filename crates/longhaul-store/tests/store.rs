@@ -254,9 +254,9 @@ fn what_nobody_holds_any_longer_is_deleted() {
     let fork = store.fork(gone, Cursor(3)).unwrap();
     store.delete(gone).unwrap();
     assert_eq!(store.load(fork).unwrap().entries.len(), 3);
-    assert!(store.search("zebracrossing", 9).unwrap().is_empty());
+    assert!(store.search("zebracrossing", &Filter::default(), 9).unwrap().is_empty());
     store.delete(fork).unwrap();
-    assert_eq!(store.search("shared", 9).unwrap().len(), 1);
+    assert_eq!(store.search("shared", &Filter::default(), 9).unwrap().len(), 1);
     assert_eq!(store.load(kept).unwrap().entries.len(), 2);
     drop(store);
     let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
@@ -287,7 +287,12 @@ fn what_was_said_is_found() {
     let dates = create(&*store, "p", &["Mend the parser of dates.", "Does parseHeader call foo_bar?"]);
     let chinese = create(&*store, "p", &["上下文引擎会压缩很长的会话。", "请运行测试"]);
     let found = |query: &str| -> Vec<(SessionId, usize)> {
-        store.search(query, 10).unwrap().iter().map(|hit| (hit.session, hit.at.0)).collect()
+        store
+            .search(query, &Filter::default(), 10)
+            .unwrap()
+            .iter()
+            .map(|hit| (hit.session, hit.at.0))
+            .collect()
     };
     assert_eq!(found("PARSER dates"), [(dates, 1)]);
     assert_eq!(found("dates parser"), [(dates, 1)]);
@@ -305,11 +310,18 @@ fn what_was_said_is_found() {
     for query in ["", "*", "\"", "AND", "NOT OR", "a-b:c^d", "'; DROP TABLE words"] {
         assert_eq!(found(query), [], "{query}");
     }
-    let hit = &store.search("会话", 1).unwrap()[0];
+    let hit = &store.search("会话", &Filter::default(), 1).unwrap()[0];
     assert_eq!(
         (hit.title.as_str(), &hit.snippet[hit.found[0].clone()]),
         ("上下文引擎会压缩很长的会话。", "会话")
     );
+
+    let other = Filter { project: Some("other".into()), ..Filter::default() };
+    assert!(store.search("parser", &other, 10).unwrap().is_empty());
+    let fork = store.fork(dates, Cursor(2)).unwrap();
+    assert_eq!(found("parser dates"), [(fork, 1)]);
+    store.delete(fork).unwrap();
+    assert_eq!(found("parser dates"), [(dates, 1)]);
 
     // Of one session three at most, and tool results are not looked at.
     create(&*store, "p", &["tea 1", "tea 2", "tea 3", "tea 4"]);
@@ -318,7 +330,7 @@ fn what_was_said_is_found() {
         .append(with_tea, Cursor(2), &[Entry::Message(Arc::new(Message::result("c", "green tea")))])
         .unwrap();
     assert_eq!(found("tea").len(), 4);
-    assert_eq!(store.search("tea", 2).unwrap().len(), 2);
+    assert_eq!(store.search("tea", &Filter::default(), 2).unwrap().len(), 2);
     assert_eq!(found("green"), []);
 }
 
@@ -384,14 +396,14 @@ fn words_are_found_before_and_after_they_were_indexed() {
     store.delete(gone).unwrap();
     let id = create(&*store, "p", &texts);
     for n in [0, 511, 512, 1_299] {
-        let hits = store.search(&format!("unique{n}"), 5).unwrap();
+        let hits = store.search(&format!("unique{n}"), &Filter::default(), 5).unwrap();
         assert_eq!(hits.iter().map(|hit| (hit.session, hit.at.0)).collect::<Vec<_>>(), [(id, n + 1)]);
     }
-    assert!(store.search("elephant", 5).unwrap().is_empty());
+    assert!(store.search("elephant", &Filter::default(), 5).unwrap().is_empty());
     // A message that is said again, in another session, is found where it was said last.
     let long = "giraffe ".repeat(200);
     create(&*store, "p", &[&long]);
     let last = create(&*store, "p", &[&long]);
-    let hits = store.search("giraffe", 5).unwrap();
+    let hits = store.search("giraffe", &Filter::default(), 5).unwrap();
     assert_eq!(hits.iter().map(|hit| hit.session).collect::<Vec<_>>(), [last]);
 }
