@@ -104,7 +104,9 @@ fn opening(folder: &Path) {
     keeper.finish(&session).unwrap();
     let id = keeper.id();
     let runs = [(); 15];
+    let begun = time_of_all_threads();
     let load = times(&runs, |_| assert!(store.load(id).unwrap().entries.len() > 10_000));
+    let of_processors = (time_of_all_threads() - begun) / runs.len() as u32;
     let open = times(&runs, |_| drop(Keeper::open(store.clone(), id, Profile::longhaul()).unwrap()));
     let json: usize = session.since(Cursor(0)).map(length).sum();
     println!(
@@ -209,9 +211,16 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
+/// How long all threads of this process have worked, in hundredths of a second.
+fn time_of_all_threads() -> Duration {
+    let says = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks = says.split(' ').skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
+}
+
 fn shares(times: &[Duration]) -> String {
     let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
-    format!("best {:.2?}, p50 {:.2?}, p99 {:.2?}", times[0], at(50), at(99))
+    format!("best {:.2?}, p50 {:.2?}, p99 {:.2?}, worst {:.2?}", times[0], at(50), at(99), at(100))
 }
 
 fn begin(store: &dyn Store) -> SessionId {

@@ -75,3 +75,38 @@ fn a_writer_that_is_killed_loses_nothing_that_was_durable() {
         }
     }
 }
+
+/// A power cut may leave any part of the write-ahead log behind.
+#[test]
+fn a_log_that_was_cut_anywhere_gives_a_prefix() {
+    let (folder, store) = store();
+    let id = store.create(&about("crash")).unwrap();
+    let mut at = 0;
+    while at < 60 {
+        let entries: Vec<Entry> = (at..at + 1 + at % 5).map(numbered).collect();
+        store.append(id, Cursor(at), &entries).unwrap();
+        at += entries.len();
+    }
+    let file = std::fs::read(folder.path().join("sessions.db")).unwrap();
+    let log = std::fs::read(folder.path().join("sessions.db-wal")).unwrap();
+    let (mut dice, mut lengths) = (Dice(0x0123_4567_89AB_CDEF), std::collections::BTreeSet::new());
+    for cut in 0..150 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let mut log = log.clone();
+        let end = dice.roll(log.len() as u64) as usize;
+        match cut % 2 {
+            0 => log.truncate(end),
+            // Blocks are not written in order: what is behind may be there, and this one not.
+            _ => log[end..].iter_mut().take(4_096).for_each(|byte| *byte = 0),
+        }
+        std::fs::write(&path, &file).unwrap();
+        std::fs::write(folder.path().join("sessions.db-wal"), &log).unwrap();
+        let store = SqliteStore::open(&path).unwrap();
+        store.check().unwrap();
+        let Ok(stored) = store.load(id) else { continue };
+        assert!(stored.entries.iter().enumerate().all(|(at, entry)| *entry == numbered(at)), "cut {cut}");
+        lengths.insert(stored.entries.len());
+    }
+    assert!(lengths.len() > 5, "{lengths:?}");
+}

@@ -38,7 +38,7 @@ pub(super) fn index_some(connection: &Connection, unpacker: &mut Unpacker) -> Re
         let packed = row.get_ref(1)?.as_blob().unwrap_or_default();
         // A damaged text has no words; who loads it is told.
         let Ok(json) = unpacker.unpack(packed) else { continue };
-        let Ok(Entry::Message(message)) = serde_json::from_str(&json) else { continue };
+        let Ok(Entry::Message(message)) = serde_json::from_str(json) else { continue };
         let words = words::words_of(&words::said(&message));
         if !words.is_empty() {
             insert.execute(params![row.get::<_, i64>(0)?, words])?;

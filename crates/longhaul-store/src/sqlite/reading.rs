@@ -83,16 +83,17 @@ fn read(
     packed: &[Vec<u8>],
 ) -> Result<Vec<Entry>, Fault> {
     let wrong = |problem| Fault::Store(StoreError::Journal { session: id, problem });
-    let mut unpacked = packed.iter().map(|packed| unpacker.unpack(packed).map_err(Fault::Damaged));
     let mut entries = Vec::with_capacity(packed.len());
-    if first == 0 {
-        // What the first line says of the version comes before all else.
-        let line = unpacked.next().transpose()?;
-        entries = journal::read(line.as_deref()).map_err(wrong)?;
-    }
-    for (at, line) in (first + entries.len()..).zip(unpacked) {
-        let entry = serde_json::from_str(&line?);
-        entries.push(entry.map_err(|error| wrong(LoadError::Line { at, problem: error.to_string() }))?);
+    for (at, packed) in (first..).zip(packed) {
+        let line = unpacker.unpack(packed).map_err(Fault::Damaged)?;
+        let entry = match at {
+            // What the first line says of the version comes before all else.
+            0 => journal::read([line]).map(|mut entries| entries.pop()).map_err(wrong)?,
+            _ => serde_json::from_str(line)
+                .map(Some)
+                .map_err(|error| wrong(LoadError::Line { at, problem: error.to_string() }))?,
+        };
+        entries.extend(entry);
     }
     Ok(entries)
 }
@@ -126,7 +127,7 @@ pub(super) fn model_in(
     let Some(at) = newest else { return Ok(None) };
     let packed = packed(connection, &(at..at + 1))?.pop().unwrap_or_default();
     let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
-    let entry: Entry = serde_json::from_str(&json).map_err(|error| Fault::Damaged(error.to_string()))?;
+    let entry: Entry = serde_json::from_str(json).map_err(|error| Fault::Damaged(error.to_string()))?;
     Ok(appending::model_of(&entry).map(str::to_owned))
 }
 
@@ -143,7 +144,7 @@ fn sizes(
     let Some((packed, messages)) = kept else { return Ok((Vec::new(), 0)) };
     let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
     // Sizes in the form of another version are counted again.
-    Ok(serde_json::from_str(&json).map_or((Vec::new(), 0), |sizes| (sizes, messages)))
+    Ok(serde_json::from_str(json).map_or((Vec::new(), 0), |sizes| (sizes, messages)))
 }
 
 pub(super) fn meta(connection: &Connection, id: SessionId) -> Result<Meta, Fault> {
@@ -197,7 +198,7 @@ pub(super) fn text_apart(
         )?
         .query_row(params![bytes_of(handle), all.start, all.end], |row| row.get(0))
         .optional()?;
-    packed.map(|packed| unpacker.unpack(&packed).map_err(Fault::Damaged)).transpose()
+    packed.map(|packed| unpacker.unpack(&packed).map(str::to_owned).map_err(Fault::Damaged)).transpose()
 }
 
 /// The handle of the text apart that starts like this, if there is exactly one.

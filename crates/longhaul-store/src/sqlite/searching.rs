@@ -66,7 +66,7 @@ fn text(connection: &Connection, unpacker: &mut Unpacker, content: i64) -> Resul
         .optional()?;
     let packed = packed.ok_or_else(|| Fault::Damaged("a text is missing that has words".to_owned()))?;
     let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
-    match serde_json::from_str(&json) {
+    match serde_json::from_str(json) {
         Ok(Entry::Message(message)) => Ok(said(&message)),
         _ => Ok(String::new()),
     }
