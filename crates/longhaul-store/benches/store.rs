@@ -114,6 +114,7 @@ fn opening(folder: &Path) {
         shares(&load),
         shares(&open)
     );
+    println!("of a load, time of all processors: {of_processors:.1?}");
 }
 
 fn searching(folder: &Path, sessions: usize) {
