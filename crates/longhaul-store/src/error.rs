@@ -1,0 +1,119 @@
+//! What can go wrong with a store: one variant for each thing that a caller can do something about.
+//! No variant has a type of a database in it.
+
+use std::io;
+
+use longhaul::session::journal::Cursor;
+use longhaul::{Handle, LoadError};
+
+use crate::store::SessionId;
+
+/// Why a store did not do what it was asked. Nothing was changed then, unless the variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store has no session of this id.
+    #[error("there is no session {0} in the store")]
+    NoSession(SessionId),
+    /// The writer has lost its place: the stored journal does not end where the new entries begin.
+    #[error("session {session} has {stored} entries in the store, not {from}: another writer was here", stored = .stored.0, from = .from.0)]
+    Conflict {
+        /// The session that was to be appended to.
+        session: SessionId,
+        /// Where the writer thought that the stored journal ends.
+        from: Cursor,
+        /// Where it ends.
+        stored: Cursor,
+    },
+    /// A fork was to share more entries than are stored.
+    #[error("session {session} has {stored} entries in the store: a fork cannot share {at} of them", stored = .stored.0, at = .at.0)]
+    PastEnd {
+        /// The session that was to be forked.
+        session: SessionId,
+        /// How many entries the fork was to share.
+        at: Cursor,
+        /// How many there are.
+        stored: Cursor,
+    },
+    /// An entry names a text that was kept apart, and the store does not have it.
+    #[error("the text {0} of an edit is not in the store")]
+    LostText(Handle),
+    /// The journal cannot be read: a later version wrote it, or an entry is none.
+    #[error("session {session} cannot be read: {problem}")]
+    Journal {
+        /// The session.
+        session: SessionId,
+        /// What is wrong with its journal.
+        #[source]
+        problem: LoadError,
+    },
+    /// A later version of the program made the store.
+    #[error(
+        "{place} was made by a later version of longhaul (form {found}; this version reads up to form {known}): \
+         nothing was changed"
+    )]
+    Newer {
+        /// Where the store is.
+        place: String,
+        /// The form that the store has.
+        found: i64,
+        /// The newest form that is known here.
+        known: i64,
+    },
+    /// The file is no database.
+    #[error("{place} is not a database: nothing was changed; give the store another file")]
+    NotADatabase {
+        /// Where the file is.
+        place: String,
+    },
+    /// The database belongs to another program.
+    #[error("{place} is a database of another program: nothing was changed; give the store another file")]
+    Foreign {
+        /// Where the database is.
+        place: String,
+    },
+    /// The store is damaged.
+    #[error("{place} is damaged ({problem}): keep a copy of the file, and restore it from a backup")]
+    Damaged {
+        /// Where the store is.
+        place: String,
+        /// What was found.
+        problem: String,
+    },
+    /// There is no room: the disk is full, or the store has reached the size that it may have.
+    #[error("there is no room for {place} to grow: free some space, or delete sessions")]
+    Full {
+        /// Where the store is.
+        place: String,
+    },
+    /// Others kept the store busy for too long.
+    #[error("{place} is in use by others and did not become free in time: try again")]
+    Busy {
+        /// Where the store is.
+        place: String,
+    },
+    /// The store cannot be written to.
+    #[error("{place} cannot be written to: {problem}")]
+    ReadOnly {
+        /// Where the store is.
+        place: String,
+        /// What the system said.
+        problem: String,
+    },
+    /// The store cannot be reached: a folder is missing, a disk fails, a connection is gone. Whether the
+    /// entries of an append are stored is not known then: load the session, or append again from the same
+    /// place, which is a conflict if they are.
+    #[error("{place} cannot be used: {problem}")]
+    Unavailable {
+        /// Where the store is.
+        place: String,
+        /// What the system said.
+        problem: String,
+    },
+    /// An entry cannot be written down.
+    #[error("an entry cannot be written as JSON: {0}")]
+    Entry(#[source] serde_json::Error),
+    /// What was to be exported could not be written.
+    #[error("the export could not be written: {0}")]
+    Export(#[source] io::Error),
+}

@@ -1,0 +1,46 @@
+//! Keeps Longhaul sessions: journals, content by hash, what was learnt, and search over what was said.
+//!
+//! [`Store`] is what a store does, [`SqliteStore`] does it with one file, and a [`Keeper`] is what a host
+//! calls after each step.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use longhaul::{Message, Models, Profile, Session};
+//! use longhaul_store::{About, Keeper, SqliteStore};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db"))?);
+//!
+//! let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone());
+//! let mut keeper = Keeper::create(store.clone(), &About::default(), &session)?;
+//! session.push(Message::user("Why does the build fail?"));
+//! keeper.save(&session)?;
+//!
+//! let (_, loaded) = Keeper::open(store, keeper.id(), Profile::longhaul())?;
+//! assert_eq!(loaded.log().messages(), session.log().messages());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | look for | in |
+//! |---|---|
+//! | what every store does, and its values | `store`, `error` |
+//! | what a host calls | `keeper` |
+//! | texts as they are stored | `packing` |
+//! | words that can be found, and snippets | `words` |
+//! | one file with everything in it | `sqlite` |
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod export;
+mod keeper;
+mod packing;
+mod sqlite;
+mod store;
+mod words;
+
+pub use error::StoreError;
+pub use keeper::Keeper;
+pub use sqlite::SqliteStore;
+pub use store::{About, BadSessionId, Filter, Form, Hit, Meta, Retention, SessionId, Store, Stored};

@@ -1,0 +1,319 @@
+//! A store in one file: SQLite with a write-ahead log. One connection writes, others read beside it; other
+//! processes may do the same at the same time.
+
+mod appending;
+mod deleting;
+mod faults;
+mod forking;
+mod indexing;
+mod opening;
+mod reading;
+mod searching;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use longhaul::session::journal::{Cursor, Entry};
+use longhaul::size::Calibration;
+use longhaul::{Archive, Handle, Snapshot};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::packing::{Packer, Unpacker};
+use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
+use faults::{Fault, Faults};
+
+/// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
+#[derive(Clone)]
+pub struct SqliteStore {
+    file: Arc<SqliteFile>,
+}
+
+/// The connections to the file.
+struct SqliteFile {
+    path: PathBuf,
+    faults: Faults,
+    writer: Mutex<Writer>,
+    /// Connections that nobody reads with at the moment.
+    readers: Mutex<Vec<Reader>>,
+}
+
+struct Writer {
+    connection: Connection,
+    packer: Packer,
+    unpacker: Unpacker,
+}
+
+struct Reader {
+    connection: Connection,
+    unpacker: Unpacker,
+}
+
+/// The number of a session in the file. Its entries have the numbers from it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place(i64);
+
+impl Place {
+    /// The session that has the entry of this number.
+    fn of_entry(at: i64) -> Self {
+        Self(at >> 32)
+    }
+
+    /// The number of an entry.
+    fn entry(self, seq: usize) -> Result<i64, Fault> {
+        let seq = u32::try_from(seq).map_err(|_| Fault::Unavailable("a journal is too long".to_owned()))?;
+        Ok(self.0 << 32 | i64::from(seq))
+    }
+
+    fn entries(self, seqs: Range<usize>) -> Result<Range<i64>, Fault> {
+        Ok(self.entry(seqs.start)?..self.entry(seqs.end)?)
+    }
+
+    /// All entries that the session may have.
+    fn all(self) -> Range<i64> {
+        self.0 << 32..(self.0 + 1) << 32
+    }
+}
+
+/// Microseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+struct Now(i64);
+
+impl Now {
+    fn get() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+impl SqliteStore {
+    /// Opens a store, or makes it if there is no such file. A file that is something else is left alone.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        // A path is never taken for a URI.
+        let path = std::path::absolute(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
+        let faults = Faults::new(path.clone());
+        let connection = opening::writer(&path, &faults)?;
+        let writer = || Ok(Writer { connection, packer: Packer::new()?, unpacker: Unpacker::new()? });
+        let writer = writer().map_err(|fault: Fault| faults.of(fault))?;
+        let readers = Mutex::default();
+        Ok(Self { file: Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers }) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// How large the file may get, in bytes: what does not fit is [`StoreError::Full`]. No limit if `None`.
+    /// It holds for this store, not for others that open the same file.
+    pub fn set_limit(&self, bytes: Option<u64>) -> Result<(), StoreError> {
+        self.file.with_writer(|writer| {
+            let page: i64 = writer.connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            let pages = bytes.map_or(i64::from(u32::MAX) - 1, |bytes| {
+                i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1)
+            });
+            let set = format!("PRAGMA max_page_count = {}", pages.max(1));
+            writer.connection.query_row(&set, [], |_| Ok(()))?;
+            Ok(())
+        })
+    }
+
+    /// Reads the whole file and says whether it is damaged. Takes as long as reading it.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.file.read(|reader| {
+            let sql = "PRAGMA integrity_check(1)";
+            let says: String = reader.connection.query_row(sql, [], |row| row.get(0))?;
+            if says == "ok" { Ok(()) } else { Err(Fault::Damaged(says)) }
+        })
+    }
+}
+
+impl SqliteFile {
+    fn with_writer<T>(&self, run: impl FnOnce(&mut Writer) -> Result<T, Fault>) -> Result<T, StoreError> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        run(&mut writer).map_err(|fault| self.faults.of(fault))
+    }
+
+    /// Writes in one transaction: all of it is on the disk when this returns, or nothing of it ever is.
+    fn write<T>(
+        &self,
+        run: impl FnOnce(&Connection, &mut Packer, &mut Unpacker) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.with_writer(|Writer { connection, packer, unpacker }| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let written = run(&transaction, packer, unpacker)?;
+            transaction.commit()?;
+            Ok(written)
+        })
+    }
+
+    /// Indexes all words that wait.
+    fn index(&self) -> Result<(), StoreError> {
+        while self.read(|reader| indexing::waiting(&reader.connection))? > 0 {
+            self.write(|connection, _, unpacker| indexing::index_some(connection, unpacker))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the space of deleted sessions back. They are gone already: if it fails, the space is used again.
+    fn give_back(&self) {
+        self.with_writer(|writer| deleting::give_back(&writer.connection)).ok();
+    }
+
+    /// Reads one moment of the store.
+    fn read<T>(&self, run: impl FnOnce(&mut Reader) -> Result<T, Fault>) -> Result<T, StoreError> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let read = || {
+            let mut reader = match idle {
+                Some(reader) => reader,
+                None => Reader { connection: opening::reader(&self.path)?, unpacker: Unpacker::new()? },
+            };
+            reader.connection.execute_batch("BEGIN")?;
+            let read = run(&mut reader);
+            reader.connection.execute_batch("COMMIT")?;
+            self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            read
+        };
+        read().map_err(|fault| self.faults.of(fault))
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, about: &About) -> Result<SessionId, StoreError> {
+        self.file.write(|connection, _, _| appending::create(connection, about, Now::get()))
+    }
+
+    fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
+        let index_is_due = self.file.write(|connection, packer, _| {
+            appending::append(connection, packer, id, from, entries, Now::get())?;
+            indexing::is_due(connection)
+        })?;
+        if index_is_due {
+            // The entries are stored, whatever becomes of their words: the next search looks again.
+            self.file.index().ok();
+        }
+        Ok(())
+    }
+
+    fn load(&self, id: SessionId) -> Result<Stored, StoreError> {
+        self.file.read(|reader| reading::load(&reader.connection, &mut reader.unpacker, id))
+    }
+
+    fn meta(&self, id: SessionId) -> Result<Meta, StoreError> {
+        self.file.read(|reader| reading::meta(&reader.connection, id))
+    }
+
+    fn since(&self, id: SessionId, from: Cursor) -> Result<Vec<Entry>, StoreError> {
+        self.file.read(|reader| reading::since(&reader.connection, &mut reader.unpacker, id, from))
+    }
+
+    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError> {
+        self.file.write(|connection, _, unpacker| forking::fork(connection, unpacker, id, at, Now::get()))
+    }
+
+    fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError> {
+        self.file.read(|reader| reading::list(&reader.connection, filter, limit))
+    }
+
+    fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        // A store that cannot be written to at the moment is searched as far as it is indexed.
+        self.file.index().ok();
+        self.file
+            .read(|reader| searching::search(&reader.connection, &mut reader.unpacker, query, filter, limit))
+    }
+
+    fn delete(&self, id: SessionId) -> Result<(), StoreError> {
+        self.file.write(|connection, _, _| deleting::delete(connection, id))?;
+        self.file.give_back();
+        Ok(())
+    }
+
+    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError> {
+        let mut gone = Vec::new();
+        while let Some(id) = self.file.write(|connection, _, _| {
+            let next = deleting::next_to_go(connection, retention, Now::get())?;
+            next.map(|id| deleting::delete(connection, id).map(|()| id)).transpose()
+        })? {
+            gone.push(id);
+        }
+        if !gone.is_empty() {
+            self.file.give_back();
+        }
+        Ok(gone)
+    }
+
+    fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError> {
+        let json = serde_json::to_string(sizes).map_err(StoreError::Entry)?;
+        self.file.write(|connection, packer, _| {
+            let (session, _) = appending::place_of(connection, id)?;
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO sizes (session, messages, packed) SELECT n, messages, ?2 FROM session WHERE n = ?1",
+                )?
+                .execute(params![session.0, packer.pack(&json)?])?;
+            Ok(())
+        })
+    }
+
+    fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {
+        let json = serde_json::to_string(calibration).map_err(StoreError::Entry)?;
+        self.file.write(|connection, _, _| {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO learnt (model, calibration) VALUES (?1, ?2)")?
+                .execute([model, &json])?;
+            Ok(())
+        })
+    }
+
+    fn learnt(&self, model: &str) -> Result<Option<Calibration>, StoreError> {
+        self.file.read(|reader| {
+            let json: Option<String> = reader
+                .connection
+                .prepare_cached("SELECT calibration FROM learnt WHERE model = ?1")?
+                .query_row([model], |row| row.get(0))
+                .optional()?;
+            // A form of another version: it is learnt again.
+            Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+        })
+    }
+
+    fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError> {
+        let (session, _) = self.file.read(|reader| appending::place_of(&reader.connection, id))?;
+        Ok(Arc::new(Texts { file: self.file.clone(), session }))
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SqliteStore").field(&self.file.path).finish()
+    }
+}
+
+/// The texts that a session keeps apart from its entries.
+struct Texts {
+    file: Arc<SqliteFile>,
+    session: Place,
+}
+
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Texts").field(&self.file.path).field(&self.session).finish()
+    }
+}
+
+impl Archive for Texts {
+    fn get(&self, handle: Handle) -> Option<String> {
+        let read = self.file.read(|reader| {
+            reading::text_apart(&reader.connection, &mut reader.unpacker, self.session, handle)
+        });
+        read.ok().flatten()
+    }
+
+    fn find(&self, start: &str) -> Option<Handle> {
+        let read = self.file.read(|reader| reading::handle_starting(&reader.connection, self.session, start));
+        read.ok().flatten()
+    }
+}

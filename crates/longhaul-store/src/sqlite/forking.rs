@@ -1,0 +1,56 @@
+//! Forks: rows of entries are copied, content is shared.
+
+use longhaul::session::journal::Cursor;
+use rusqlite::{Connection, params};
+
+use super::appending::{Kind, place_of};
+use super::faults::Fault;
+use super::{Now, Place, reading};
+use crate::error::StoreError;
+use crate::packing::Unpacker;
+use crate::store::SessionId;
+
+/// Makes a session of the entries before `at`, inside of a transaction.
+pub(super) fn fork(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    id: SessionId,
+    at: Cursor,
+    now: Now,
+) -> Result<SessionId, Fault> {
+    let (parent, stored) = place_of(connection, id)?;
+    if at > stored {
+        return Err(StoreError::PastEnd { session: id, at, stored }.into());
+    }
+    let shared = parent.entries(0..at.0)?;
+    let model = reading::model_in(connection, unpacker, &shared)?.unwrap_or_default();
+    let fork = SessionId::fresh();
+    connection
+        .prepare_cached(
+            "INSERT INTO session (id, parent, agent, project, title, model, created, updated, entries, messages, calls, bytes)
+             SELECT ?1, id, agent, project, title, ?2, ?3, ?3, ?4,
+                 (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?7),
+                 (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?8),
+                 (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6)
+             FROM session WHERE n = ?9",
+        )?
+        .execute(params![
+            fork.as_bytes(),
+            model,
+            now.0,
+            at.0,
+            shared.start,
+            shared.end,
+            Kind::Message as i64,
+            Kind::Request as i64,
+            parent.0
+        ])?;
+    let place = Place(connection.last_insert_rowid());
+    connection
+        .prepare_cached(
+            "INSERT INTO entry (at, kind, bytes, packed, content, apart)
+             SELECT at - ?1 + ?2, kind, bytes, packed, content, apart FROM entry WHERE at >= ?1 AND at < ?3 ORDER BY at",
+        )?
+        .execute([shared.start, place.entry(0)?, shared.end])?;
+    Ok(fork)
+}

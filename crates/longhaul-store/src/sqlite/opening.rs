@@ -1,0 +1,136 @@
+//! Opening the file: whose it is, which form it has, and how it is brought to the newest one. Nothing is
+//! written before it is known that the file is ours.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::faults::{Fault, Faults};
+use crate::error::StoreError;
+
+/// The mark of our databases in their header: `LHsn`.
+const APPLICATION: i64 = 0x4C48_736E;
+
+/// The steps from each form to the next; a new file goes through all of them. A step that was released
+/// never changes.
+const STEPS: [&str; 1] = [include_str!("1.sql")];
+
+/// The newest form: the number of steps.
+const FORM: i64 = STEPS.len() as i64;
+
+/// How often a call looks whether another writer is done: about ten seconds long.
+const LOOKS: i32 = 4_000;
+
+/// Pages that the write-ahead log may have before they are copied into the file: 16 MB. Copying takes
+/// milliseconds, so it is done rarely.
+const LOG_PAGES: i64 = 4_000;
+
+/// A connection that writes. The file is made if it is not there, and brought to the newest form.
+pub(super) fn writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
+    refuse_other_files(path, faults)?;
+    let mut connection = connect(path).map_err(|fault| faults.when_opening(fault))?;
+    match form_of(&connection, faults)? {
+        Some(FORM) => Ok(()),
+        _ => bring_up(&mut connection, faults),
+    }?;
+    configure(&connection).map_err(|fault| faults.of(fault))?;
+    Ok(connection)
+}
+
+/// A connection that reads a file that was opened before.
+pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
+    let connection = connect(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn connect(path: &Path) -> Result<Connection, Fault> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_handler(Some(wait))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Waits a moment for another writer; false if it has been long enough. SQLite's own handler sleeps for up
+/// to 100 ms: one of many writers may never find the file free.
+fn wait(looks: i32) -> bool {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+    // Not all writers look at the same moment.
+    std::thread::sleep(Duration::from_micros(1_000 + u64::from(nanos / 100) % 3_000));
+    looks < LOOKS
+}
+
+/// A short file that is no database would be taken for an empty one.
+fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
+    let Ok(mut file) = File::open(path) else { return Ok(()) };
+    let mut start = Vec::new();
+    let read = file.by_ref().take(16).read_to_end(&mut start);
+    match read {
+        Ok(_) if start.is_empty() || start == super::faults::MAGIC => Ok(()),
+        Ok(_) => Err(faults.not_a_database()),
+        Err(error) => Err(faults.unavailable(error)),
+    }
+}
+
+/// The form of the database; `None` if there is nothing in it.
+fn form_of(connection: &Connection, faults: &Faults) -> Result<Option<i64>, StoreError> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let read = || {
+        let tables = number("SELECT count(*) FROM sqlite_schema")?;
+        Ok::<_, Fault>((number("PRAGMA application_id")?, number("PRAGMA user_version")?, tables))
+    };
+    match read().map_err(|fault| faults.when_opening(fault))? {
+        (APPLICATION, form, _) if form > FORM => Err(faults.newer(form, FORM)),
+        (APPLICATION, form, _) if form > 0 => Ok(Some(form)),
+        (0, 0, 0) => Ok(None),
+        _ => Err(faults.foreign()),
+    }
+}
+
+/// Makes what is missing, in one transaction. Another process may do the same at this moment.
+fn bring_up(connection: &mut Connection, faults: &Faults) -> Result<(), StoreError> {
+    let prepare = |connection: &Connection| {
+        // Space of deleted sessions is given back to the disk.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        write_ahead(connection)
+    };
+    prepare(connection).map_err(|fault| faults.of(fault))?;
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| faults.of(error.into()))?;
+    let form = form_of(&transaction, faults)?.unwrap_or(0);
+    let climb = || {
+        for step in STEPS.iter().skip(usize::try_from(form).unwrap_or(0)) {
+            transaction.execute_batch(step)?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", FORM)?;
+        Ok::<_, Fault>(())
+    };
+    climb().map_err(|fault| faults.of(fault))?;
+    transaction.commit().map_err(|error| faults.of(error.into()))
+}
+
+/// Readers do not wait for the writer, nor it for them.
+fn write_ahead(connection: &Connection) -> Result<(), Fault> {
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    match mode.as_str() {
+        "wal" => Ok(()),
+        other => Err(Fault::Unavailable(format!("its file system allows no write-ahead log ({other})"))),
+    }
+}
+
+fn configure(connection: &Connection) -> Result<(), Fault> {
+    write_ahead(connection)?;
+    // Each commit is on the disk when it returns.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    Ok(())
+}

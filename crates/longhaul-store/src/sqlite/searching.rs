@@ -1,0 +1,125 @@
+//! Search: the index says which content has the words, its text says whether they stand as they were asked for.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+
+use longhaul::session::journal::{Cursor, Entry};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Place;
+use super::faults::Fault;
+use crate::packing::Unpacker;
+use crate::store::{Filter, Hit, SessionId};
+use crate::words::{Query, said};
+
+/// Hits of one session: more would hide others.
+const OF_ONE_SESSION: usize = 3;
+
+/// So many messages are looked at, from the newest on: a search for what is everywhere ends too.
+const LOOKED_AT: usize = 20_000;
+
+/// Sessions that hold the same message and are asked whether they are looked for.
+const HOLDERS: usize = 100;
+
+pub(super) fn search(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    query: &str,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Vec<Hit>, Fault> {
+    let mut hits = Vec::new();
+    let Some(query) = Query::of(query).filter(|_| limit > 0) else { return Ok(hits) };
+    let mut sessions = Sessions { connection, filter, known: HashMap::new() };
+    let mut select = connection
+        .prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
+    let mut rows = select.query(params![expression(&query), LOOKED_AT])?;
+    while let Some(row) = rows.next()? {
+        let content: i64 = row.get(0)?;
+        let Some((at, session)) = sessions.holding(content)? else { continue };
+        if session.hits == OF_ONE_SESSION {
+            continue;
+        }
+        let Some((snippet, found)) = query.snippet(&text(connection, unpacker, content)?) else { continue };
+        session.hits += 1;
+        let at = Cursor(usize::try_from(at & i64::from(u32::MAX)).unwrap_or_default());
+        hits.push(Hit { session: session.id, title: session.title.clone(), at, snippet, found });
+        if hits.len() == limit {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+/// The query as the index takes it: all words, each in quotes, for they may look like an operator.
+fn expression(query: &Query) -> String {
+    let star = |is_start: bool| if is_start { "*" } else { "" };
+    let words = query.words().iter().map(|(word, is_start)| format!("\"{word}\"{}", star(*is_start)));
+    words.collect::<Vec<_>>().join(" AND ")
+}
+
+/// What can be found of a message.
+fn text(connection: &Connection, unpacker: &mut Unpacker, content: i64) -> Result<String, Fault> {
+    let packed: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT packed FROM content WHERE id = ?1")?
+        .query_row([content], |row| row.get(0))
+        .optional()?;
+    let packed = packed.ok_or_else(|| Fault::Damaged("a text is missing that has words".to_owned()))?;
+    let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
+    match serde_json::from_str(json) {
+        Ok(Entry::Message(message)) => Ok(said(&message)),
+        _ => Ok(String::new()),
+    }
+}
+
+/// The sessions that are looked for, as far as they were met.
+struct Sessions<'a> {
+    connection: &'a Connection,
+    filter: &'a Filter,
+    /// `None` for a session that is not looked for.
+    known: HashMap<Place, Option<Session>>,
+}
+
+struct Session {
+    id: SessionId,
+    title: String,
+    hits: usize,
+}
+
+impl Sessions<'_> {
+    /// The newest entry with this content in a session that is looked for.
+    fn holding(&mut self, content: i64) -> Result<Option<(i64, &mut Session)>, Fault> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT at FROM entry WHERE content = ?1 ORDER BY at DESC LIMIT ?2")?;
+        let mut rows = select.query(params![content, HOLDERS])?;
+        while let Some(row) = rows.next()? {
+            let at: i64 = row.get(0)?;
+            if self.is_looked_for(Place::of_entry(at))? {
+                let session = self.known.get_mut(&Place::of_entry(at)).and_then(Option::as_mut);
+                return Ok(session.map(|session| (at, session)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_looked_for(&mut self, place: Place) -> Result<bool, Fault> {
+        let session = match self.known.entry(place) {
+            Slot::Occupied(known) => known.into_mut(),
+            Slot::Vacant(unknown) => unknown.insert(read(self.connection, place, self.filter)?),
+        };
+        Ok(session.is_some())
+    }
+}
+
+fn read(connection: &Connection, place: Place, filter: &Filter) -> Result<Option<Session>, Fault> {
+    let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
+    let mut select = connection.prepare_cached(
+        "SELECT id, title FROM session WHERE n = ?1 AND (?2 IS NULL OR agent = ?2)
+         AND (?3 IS NULL OR project = ?3) AND updated >= ?4",
+    )?;
+    let session = select.query_row(params![place.0, filter.agent, filter.project, since], |row| {
+        Ok(Session { id: SessionId::from_bytes(row.get(0)?), title: row.get(1)?, hits: 0 })
+    });
+    Ok(session.optional()?)
+}

@@ -1,0 +1,217 @@
+//! What a store of sessions does, whatever it keeps them in, and the values that it takes and gives.
+
+use std::fmt;
+use std::io::Write;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul::session::journal::{Cursor, Entry};
+use longhaul::size::Calibration;
+use longhaul::{Archive, Snapshot, Time};
+use uuid::Uuid;
+
+use crate::error::StoreError;
+use crate::export;
+
+/// Keeps sessions. What a call has written is durable when the call returns.
+///
+/// Calls block: a host with an asynchronous runtime makes them on a thread that may block.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Makes an empty session.
+    fn create(&self, about: &About) -> Result<SessionId, StoreError>;
+
+    /// Appends entries to the journal of a session, all of them or none. `from` is where the writer thinks
+    /// that the stored journal ends; if it does not end there, that is a [`StoreError::Conflict`].
+    fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError>;
+
+    /// Everything that is stored of a session.
+    fn load(&self, id: SessionId) -> Result<Stored, StoreError>;
+
+    /// What a list says of a session.
+    fn meta(&self, id: SessionId) -> Result<Meta, StoreError>;
+
+    /// The entries of a session from a place on. Long texts of edits are apart, as in [`Stored::entries`].
+    fn since(&self, id: SessionId, from: Cursor) -> Result<Vec<Entry>, StoreError>;
+
+    /// Makes a session that shares the entries before `at` with another one.
+    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError>;
+
+    /// Sessions, the one that was written to last first.
+    fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError>;
+
+    /// Messages in which all words of the query were said, the newest first; at most three of a session.
+    fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError>;
+
+    /// Deletes a session, and all content that no other session holds.
+    fn delete(&self, id: SessionId) -> Result<(), StoreError>;
+
+    /// Deletes the sessions that are not to be kept any longer, and says which.
+    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Keeps what a session knows of the sizes of its messages, all of which are stored. It replaces what
+    /// was kept before.
+    fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError>;
+
+    /// Keeps what was learnt of how a model counts.
+    fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError>;
+
+    /// What was learnt of how a model counts: a new session begins with it.
+    fn learnt(&self, model: &str) -> Result<Option<Calibration>, StoreError>;
+
+    /// The texts that a session keeps apart from its entries. Texts of other sessions are not in it.
+    fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError>;
+
+    /// Writes a session out, a line for each message or entry.
+    fn export(&self, id: SessionId, form: Form, out: &mut dyn Write) -> Result<(), StoreError> {
+        let stored = self.load(id)?;
+        match form {
+            Form::Transcript => export::transcript(&stored.entries, out),
+            Form::Journal => export::journal(&stored.entries, &*self.archive(id)?, out),
+        }
+    }
+}
+
+/// The name of a stored session: a UUID whose order is that of time (version 7).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId([u8; 16]);
+
+impl SessionId {
+    /// A name that nothing else has.
+    pub fn fresh() -> Self {
+        Self(Uuid::now_v7().into_bytes())
+    }
+
+    /// The name of these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Uuid::from_bytes(self.0), f)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that is no name of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the name of a session is a UUID")]
+pub struct BadSessionId;
+
+impl FromStr for SessionId {
+    type Err = BadSessionId;
+
+    fn from_str(text: &str) -> Result<Self, BadSessionId> {
+        Uuid::try_parse(text).map(|uuid| Self(uuid.into_bytes())).map_err(|_| BadSessionId)
+    }
+}
+
+/// What a host says of a session that it makes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// The program that works, such as `longhaul` or `claude-code`.
+    pub agent: String,
+    /// What it works on: a folder or a name.
+    pub project: String,
+    /// A title. Without one it is the first words that a person says.
+    pub title: Option<String>,
+}
+
+/// What a list says of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// The session.
+    pub id: SessionId,
+    /// The session that it was forked from.
+    pub parent: Option<SessionId>,
+    /// The first words that a person said, or the title that the host gave.
+    pub title: String,
+    /// The program that works.
+    pub agent: String,
+    /// What it works on.
+    pub project: String,
+    /// The model that the session goes on with.
+    pub model: String,
+    /// When the session was made.
+    pub created: Time,
+    /// When the session was written to last.
+    pub updated: Time,
+    /// Where the stored journal ends.
+    pub end: Cursor,
+    /// How many messages there are.
+    pub messages: u64,
+    /// How many requests were sent.
+    pub calls: u64,
+    /// How large the entries are as JSON.
+    pub bytes: u64,
+}
+
+/// Everything that is stored of a session.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// What a list says of it.
+    pub meta: Meta,
+    /// Its journal. Long texts of edits are apart: [`Store::archive`] has them.
+    pub entries: Vec<Entry>,
+    /// Sizes of its messages, as far as they were kept.
+    pub sizes: Vec<Snapshot>,
+    /// How many messages there were when the sizes were kept.
+    pub sized: usize,
+}
+
+/// Which sessions are listed or searched. What is not said does not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The program that works.
+    pub agent: Option<String>,
+    /// What it works on.
+    pub project: Option<String>,
+    /// Sessions that were written to at this time or later.
+    pub updated_since: Option<Time>,
+}
+
+/// Which sessions are kept. What is not said does not matter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Sessions go that nobody wrote to for longer than this.
+    pub older_than: Option<Duration>,
+    /// While the store takes more bytes than this, the session goes that was left alone longest.
+    pub larger_than: Option<u64>,
+}
+
+/// How a session is written out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line for each message, in the transcript format. What was compressed is not in it.
+    Transcript,
+    /// A line for each entry of the journal, with all texts: a session can be loaded from it.
+    Journal,
+}
+
+/// A message that a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The session that the message is in; of several that hold it, the one that was made last.
+    pub session: SessionId,
+    /// The title of that session.
+    pub title: String,
+    /// Where the message stands in the journal.
+    pub at: Cursor,
+    /// Some text around the first word that was found.
+    pub snippet: String,
+    /// Where the words of the query are in the snippet, in bytes.
+    pub found: Vec<Range<usize>>,
+}

@@ -1,0 +1,110 @@
+//! Many processes write into one file: nothing is lost, nothing stands twice, whoever lost its place is told.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::*;
+use longhaul::Cursor;
+use longhaul_store::{Filter, SqliteStore, Store, StoreError};
+
+const WRITERS: usize = 8;
+const APPENDS: usize = 1_000;
+const SESSIONS: usize = 100;
+
+/// Appends its numbers to sessions by chance, wherever it thinks that they end.
+#[test]
+#[ignore = "run by the other test as processes of their own"]
+fn appends_to_sessions_by_chance() {
+    let Some((path, writer)) = given() else { return };
+    let store = SqliteStore::open(path).unwrap();
+    let sessions = store.list(&Filter::default(), SESSIONS).unwrap();
+    let mut ends = vec![Cursor(1); sessions.len()];
+    let mut dice = Dice(0xD1B5_4A32_D192_ED03 ^ writer.parse::<u64>().unwrap().wrapping_mul(0x9E37_79B9));
+    let mut conflicts = 0;
+    for n in 0..APPENDS {
+        let at = dice.roll(sessions.len() as u64) as usize;
+        let entry = said(format!("writer {writer} number {n}"));
+        loop {
+            match store.append(sessions[at].id, ends[at], std::slice::from_ref(&entry)) {
+                Ok(()) => break ends[at].0 += 1,
+                Err(StoreError::Conflict { stored, .. }) => ends[at] = stored,
+                Err(error) => panic!("{error}"),
+            }
+            conflicts += 1;
+        }
+    }
+    println!("\nconflicts {conflicts}");
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_stands_twice() {
+    let (folder, store) = store();
+    let path = folder.path().join("sessions.db");
+    for _ in 0..SESSIONS {
+        create(&*store, "many", &[]);
+    }
+    let children: Vec<_> = (0..WRITERS)
+        .map(|writer| child("appends_to_sessions_by_chance", &path, &writer.to_string()).spawn().unwrap())
+        .collect();
+    let mut conflicts = 0;
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let count = said.lines().find_map(|line| line.strip_prefix("conflicts ")?.trim().parse::<u64>().ok());
+        conflicts += count.unwrap();
+    }
+    assert!(conflicts > 0, "the writers never met");
+    let mut seen = HashSet::new();
+    for meta in store.list(&Filter::default(), usize::MAX).unwrap() {
+        let entries = store.load(meta.id).unwrap().entries;
+        assert_eq!(entries.len(), meta.end.0);
+        let mut newest = [None; WRITERS];
+        for entry in &entries[1..] {
+            let text = text(entry);
+            let words: Vec<&str> = text.split(' ').collect();
+            let (writer, n) = (words[1].parse::<usize>().unwrap(), words[3].parse::<usize>().unwrap());
+            assert!(newest[writer] < Some(n), "{text} stands behind {newest:?}");
+            newest[writer] = Some(n);
+            assert!(seen.insert((writer, n)), "{text} stands twice");
+        }
+    }
+    assert_eq!(seen.len(), WRITERS * APPENDS);
+    store.check().unwrap();
+}
+
+#[test]
+fn threads_share_a_store() {
+    let (_folder, store) = store();
+    let ids: Vec<_> = (0..4).map(|n| create(&*store, &n.to_string(), &[])).collect();
+    std::thread::scope(|scope| {
+        for id in &ids {
+            let store = &store;
+            scope.spawn(move || {
+                for n in 1..50 {
+                    store.append(*id, Cursor(n), &[said(format!("number {n}"))]).unwrap();
+                    assert_eq!(store.load(*id).unwrap().entries.len(), n + 1);
+                }
+            });
+        }
+    });
+    assert!(ids.iter().all(|id| store.meta(*id).unwrap().messages == 49));
+}
+
+#[test]
+fn a_store_may_be_made_by_many_at_once() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        std::thread::scope(|scope| {
+            for n in 0..6 {
+                let path = &path;
+                scope.spawn(move || create(&SqliteStore::open(path).unwrap(), &n.to_string(), &["hello"]));
+            }
+        });
+        assert_eq!(SqliteStore::open(&path).unwrap().list(&Filter::default(), 10).unwrap().len(), 6);
+    }
+}

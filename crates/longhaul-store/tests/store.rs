@@ -1,0 +1,409 @@
+//! What a store is asked for, and what it gives.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use longhaul::edits::EditText;
+use longhaul::session::journal;
+use longhaul::{
+    Block, Cursor, Entry, Frame, Json, Message, Models, Position, Prepared, Profile, Role, Session, Time,
+    Tokens,
+};
+use longhaul_store::{About, Filter, Form, Keeper, Retention, SessionId, SqliteStore, Store, StoreError};
+
+#[test]
+fn what_was_appended_is_loaded() {
+    let (folder, store) = store();
+    let id = store.create(&about("p")).unwrap();
+    let entries =
+        [began(), said("Mend the parser  of\ndates."), said("And of times."), said("And of times.")];
+    store.append(id, Cursor(0), &entries[..2]).unwrap();
+    store.append(id, Cursor(2), &entries[2..]).unwrap();
+    store.append(id, Cursor(4), &[]).unwrap();
+    let again = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
+    let stored = again.load(id).unwrap();
+    assert_eq!(stored.entries, entries);
+    assert_eq!(again.since(id, Cursor(2)).unwrap(), entries[2..]);
+    assert_eq!(again.since(id, Cursor(9)).unwrap(), []);
+    let bytes: usize = entries.iter().map(|entry| serde_json::to_string(entry).unwrap().len()).sum();
+    let meta = stored.meta;
+    assert_eq!(
+        (meta.title.as_str(), meta.agent.as_str(), meta.project.as_str(), meta.model.as_str()),
+        ("Mend the parser of dates.", "test", "p", "gpt-4o")
+    );
+    assert_eq!((meta.end, meta.messages, meta.calls, meta.bytes), (Cursor(4), 3, 0, bytes as u64));
+    assert!(meta.created <= meta.updated && meta.created > Time(1_700_000_000_000_000));
+    assert_eq!(meta, store.meta(id).unwrap());
+}
+
+#[test]
+fn a_writer_that_lost_its_place_is_told_and_nothing_is_written() {
+    let (_folder, store) = store();
+    let id = create(&*store, "p", &["one"]);
+    for from in [0, 1, 3, usize::MAX] {
+        match store.append(id, Cursor(from), &[said("two")]).unwrap_err() {
+            StoreError::Conflict { session, from: said, stored } => {
+                assert_eq!((session, said, stored), (id, Cursor(from), Cursor(2)));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(store.load(id).unwrap().entries.len(), 2);
+    let nobody = SessionId::fresh();
+    assert!(matches!(store.load(nobody), Err(StoreError::NoSession(id)) if id == nobody));
+    assert!(matches!(store.append(nobody, Cursor(0), &[]), Err(StoreError::NoSession(_))));
+    assert!(matches!(store.delete(nobody), Err(StoreError::NoSession(_))));
+    assert_eq!(nobody.to_string().parse::<SessionId>().unwrap(), nobody);
+}
+
+/// A request, and what came of it.
+fn step(session: &mut Session, n: usize) {
+    let Prepared::Send(_) = session.prepare(Some(Time(n as i64 * 1_000_000))).unwrap() else { panic!() };
+    let id = format!("call_{n}");
+    let path = Json::new(format!(r#"{{"path":"src/file_{n}.rs"}}"#)).unwrap();
+    session.push(Message::new(Role::Assistant, vec![Block::call(id.as_str(), "Read", path)]));
+    session.push(Message::result(id, format!("fn helper_{n}(value: u32) -> u32 {{ value }}\n").repeat(40)));
+    if n % 7 == 6 {
+        session.push(Message::assistant(format!("File {n} is read.")));
+        session.push(Message::user(format!("Go on behind file {n}.")));
+    }
+}
+
+fn long_session() -> Session {
+    let model = Models::builtin().find("gpt-4o").clone();
+    let mut session = Session::new(Profile::longhaul(), model).with_window(Tokens(8_000));
+    session.push(Message::user("Read all files and tell me which one defines `main`."));
+    session
+}
+
+#[test]
+fn a_session_that_is_loaded_before_every_call_sends_the_same_bytes() {
+    let (folder, store) = store();
+    let mut stays = long_session();
+    let mut keeper = Keeper::create(store, &about("p"), &stays).unwrap();
+    for n in 0..60 {
+        // Everything that was known is forgotten, the store too.
+        let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).unwrap());
+        let (mut opened, mut restarted) = Keeper::open(store, keeper.id(), Profile::longhaul()).unwrap();
+        step(&mut stays, n);
+        step(&mut restarted, n);
+        assert!(restarted.outgoing().messages().eq(stays.outgoing().messages()), "call {n}");
+        assert_eq!((restarted.last_ticket(), restarted.sent()), (stays.last_ticket(), stays.sent()));
+        assert_eq!(restarted.size(), stays.size());
+        opened.save(&restarted).unwrap();
+        keeper = opened;
+    }
+    let folds = stays.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs()).count();
+    assert!(folds > 2, "{folds} compactions are not several");
+
+    // Texts of edits are apart, and the journal that is exported is the one that was never stored.
+    let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
+    let apart = |entry: &Entry| match entry {
+        Entry::Edit(edit) => matches!(edit.kind.text(), Some(EditText::Apart { .. })),
+        _ => false,
+    };
+    assert!(store.load(keeper.id()).unwrap().entries.iter().filter(|entry| apart(entry)).count() > 2);
+    let mut lines = Vec::new();
+    store.export(keeper.id(), Form::Journal, &mut lines).unwrap();
+    let written: Vec<String> =
+        stays.since(Cursor(0)).map(|entry| serde_json::to_string(entry).unwrap()).collect();
+    let lines = String::from_utf8(lines).unwrap();
+    assert!(lines.lines().eq(written.iter().map(String::as_str)));
+    let mut loaded = Session::load(Profile::longhaul(), journal::read(lines.lines()).unwrap()).unwrap();
+    step(&mut loaded, 60);
+    step(&mut stays, 60);
+    assert!(loaded.outgoing().messages().eq(stays.outgoing().messages()));
+    assert_eq!(store.meta(keeper.id()).unwrap().calls, 60);
+}
+
+#[test]
+fn a_stored_text_is_found_by_its_handle_and_only_by_its_session() {
+    let (_folder, store) = store();
+    let mut session = long_session();
+    let mut keeper = Keeper::create(store.clone(), &about("p"), &session).unwrap();
+    (0..40).for_each(|n| step(&mut session, n));
+    keeper.save(&session).unwrap();
+    let (_, handle, text) = session.since(Cursor(0)).find_map(Entry::apart).unwrap();
+    let archive = store.archive(keeper.id()).unwrap();
+    assert_eq!(archive.get(handle).as_deref(), Some(&*text));
+    assert_eq!(archive.find(&handle.short()), Some(handle));
+    assert_eq!(archive.find(&handle.short().to_uppercase()), Some(handle));
+    assert_eq!((archive.find(""), archive.find("not hex")), (None, None));
+    let other = store.archive(create(&*store, "other", &["hello"])).unwrap();
+    assert_eq!((other.get(handle), other.find(&handle.short())), (None, None));
+
+    // An entry that names a text that nobody has stored is refused.
+    let entry = session.since(Cursor(0)).find_map(Entry::apart).unwrap().0;
+    let (_folder, empty) = common::store();
+    let id = create(&*empty, "p", &[]);
+    assert!(
+        matches!(empty.append(id, Cursor(1), &[entry]), Err(StoreError::LostText(lost)) if lost == handle)
+    );
+}
+
+#[test]
+fn a_fork_shares_content_and_goes_its_own_way() {
+    let (folder, store) = store();
+    let mut session = long_session();
+    let mut keeper = Keeper::create(store.clone(), &about("p"), &session).unwrap();
+    (0..40).for_each(|n| step(&mut session, n));
+    // A part is stored when the fork is made; the fork has the rest.
+    keeper.save(&session).unwrap();
+    (40..50).for_each(|n| step(&mut session, n));
+    let before = content(&folder);
+    let mut forks = Vec::new();
+    for end in [5, 60, 100, 1_000] {
+        let mut fork = session.fork(Position(end)).unwrap();
+        let kept = keeper.fork(&fork).unwrap();
+        let (_, mut loaded) = Keeper::open(store.clone(), kept.id(), Profile::longhaul()).unwrap();
+        let meta = store.meta(kept.id()).unwrap();
+        assert_eq!((meta.parent, meta.end), (Some(keeper.id()), fork.cursor()));
+        assert_eq!(meta.messages, fork.log().messages().len() as u64);
+        let sent = fork.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Sent(_))).count();
+        assert_eq!((meta.calls, meta.model.as_str()), (sent as u64, "gpt-4o"));
+        for n in 100..105 {
+            step(&mut fork, n);
+            step(&mut loaded, n);
+            assert!(loaded.outgoing().messages().eq(fork.outgoing().messages()), "{end} {n}");
+        }
+        forks.push(kept.id());
+    }
+    // Each has the ten steps that were not stored then, which are the same, and an entry of its own.
+    assert!(content(&folder) < before + before / 2, "{} of {before}", content(&folder));
+    assert!(matches!(store.fork(keeper.id(), Cursor(100_000)), Err(StoreError::PastEnd { .. })));
+
+    // What a fork shares outlives the session that it was forked from.
+    let expected = store.load(forks[2]).unwrap().entries;
+    store.delete(keeper.id()).unwrap();
+    assert_eq!(store.load(forks[2]).unwrap().entries, expected);
+    Keeper::open(store.clone(), forks[2], Profile::longhaul()).unwrap();
+    store.check().unwrap();
+}
+
+/// Bytes of the store on the disk.
+fn size(folder: &tempfile::TempDir) -> u64 {
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+}
+
+/// Bytes of all content.
+fn content(folder: &tempfile::TempDir) -> u64 {
+    let connection = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    connection.query_row("SELECT sum(length(packed)) FROM content", [], |row| row.get(0)).unwrap()
+}
+
+/// Every byte of the store on the disk.
+fn bytes(folder: &tempfile::TempDir) -> Vec<u8> {
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn sessions_are_listed_newest_first() {
+    let (_folder, store) = store();
+    let ids: Vec<SessionId> = ["a", "b", "a"].map(|project| create(&*store, project, &["hello"])).into();
+    store.append(ids[0], Cursor(2), &[said("more")]).unwrap();
+    let listed = |filter: &Filter, limit| -> Vec<SessionId> {
+        store.list(filter, limit).unwrap().iter().map(|meta| meta.id).collect()
+    };
+    assert_eq!(listed(&Filter::default(), 10), [ids[0], ids[2], ids[1]]);
+    assert_eq!(listed(&Filter::default(), 2), [ids[0], ids[2]]);
+    let project = Filter { project: Some("a".into()), ..Filter::default() };
+    assert_eq!(listed(&project, 10), [ids[0], ids[2]]);
+    let agent = Filter { agent: Some("other".into()), ..Filter::default() };
+    assert_eq!(listed(&agent, 10), []);
+    let updated_since = Some(store.meta(ids[2]).unwrap().updated);
+    assert_eq!(listed(&Filter { updated_since, ..Filter::default() }, 10), [ids[0], ids[2]]);
+    let titled = About { title: Some("Dates".into()), ..about("a") };
+    let id = store.create(&titled).unwrap();
+    store.append(id, Cursor(0), &[began(), said("hello")]).unwrap();
+    assert_eq!(store.meta(id).unwrap().title, "Dates");
+}
+
+#[test]
+fn a_transcript_is_exported() {
+    let (_folder, store) = store();
+    let id = create(&*store, "p", &["Hello.", "Go on."]);
+    let mut out = Vec::new();
+    store.export(id, Form::Transcript, &mut out).unwrap();
+    let lines = String::from_utf8(out).unwrap();
+    let messages: Vec<Message> =
+        lines.lines().map(|line| longhaul_wire::transcript::decode(line).unwrap()).collect();
+    let texts: Vec<&str> = messages.iter().flat_map(Message::texts).collect();
+    assert_eq!(texts, ["Hello.", "Go on."]);
+}
+
+#[test]
+fn what_nobody_holds_any_longer_is_deleted() {
+    let (folder, store) = store();
+    // Random letters: what is stored cannot be made much smaller.
+    let mut dice = Dice(7);
+    let long: String = (0..200_000).map(|_| char::from(b'a' + dice.roll(26) as u8)).collect();
+    let kept = create(&*store, "p", &["shared words"]);
+    let empty = size(&folder);
+    let gone = create(&*store, "p", &["shared words", &long, "zebracrossing"]);
+    let fork = store.fork(gone, Cursor(3)).unwrap();
+    store.delete(gone).unwrap();
+    assert_eq!(store.load(fork).unwrap().entries.len(), 3);
+    assert!(store.search("zebracrossing", &Filter::default(), 9).unwrap().is_empty());
+    store.delete(fork).unwrap();
+    assert_eq!(store.search("shared", &Filter::default(), 9).unwrap().len(), 1);
+    assert_eq!(store.load(kept).unwrap().entries.len(), 2);
+    drop(store);
+    let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
+    store.check().unwrap();
+    assert!(size(&folder) <= empty + 50_000, "{} of {empty}", size(&folder));
+}
+
+#[test]
+fn sessions_go_by_age_and_by_size() {
+    let (_folder, store) = store();
+    let mut dice = Dice(9);
+    let mut long = || -> String { (0..100_000).map(|_| char::from(b'a' + dice.roll(26) as u8)).collect() };
+    let ids: Vec<SessionId> = (0..6).map(|_| create(&*store, "p", &[&long()])).collect();
+    assert!(store.prune(&Retention::default()).unwrap().is_empty());
+    let year = Retention { older_than: Some(Duration::from_secs(31_536_000)), larger_than: None };
+    assert!(store.prune(&year).unwrap().is_empty());
+    let small = Retention { older_than: None, larger_than: Some(350_000) };
+    assert_eq!(store.prune(&small).unwrap(), ids[..2]);
+    std::thread::sleep(Duration::from_millis(2));
+    let none = Retention { older_than: Some(Duration::from_millis(1)), larger_than: None };
+    assert_eq!(store.prune(&none).unwrap(), ids[2..]);
+    assert!(store.list(&Filter::default(), 9).unwrap().is_empty());
+}
+
+#[test]
+fn what_was_said_is_found() {
+    let (_folder, store) = store();
+    let dates = create(&*store, "p", &["Mend the parser of dates.", "Does parseHeader call foo_bar?"]);
+    let chinese = create(&*store, "p", &["上下文引擎会压缩很长的会话。", "请运行测试"]);
+    let found = |query: &str| -> Vec<(SessionId, usize)> {
+        store
+            .search(query, &Filter::default(), 10)
+            .unwrap()
+            .iter()
+            .map(|hit| (hit.session, hit.at.0))
+            .collect()
+    };
+    assert_eq!(found("PARSER dates"), [(dates, 1)]);
+    assert_eq!(found("dates parser"), [(dates, 1)]);
+    assert_eq!(found("parser times"), []);
+    assert_eq!(found("pars"), []);
+    assert_eq!(found("pars*"), [(dates, 2), (dates, 1)]);
+    assert_eq!(found("header"), [(dates, 2)]);
+    assert_eq!(found("foo_bar"), [(dates, 2)]);
+    assert_eq!(found("bar_foo"), []);
+    for query in ["压缩", "会话", "会压缩很长", "引擎 会话", "话", "测"] {
+        assert_eq!(found(query).last().map(|hit| hit.0), Some(chinese), "{query}");
+    }
+    // Both pairs are there, and not beside each other.
+    assert_eq!(found("上下会话"), []);
+    for query in ["", "*", "\"", "AND", "NOT OR", "a-b:c^d", "'; DROP TABLE words"] {
+        assert_eq!(found(query), [], "{query}");
+    }
+    let hit = &store.search("会话", &Filter::default(), 1).unwrap()[0];
+    assert_eq!(
+        (hit.title.as_str(), &hit.snippet[hit.found[0].clone()]),
+        ("上下文引擎会压缩很长的会话。", "会话")
+    );
+
+    let other = Filter { project: Some("other".into()), ..Filter::default() };
+    assert!(store.search("parser", &other, 10).unwrap().is_empty());
+    let fork = store.fork(dates, Cursor(2)).unwrap();
+    assert_eq!(found("parser dates"), [(fork, 1)]);
+    store.delete(fork).unwrap();
+    assert_eq!(found("parser dates"), [(dates, 1)]);
+
+    // Of one session three at most, and tool results are not looked at.
+    create(&*store, "p", &["tea 1", "tea 2", "tea 3", "tea 4"]);
+    let with_tea = create(&*store, "p", &["tea 5"]);
+    store
+        .append(with_tea, Cursor(2), &[Entry::Message(Arc::new(Message::result("c", "green tea")))])
+        .unwrap();
+    assert_eq!(found("tea").len(), 4);
+    assert_eq!(store.search("tea", &Filter::default(), 2).unwrap().len(), 2);
+    assert_eq!(found("green"), []);
+}
+
+#[test]
+fn keys_of_tool_servers_are_in_no_stored_byte() {
+    let (folder, store) = store();
+    let frame = r#"{"model": "m", "system": "You mend parsers.", "api_key": "sk-secret-1",
+        "mcp_servers": [{"url": "https://x", "authorization_token": "sk-secret-2"}],
+        "tools": [{"type": "mcp", "name": "t", "headers": {"Authorization": "sk-secret-3"}}]}"#;
+    let mut session = long_session();
+    session.set_frame(Frame::from_json(&Json::new(frame).unwrap()).unwrap());
+    session.prepare(None).unwrap();
+    let keeper = Keeper::create(store.clone(), &about("p"), &session).unwrap();
+    let mut journal = Vec::new();
+    store.export(keeper.id(), Form::Journal, &mut journal).unwrap();
+    assert!(has(&journal, "You mend parsers.") && !has(&journal, "sk-secret"));
+    assert!(!has(&bytes(&folder), "sk-secret"));
+}
+
+#[test]
+fn sizes_and_what_was_learnt_are_kept() {
+    let (_folder, store) = store();
+    let mut session = long_session();
+    let mut keeper = Keeper::create(store.clone(), &about("p"), &session).unwrap();
+    (0..40).for_each(|n| step(&mut session, n));
+    keeper.save(&session).unwrap();
+    let stored = store.load(keeper.id()).unwrap();
+    assert_eq!((stored.sizes, stored.sized), (session.snapshots(), session.log().messages().len()));
+    let learnt = store.learnt("gpt-4o").unwrap();
+    assert_eq!(learnt.as_ref(), session.meter().calibration());
+    assert!(learnt.is_some() && store.learnt("other").unwrap().is_none());
+    let (_, loaded) = Keeper::open(store, keeper.id(), Profile::longhaul()).unwrap();
+    assert_eq!(loaded.snapshots(), session.snapshots());
+}
+
+#[test]
+fn an_append_that_failed_and_was_stored_all_the_same_is_no_conflict() {
+    let (_folder, store) = store();
+    let mut session = long_session();
+    let mut keeper = Keeper::create(store.clone(), &about("p"), &session).unwrap();
+    (0..40).for_each(|n| step(&mut session, n));
+    let new: Vec<Entry> = session.since(keeper.stored()).cloned().collect();
+    assert!(new.iter().any(|entry| entry.apart().is_some()));
+    store.append(keeper.id(), keeper.stored(), &new[..new.len() - 5]).unwrap();
+    keeper.save(&session).unwrap();
+    assert_eq!(store.meta(keeper.id()).unwrap().end, session.cursor());
+
+    // What somebody else wrote is one.
+    let end = session.cursor();
+    store.append(keeper.id(), end, &[said("I was here.")]).unwrap();
+    session.push(Message::user("Go on."));
+    assert!(
+        matches!(keeper.save(&session), Err(StoreError::Conflict { stored, .. }) if stored.0 == end.0 + 1)
+    );
+}
+
+#[test]
+fn words_are_found_before_and_after_they_were_indexed() {
+    let (_folder, store) = store();
+    let texts: Vec<String> = (0..1_300).map(|n| format!("unique{n} of many")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let gone = create(&*store, "p", &["elephant"]);
+    store.delete(gone).unwrap();
+    let id = create(&*store, "p", &texts);
+    for n in [0, 511, 512, 1_299] {
+        let hits = store.search(&format!("unique{n}"), &Filter::default(), 5).unwrap();
+        assert_eq!(hits.iter().map(|hit| (hit.session, hit.at.0)).collect::<Vec<_>>(), [(id, n + 1)]);
+    }
+    assert!(store.search("elephant", &Filter::default(), 5).unwrap().is_empty());
+    // A message that is said again, in another session, is found where it was said last.
+    let long = "giraffe ".repeat(200);
+    create(&*store, "p", &[&long]);
+    let last = create(&*store, "p", &[&long]);
+    let hits = store.search("giraffe", &Filter::default(), 5).unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.session).collect::<Vec<_>>(), [last]);
+}
