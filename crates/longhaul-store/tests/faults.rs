@@ -186,7 +186,7 @@ fn a_full_disk_is_survived() {
 }
 
 #[test]
-fn another_writer_that_does_not_end_is_said() {
+fn who_waits_for_another_writer_gets_its_turn() {
     let (folder, store) = store();
     let id = create(&*store, "p", &["hello"]);
     let other = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
@@ -200,4 +200,18 @@ fn another_writer_that_does_not_end_is_said() {
         append.join().unwrap()
     });
     appended.unwrap();
+}
+
+#[test]
+fn another_writer_that_does_not_end_is_said() {
+    let (folder, store) = store();
+    let id = create(&*store, "p", &["hello"]);
+    let other = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store.append(id, Cursor(2), &[said("more")]).unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    // A search does not fail because nothing can be indexed.
+    assert!(store.search("nothing", &Filter::default(), 5).is_ok());
+    drop(other);
+    store.append(id, Cursor(2), &[said("more")]).unwrap();
 }
