@@ -152,3 +152,33 @@ fn no_summary_is_without_content() {
         }
     }
 }
+
+/// A turn that ends with a picture is answered by it, not by words that went long before.
+// covers: S-10
+#[test]
+fn an_answer_may_have_no_words() {
+    for profile in Profile::all() {
+        let name = profile.name.clone();
+        let mut session = session(profile, 3_000);
+        session.push(Message::user("Draw the plan."));
+        let look = Block::call("look", "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+        session.push(Message::new(Role::Assistant, vec![Block::text("I look first."), look]));
+        session.push(Message::result("look", "pub mod plan;"));
+        for n in 0..30 {
+            step(&mut session, n, 12);
+            ready(&mut session);
+        }
+        let source = Json::new(r#"{"data":"iVBORw0KGgo"}"#).unwrap();
+        let picture = longhaul::conversation::Image { source, size: None, extra: Extra::NONE };
+        session.push(Message::new(Role::Assistant, vec![Block::Image(picture)]));
+        ready(&mut session);
+        session.push(Message::user("Go on."));
+        for n in 30..60 {
+            step(&mut session, n, 12);
+            ready(&mut session);
+        }
+        let all = text(&session);
+        assert!(all.contains("[✓] Draw the plan. - …"), "{name}\n{all}");
+        assert!(!all.contains("Draw the plan. - I look first."), "{name}\n{all}");
+    }
+}
