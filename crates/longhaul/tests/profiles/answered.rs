@@ -182,3 +182,28 @@ fn an_answer_may_have_no_words() {
         assert!(!all.contains("Draw the plan. - I look first."), "{name}\n{all}");
     }
 }
+
+/// What must be said of requests that were answered is not gone: more goes in its place.
+// covers: S-5 S-11 T-L3
+#[test]
+fn what_is_said_of_answers_takes_no_room_from_the_limits() {
+    let long = |n: usize, words: usize| format!("Part {n} {}", "looks green ".repeat(words));
+    let mut transform = session(Profile::transform(), 6_000);
+    for n in 0..120 {
+        transform.push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
+        transform.push(Message::assistant(long(n, 20)));
+        transform.push(Message::user("Go on."));
+        ready(&mut transform);
+        let (size, budget) = (transform.size().tokens, transform.budget());
+        assert!(size <= budget.target, "{n} {size} {budget:?}");
+    }
+    // All answers of many rounds are in one summary, and the questions beside it.
+    let mut events = session(only(Profile::progressive(), "key-events"), 6_000);
+    for n in 0..60 {
+        events.push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
+        events.push(Message::assistant(long(n, 40)));
+    }
+    events.push(Message::user("Go on."));
+    ready(&mut events);
+    assert_eq!(strategies(&events), ["key-events", "hide-old"]);
+}
