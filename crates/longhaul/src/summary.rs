@@ -73,7 +73,8 @@ impl Asked {
     /// wanted: clients put context before.
     pub(crate) fn request(&self) -> Option<Request> {
         let asked = facts::telling(self.message.words())?;
-        let answer = self.answer.as_ref().and_then(|answer| facts::telling(answer.texts()));
+        // An answer may have no words: a picture.
+        let answer = self.answer.as_ref().map(|answer| facts::telling(answer.texts()).unwrap_or("…"));
         let answer = answer.map(|answer| facts::shorten(answer, facts::LINE));
         Some(Request { asked: facts::shorten(asked, facts::SHORT), answer })
     }

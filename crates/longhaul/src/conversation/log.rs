@@ -440,8 +440,8 @@ impl Log {
         Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
     }
 
-    /// The answer to what a person asked in this message: the last words of its turn, if the turn has
-    /// ended. Of several messages before one answer the last is the one that was answered.
+    /// The answer to what a person asked in this message: the last words of its turn, or what else ended
+    /// it, if it has ended. Of several messages before one answer the last is the one that was answered.
     pub(crate) fn answer_to(&self, asked: Position) -> Option<Position> {
         self.exchange_at(asked).filter(|exchange| exchange.asked == asked).map(|exchange| exchange.answer)
     }
@@ -474,13 +474,15 @@ impl Log {
         let end = next.map_or(self.end(), |turn| turn.start);
         let message = |at: &Position| &self.messages[at.index()];
         let back = |from: Position, to: Position| (from.0..to.0).rev().map(Position);
-        let speaks = |at: &Position| {
-            let message = message(at);
-            message.role() == Role::Assistant && message.texts().any(|text| !text.trim().is_empty())
+        let is_step = |at: &Position| message(at).role() == Role::Assistant;
+        // What ended the turn is its answer, also without words: a picture.
+        let own_end = turns.get(first + 1).map_or(self.end(), |turn| turn.start);
+        let last = back(start, own_end).find(is_step).filter(|_| ended)?;
+        let answers = |at: &Position| {
+            let says = message(at).texts().any(|text| !text.trim().is_empty());
+            says && is_step(at) && message(at).calls().next().is_none()
         };
-        let answers = |at: &Position| speaks(at) && message(at).calls().next().is_none();
-        let answer = back(start, end).find(answers).or_else(|| back(start, end).find(speaks));
-        let answer = answer.filter(|_| ended)?;
+        let answer = back(last, end).find(answers).unwrap_or(last);
         let has_words = |at: &Position| message(at).words().next().is_some();
         let asked = back(start, answer.min(first_step?)).find(has_words)?;
         Some(Exchange { asked, answer })

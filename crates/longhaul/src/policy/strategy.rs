@@ -29,7 +29,7 @@ use crate::policy::task::Task;
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::size::tokens::Tokens;
-use crate::summary::Template;
+use crate::summary::{Asked, Template};
 use crate::text::names::{NameSet, names, names_in_json};
 use crate::view::{Source, View};
 
@@ -396,6 +396,13 @@ impl Context<'_> {
     /// The text that an edit shows in the place of this block.
     pub(crate) fn shown(&self, at: Position, block: usize) -> Option<&str> {
         self.ledger.shown(at, block)
+    }
+
+    /// About what is said in the place of these runs of requests that are answered in them: it is not gone.
+    pub(crate) fn told_of(&self, spans: &[Span]) -> Tokens {
+        let asked = self.log.answered_by(&joined(spans.to_vec())).into_iter();
+        let lines = asked.filter_map(|at| Asked::of(self.log, at).done());
+        lines.map(|line| self.text_tokens(&line)).sum()
     }
 
     pub(crate) fn text_tokens(&self, text: &str) -> Tokens {

@@ -152,3 +152,58 @@ fn no_summary_is_without_content() {
         }
     }
 }
+
+/// A turn that ends with a picture is answered by it, not by words that went long before.
+// covers: S-10
+#[test]
+fn an_answer_may_have_no_words() {
+    for profile in Profile::all() {
+        let name = profile.name.clone();
+        let mut session = session(profile, 3_000);
+        session.push(Message::user("Draw the plan."));
+        let look = Block::call("look", "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+        session.push(Message::new(Role::Assistant, vec![Block::text("I look first."), look]));
+        session.push(Message::result("look", "pub mod plan;"));
+        for n in 0..30 {
+            step(&mut session, n, 12);
+            ready(&mut session);
+        }
+        let source = Json::new(r#"{"data":"iVBORw0KGgo"}"#).unwrap();
+        let picture = longhaul::conversation::Image { source, size: None, extra: Extra::NONE };
+        session.push(Message::new(Role::Assistant, vec![Block::Image(picture)]));
+        ready(&mut session);
+        session.push(Message::user("Go on."));
+        for n in 30..60 {
+            step(&mut session, n, 12);
+            ready(&mut session);
+        }
+        let all = text(&session);
+        assert!(all.contains("[✓] Draw the plan. - …"), "{name}\n{all}");
+        assert!(!all.contains("Draw the plan. - I look first."), "{name}\n{all}");
+    }
+}
+
+/// What must be said of requests that were answered is not gone: more goes in its place.
+// covers: S-5 S-11 T-L3
+#[test]
+fn what_is_said_of_answers_takes_no_room_from_the_limits() {
+    let long = |n: usize, words: usize| format!("Part {n} {}", "looks green ".repeat(words));
+    let mut transform = session(Profile::transform(), 6_000);
+    for n in 0..120 {
+        transform.push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
+        transform.push(Message::assistant(long(n, 20)));
+        transform.push(Message::user("Go on."));
+        ready(&mut transform);
+        let (size, budget) = (transform.size().tokens, transform.budget());
+        assert!(size <= budget.target, "{n} {size} {budget:?}");
+    }
+    // All answers of many rounds are in one summary, and the questions beside it.
+    let mut events = session(only(Profile::progressive(), "key-events"), 6_000);
+    for n in 0..60 {
+        events.push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
+        events.push(Message::assistant(long(n, 40)));
+    }
+    events.push(Message::user("Go on."));
+    ready(&mut events);
+    assert_eq!(strategies(&events), ["key-events", "hide-old"]);
+}

@@ -54,7 +54,7 @@ fn hide(context: &Context<'_>, may_go: impl Fn(&Visible) -> bool) -> Vec<Proposa
     let is_goal = |item: &&Visible| goal.is_some_and(|goal| item.source == Source::Message(goal));
     let old = || visible.iter().filter(|item| may_go(item));
     for item in old().filter(|item| !is_goal(item)).chain(old().filter(is_goal)) {
-        if gone > wanted {
+        if gone > wanted && gone > wanted + context.told_of(&spans) {
             break;
         }
         gone += item.tokens;

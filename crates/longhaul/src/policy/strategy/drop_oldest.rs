@@ -19,8 +19,9 @@ pub static DROP_OLDEST: Strategy = Strategy {
             if context.stays(item) || is_first {
                 continue;
             }
-            // The mark needs a little room.
-            if gone > context.excess + Tokens(40) {
+            // The mark needs a little room, and what it must say.
+            let wanted = context.excess + Tokens(40);
+            if gone > wanted && gone > wanted + context.told_of(&spans) {
                 break;
             }
             gone += item.tokens;
