@@ -65,7 +65,7 @@ async fn a_summary_is_written_by_the_model_that_the_profile_names() {
             let sent = session.outgoing().messages().any(|message| {
                 message.texts().any(|text| text.contains("Forty-nine questions were answered."))
             });
-            assert!(sent && session.audit() == [], "{api:?}");
+            assert!(sent && session.audit().is_empty(), "{api:?}");
         }
     }
 }
