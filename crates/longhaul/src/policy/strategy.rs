@@ -158,7 +158,7 @@ impl FoldPlan {
 pub(crate) struct RulesSeen {
     /// The end of the log then.
     pub(crate) end: Position,
-    /// Where its newest step began, or its current input: from here on the guard kept all whole.
+    /// Where its newest step or its current input began: from here on the guard kept all whole.
     pub(crate) step: Position,
     /// Where its running turn began.
     pub(crate) running: Position,
@@ -169,12 +169,7 @@ pub(crate) struct RulesSeen {
 impl RulesSeen {
     pub(crate) fn all_of(log: &Log) -> Self {
         let end = log.end();
-        // Nothing of the current input is ever shortened by a rule, unless it holds results.
-        let holds_results =
-            |span: &Span| log.messages()[span.range()].iter().any(|m| m.results().count() > 0);
-        let newest = log.newest_step().map(|step| step.span.start);
-        let input = log.current_input().filter(|input| newest.is_none() || holds_results(input));
-        let step = newest.into_iter().chain(input.map(|input| input.start)).min().unwrap_or(end);
+        let step = log.protected().map(|span| span.start).min().unwrap_or(end);
         let running = log.running_turn().map_or(end, |turn| turn.start);
         Self { end, step, running, turn: running.min(step) }
     }

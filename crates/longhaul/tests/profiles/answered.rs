@@ -190,8 +190,7 @@ fn what_is_said_of_answers_takes_no_room_from_the_limits() {
     let long = |n: usize, words: usize| format!("Part {n} {}", "looks green ".repeat(words));
     let mut transform = session(Profile::transform(), 6_000);
     for n in 0..120 {
-        transform
-            .push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
+        transform.push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
         transform.push(Message::assistant(long(n, 20)));
         transform.push(Message::user("Go on."));
         ready(&mut transform);

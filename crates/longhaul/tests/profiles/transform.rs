@@ -435,27 +435,3 @@ fn the_constants_of_transform_are_those_of_its_seed() {
         assert_eq!((has(0), has(1), has(25), has(26)), (true, n >= 2, n >= 2, true), "{n}");
     }
 }
-
-/// How far the rules have looked is no part of what they do: in one long turn a session that is loaded
-/// anew, and looks at everything, sends the same.
-// covers: T-HOOK T-L1 T-L2
-#[test]
-fn a_long_turn_of_transform_is_the_same_when_all_of_it_is_looked_at_again() {
-    let mut session = session(Profile::transform(), 20_000);
-    session.push(Message::user("Read all."));
-    for n in 0..40 {
-        let thinking = Thinking { text: format!("I read {n}.").into(), seal: Seal::Open, extra: Extra::NONE };
-        let read = Block::call(format!("c{n}"), "Read", Json::empty_object());
-        session.push(Message::new(Role::Assistant, vec![Block::Thinking(thinking), read]));
-        session.push(Message::result(format!("c{n}"), format!("line of {n}\n").repeat(80)));
-        if n % 3 == 0 {
-            let mut loaded = reload(&session);
-            ready(&mut loaded);
-            ready(&mut session);
-            assert_eq!(parts(&session), parts(&loaded), "{n}");
-        }
-    }
-    let all = text(&session);
-    assert_eq!(all.matches("(thinking)").count(), 1);
-    assert_eq!(all.matches(" left out, ").count(), 34);
-}
