@@ -34,7 +34,7 @@ use statement::{File, Statement};
 use template::{Item, SlotValues};
 
 pub use job::{Job, Outcome, Question, Resolved};
-pub use template::{ARCHIVE, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
+pub use template::{ARCHIVE, FINISHED, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
 pub use value::Summary;
 pub(crate) use value::{Earlier, Place, Restated, Written};
 
@@ -646,6 +646,10 @@ mod tests {
     fn what_was_not_answered_is_not_done_and_words_go_with_their_questions() {
         let all = told(vec![
             Message::user("First question?"),
+            call("a", "Read", r#"{"path":"src/lib.rs"}"#),
+            Message::result("a", "pub mod parse;"),
+            // The first was broken off; both of these were answered.
+            Message::user("And the docs, please"),
             Message::user("`cargo test` fails, fix it"),
             Message::assistant("Fixed."),
         ]);
@@ -661,7 +665,9 @@ mod tests {
             known: Known::of_numbers(1, 5),
         };
         let text = write(&material, form.clone(), std::iter::empty()).text;
-        assert!(text.contains("### Done\n* [✓] `cargo test` fails, fix it - Fixed.\n"), "{text}");
+        let done =
+            "### Done\n* [✓] And the docs, please - Fixed.\n* [✓] `cargo test` fails, fix it - Fixed.\n";
+        assert!(text.contains(done), "{text}");
         assert!(text.contains("### Remaining\n* First question?\n"), "{text}");
         // It is read back as what it is.
         let again = [Material::Summary(Earlier::without_values(&text))];

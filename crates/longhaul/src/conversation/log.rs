@@ -441,9 +441,16 @@ impl Log {
     }
 
     /// The answer to what a person asked in this message: the last words of its turn, or what else ended
-    /// it, if it has ended. Of several messages before one answer the last is the one that was answered.
+    /// it, if it has ended. Of several messages before one answer each is answered by it.
     pub(crate) fn answer_to(&self, asked: Position) -> Option<Position> {
-        self.exchange_at(asked).filter(|exchange| exchange.asked == asked).map(|exchange| exchange.answer)
+        let exchange = self.exchange_at(asked)?;
+        self.requests_of(exchange).any(|at| at == asked).then_some(exchange.answer)
+    }
+
+    /// What a person asked in an exchange, message by message.
+    fn requests_of(&self, exchange: Exchange) -> impl Iterator<Item = Position> {
+        let asked = exchange.asked.range().map(|at| Position(at as u32));
+        asked.filter(|at| self.messages[at.index()].words().next().is_some())
     }
 
     /// Requests that are answered inside these runs and would seem open without a word of it: those that
@@ -451,18 +458,19 @@ impl Log {
     pub(crate) fn answered_by(&self, spans: &[Span]) -> Vec<Position> {
         let inside = |at: Position| spans.iter().any(|span| span.contains(at));
         let first = self.goal_message().filter(|at| self.answer_to(*at).is_some_and(inside));
-        let beside = spans.iter().filter_map(|span| self.answered_in(*span));
-        let beside = beside.map(|exchange| exchange.asked).filter(|at| !inside(*at) && first != Some(*at));
+        let beside = spans.iter().flat_map(|span| self.answered_in(*span));
+        let beside = beside.filter(|at| !inside(*at) && first != Some(*at));
         first.into_iter().chain(beside).collect()
     }
 
     /// What was asked before this run and is answered in it: its turn began before the run.
-    pub(crate) fn answered_in(&self, span: Span) -> Option<Exchange> {
-        let across = |exchange: &Exchange| exchange.asked < span.start && span.contains(exchange.answer);
-        self.exchange_at(span.start).filter(across)
+    pub(crate) fn answered_in(&self, span: Span) -> impl Iterator<Item = Position> {
+        let exchange = self.exchange_at(span.start).filter(|exchange| span.contains(exchange.answer));
+        let asked = exchange.into_iter().flat_map(|exchange| self.requests_of(exchange));
+        asked.take_while(move |at| *at < span.start)
     }
 
-    /// The request that this message belongs to and its answer, if its turn has ended. Who goes on unasked
+    /// The exchange that this message belongs to, if its turn has ended. Who goes on unasked
     /// goes on with what was asked before.
     fn exchange_at(&self, at: Position) -> Option<Exchange> {
         let turns = self.turns();
@@ -483,9 +491,7 @@ impl Log {
             says && is_step(at) && message(at).calls().next().is_none()
         };
         let answer = back(last, end).find(answers).unwrap_or(last);
-        let has_words = |at: &Position| message(at).words().next().is_some();
-        let asked = back(start, answer.min(first_step?)).find(has_words)?;
-        Some(Exchange { asked, answer })
+        Some(Exchange { asked: Span { start, end: answer.min(first_step?) }, answer })
     }
 
     /// What the person said last, where the running turn begins: the messages before its

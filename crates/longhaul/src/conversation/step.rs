@@ -47,7 +47,8 @@ pub struct Turn {
 /// What a person asked, and the message that answered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exchange {
-    pub(crate) asked: Position,
+    /// The messages before the model went to work.
+    pub(crate) asked: Span,
     pub(crate) answer: Position,
 }
 

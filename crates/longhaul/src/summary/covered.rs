@@ -44,8 +44,7 @@ impl Covered {
                 Stretch::Messages(span) => span,
             };
             // Inside an earlier edit, which knew no answer.
-            let asked = log.answered_in(span).map(|exchange| exchange.asked);
-            let asked = asked.filter(|asked| spans.iter().any(|span| span.contains(*asked)));
+            let asked = log.answered_in(span).filter(|asked| spans.iter().any(|span| span.contains(*asked)));
             all.extend(asked.map(|asked| Held::Asked(Asked::of(log, asked))));
             all.push(Held::Answers(ledger.answers_in(span).collect()));
             for at in span.range().map(|at| Position(at as u32)) {

@@ -42,6 +42,8 @@ macro_rules! template {
 pub static LINES: Template = template!("lines", "the lines that later work is most likely to need");
 /// Finished work (seed 003).
 pub static ARCHIVE: Template = template!("archive", "finished work: goal, milestones, decisions, files");
+/// Finished turns, in any profile but those that have a form of their own for them.
+pub static FINISHED: Template = template!("finished", "turns that ended: done, not finished, state, notes");
 /// A cut inside a running task.
 pub static HAND_OFF: Template = template!("hand_off", "a task that goes on: done, remaining, state, notes");
 /// The four sections of seed 000.
@@ -51,7 +53,7 @@ pub static FULL: Template =
     template!("full", "everything: goals, done, open, places, changes, facts, constraints");
 
 /// All templates.
-pub static TEMPLATES: [&Template; 5] = [&LINES, &ARCHIVE, &HAND_OFF, &REBUILD, &FULL];
+pub static TEMPLATES: [&Template; 6] = [&LINES, &ARCHIVE, &FINISHED, &HAND_OFF, &REBUILD, &FULL];
 
 /// A value of a slot, and the message that it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -559,7 +561,7 @@ mod tests {
 
     #[test]
     fn a_form_is_read_as_it_is_written() {
-        for template in [&ARCHIVE, &HAND_OFF, &REBUILD, &FULL] {
+        for template in [&ARCHIVE, &FINISHED, &HAND_OFF, &REBUILD, &FULL] {
             for language in [Language::English, Language::Chinese] {
                 let text = template.render(language, &values(), &Extract::default()).text;
                 let read = template.read(language, &text).slots;

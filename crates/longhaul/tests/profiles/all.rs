@@ -113,7 +113,7 @@ fn summaries_follow_the_language_of_the_conversation() {
         ready(&mut session);
         let all = text(&session);
         assert!(
-            ["交接：任务仍在进行", "之前会话已压缩", "Contains context from 消息", "至今对话的摘要"]
+            ["先前的工作：已结束", "之前会话已压缩", "Contains context from 消息", "至今对话的摘要"]
                 .iter()
                 .any(|heading| all.contains(heading)),
             "{}\n{all}",
@@ -156,7 +156,7 @@ fn what_a_summary_is_to_be_about_is_kept_first() {
         session.push(Message::user("On."));
         session.compact_now_on(focus);
         ready(&mut session);
-        let summary = parts(&session).into_iter().find(|part| part.contains("## Hand-off")).unwrap();
+        let summary = parts(&session).into_iter().find(|part| part.contains("## Earlier work")).unwrap();
         summary.matches("frobnicator").count()
     };
     assert!(build("the frobnicator") > build("something else"));

@@ -190,7 +190,8 @@ fn what_is_said_of_answers_takes_no_room_from_the_limits() {
     let long = |n: usize, words: usize| format!("Part {n} {}", "looks green ".repeat(words));
     let mut transform = session(Profile::transform(), 6_000);
     for n in 0..120 {
-        transform.push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
+        transform
+            .push(Message::user(format!("What does part {n} of the machine look like, and why is it so?")));
         transform.push(Message::assistant(long(n, 20)));
         transform.push(Message::user("Go on."));
         ready(&mut transform);
@@ -206,4 +207,55 @@ fn what_is_said_of_answers_takes_no_room_from_the_limits() {
     events.push(Message::user("Go on."));
     ready(&mut events);
     assert_eq!(strategies(&events), ["key-events", "hide-old"]);
+}
+
+/// Of several messages before one answer each is answered by it: none stands as open.
+// covers: S-10 A-SUM
+#[test]
+fn several_messages_before_an_answer_are_answered_by_it() {
+    for mut profile in Profile::all() {
+        let name = profile.name.clone();
+        // Or `archive` leaves them all alone.
+        profile.constants.min_retain_rounds = 1;
+        let mut session = session(profile, 3_000);
+        session.push(Message::user("Fix the parser of dates."));
+        session.push(Message::user("And mind the tests."));
+        session.push(Message::assistant("It is fixed."));
+        for n in 0..30 {
+            round(&mut session, n, 12);
+            session.push(Message::user("Go on."));
+            session.compact_now();
+            ready(&mut session);
+            session.push(Message::assistant("I do."));
+        }
+        let all = text(&session);
+        assert!(all.contains("[✓] Fix the parser of dates. - It is fixed."), "{name}\n{all}");
+        for open in ["Not Answered", "Open: Fix", "Open: And", "<remaining>\n- Fix", "### Remaining\n* Fix"] {
+            assert!(!all.contains(open), "{name} {open}\n{all}");
+        }
+    }
+}
+
+/// No summary says of finished turns that the task goes on, and none of running steps that it is finished.
+// covers: S-6
+#[test]
+fn a_summary_says_whether_its_turns_have_ended() {
+    for profile in [Profile::longhaul(), Profile::archive(), Profile::progressive()] {
+        let name = profile.name.clone();
+        let mut finished = rounds(profile.clone(), 4_000, 40, 12);
+        ready(&mut finished);
+        assert!(!text(&finished).contains("the task goes on"), "{name}\n{}", text(&finished));
+        assert!(finished.ledger().edits().any(|(edit, _)| edit.kind.replaces_runs()), "{name}");
+        let mut running = session(profile, 4_000);
+        running.push(Message::user("Fix it."));
+        for n in 0..40 {
+            step(&mut running, n, 12);
+            ready(&mut running);
+        }
+        let all = text(&running);
+        assert!(
+            all.contains("the task goes on") && !all.contains("## Earlier work, finished"),
+            "{name}\n{all}"
+        );
+    }
 }

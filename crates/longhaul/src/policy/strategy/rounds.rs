@@ -8,6 +8,7 @@ use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::step::UnitKind;
 use crate::edits::edit::{EditKind, Placement};
 use crate::size::tokens::Tokens;
+use crate::summary::Earlier;
 use crate::view::Source;
 
 /// All but the newest finished rounds become a summary.
@@ -29,7 +30,7 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
         let visible = context.visible();
         let summaries: Vec<&Visible> =
             visible.iter().filter(|item| is_summary(context, item) && !context.stays(item)).collect();
-        let all = tokens_of(&summaries);
+        let all = said_by(context, &summaries);
         if all <= share(constants.merge_above) {
             return Vec::new();
         }
@@ -39,7 +40,7 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
             summaries.into_iter().partition(is_finished);
         let merged = |of: Vec<&Visible>| {
             // Both together have the room.
-            let limit = Tokens(share(constants.merge_to).0 * tokens_of(&of).0 / all.0);
+            let limit = Tokens(share(constants.merge_to).0 * said_by(context, &of).0 / all.0);
             let spans = joined(of.iter().flat_map(|item| item.spans.iter().copied()).collect());
             Proposal::Fold(FoldPlan { limit: Some(limit), by_code: true, ..FoldPlan::of(context, spans) })
         };
@@ -108,8 +109,18 @@ fn is_summary(context: &Context<'_>, item: &Visible) -> bool {
     matches!(kind, Some(EditKind::Fold { placement: Placement::InPlace, .. }))
 }
 
-fn tokens_of(items: &[&Visible]) -> Tokens {
-    items.iter().map(|item| item.tokens).sum()
+/// What summaries say, without what they restate: a long goal is no reason to merge them again.
+fn said_by(context: &Context<'_>, summaries: &[&Visible]) -> Tokens {
+    let said = |item: &&Visible| {
+        let edit = item.source.edit().and_then(|id| context.ledger.get(id));
+        match edit.map(|edit| &edit.kind) {
+            Some(EditKind::Fold { text, kept, summary, .. }) if !kept.is_empty() => {
+                context.text_tokens(Earlier::of_fold(text, summary.as_ref(), true).text())
+            }
+            _ => item.tokens,
+        }
+    };
+    summaries.iter().map(said).sum()
 }
 
 /// Where the finished rounds begin that keep every message.
