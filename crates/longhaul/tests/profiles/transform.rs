@@ -122,6 +122,26 @@ fn transform_cuts_json_on_one_line() {
     assert!(json.chars().count() < 620 && json.contains("10013 characters originally"), "{json}");
 }
 
+/// Of six lines and fewer the first 300 and the last 200 characters stay, of seven three lines and two.
+// covers: T-L1
+#[test]
+fn transform_goes_by_characters_up_to_six_lines() {
+    for (middle, by_lines) in [(1, false), (2, true)] {
+        let mut session = session(Profile::transform(), 200_000);
+        session.push(Message::user("Get it."));
+        session.push(call("j", "Fetch", "{}"));
+        let (short, long) = ("short\n".repeat(3), format!("{}\n", "middle ".repeat(200)));
+        session.push(Message::result("j", format!("{short}{}short\nshort", long.repeat(middle))));
+        for n in 0..6 {
+            step(&mut session, n, 2);
+        }
+        ready(&mut session);
+        let result = parts(&session).into_iter().find(|part| part.starts_with("short")).unwrap();
+        assert_eq!(result.contains("middle"), !by_lines, "{middle}\n{result}");
+        assert_eq!(strategies(&session), ["newest-results"], "{result}");
+    }
+}
+
 // covers: T-L1 T-CAP
 #[test]
 fn transform_shortens_results_that_entered_cut_too() {
