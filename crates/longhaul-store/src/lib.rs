@@ -26,6 +26,7 @@
 //! |---|---|
 //! | what every store does, and its values | `store`, `error` |
 //! | what a host calls | `keeper` |
+//! | where a store is | `place` |
 //! | texts as they are stored | `packing` |
 //! | words that can be found, and snippets | `words` |
 //! | one file with everything in it | `sqlite` |
@@ -36,11 +37,13 @@ mod error;
 mod export;
 mod keeper;
 mod packing;
+mod place;
 mod sqlite;
 mod store;
 mod words;
 
 pub use error::StoreError;
 pub use keeper::Keeper;
+pub use place::open;
 pub use sqlite::SqliteStore;
 pub use store::{About, BadSessionId, Filter, Form, Hit, Meta, Retention, SessionId, Store, Stored};

@@ -1,0 +1,20 @@
+//! Where a store is: a file, or a server by its URL.
+
+use std::sync::Arc;
+
+use crate::error::StoreError;
+use crate::sqlite::SqliteStore;
+use crate::store::Store;
+
+/// Opens the store at a place: the path of a file, which is made if it is not there.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("sessions.db").display().to_string();
+/// let store = longhaul_store::open(&path)?;
+/// assert!(store.list(&Default::default(), 10)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open(place: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(SqliteStore::open(place)?))
+}
