@@ -171,7 +171,7 @@ impl Session {
     /// met. Gives a job if a rung waits for a summary.
     fn compact(&mut self) -> Option<Job> {
         if let Some(question) = self.state.progress.job.clone() {
-            if self.profile.summariser == Summariser::Host {
+            if self.asks_host() {
                 return Some(self.job_of(question));
             }
             // It was asked under another profile: nobody writes it now.
@@ -242,24 +242,22 @@ impl Session {
             let applied = match proposal {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
                 Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
-                Proposal::Fold(plan) => match self.profile.summariser {
-                    Summariser::Host if plan.by_code || why == Why::Rule => {
-                        self.fold(plan, None, strategy.name, why)
-                    }
+                Proposal::Fold(plan) if plan.by_code || why == Why::Rule || !self.asks_host() => {
+                    self.fold(plan, None, strategy.name, why)
+                }
+                Proposal::Fold(plan) => match self.without_summary(strategy) {
                     // The summariser failed, and the history is kept unless it cannot be.
-                    Summariser::Host if self.keeps_history() => match why {
+                    OnFailure::Keep if self.keeps_history() => match why {
                         Why::Forced(Limit::Hard) => self.fold(plan, None, strategy.name, why),
                         _ => continue,
                     },
-                    Summariser::Host
-                        if !self.state.progress.breaker.summaries_fail(self.state.requests.calls) =>
-                    {
-                        match self.ask(plan, strategy, why) {
-                            true => return Rung::Waits,
-                            false => continue,
-                        }
-                    }
-                    Summariser::Host | Summariser::Extractor => self.fold(plan, None, strategy.name, why),
+                    _ if !self.summaries_fail() => match self.ask(plan, strategy, why) {
+                        true => return Rung::Waits,
+                        false => continue,
+                    },
+                    OnFailure::Extract | OnFailure::Keep => self.fold(plan, None, strategy.name, why),
+                    OnFailure::Cut => self.cut(plan.spans, strategy.name, why),
+                    OnFailure::Next => continue,
                 },
             };
             match applied {
@@ -298,11 +296,20 @@ impl Session {
         if size <= room { opening.end } else { none }
     }
 
+    /// The host has summaries written.
+    fn asks_host(&self) -> bool {
+        self.profile.summariser == Summariser::Host
+    }
+
+    /// So many summaries failed in a row that nobody is asked for a while.
+    fn summaries_fail(&self) -> bool {
+        self.state.progress.breaker.summaries_fail(self.state.requests.calls)
+    }
+
     /// No summary came, and the profile wants its history kept then.
     fn keeps_history(&self) -> bool {
-        let (calls, progress) = (self.state.requests.calls, &self.state.progress);
-        self.profile.on_failure == OnFailure::Keep
-            && (progress.kept_history_at(calls) || progress.breaker.summaries_fail(calls))
+        let kept = self.state.progress.kept_history_at(self.state.requests.calls);
+        self.profile.on_failure == OnFailure::Keep && (kept || self.summaries_fail())
     }
 
     /// Names what does not fit.

@@ -127,30 +127,38 @@ impl Session {
         resolved
     }
 
+    /// What is done where no summary comes: the profile says, and what its strategy can do without one.
+    pub(super) fn without_summary(&self, strategy: &Strategy) -> OnFailure {
+        match self.profile.on_failure {
+            // Behind the full summary there is no next strategy.
+            OnFailure::Next if strategy.full => OnFailure::Extract,
+            _ if strategy.extracts => OnFailure::Extract,
+            on_failure => on_failure,
+        }
+    }
+
     /// There is no summary: what then, the profile says.
     fn unsummarised(&mut self, question: &Question, problem: String) -> Resolved {
-        // Behind the full summary there is no next strategy.
-        let is_last = self.profile.on_failure == OnFailure::Next && question.strategy.full;
-        if self.profile.on_failure == OnFailure::Extract || question.strategy.extracts || is_last {
-            return self.folded(question, None, Some(problem));
-        }
-        let (how, resolved) = match self.profile.on_failure {
-            OnFailure::Cut => {
-                let spans = question.spans.clone();
-                match self.hide_as(spans, NO_SUMMARY, question.strategy.name, question.why) {
-                    Ok(_) => {
-                        let why = if problem == TIMED_OUT { String::new() } else { format!(" ({problem})") };
-                        (JobEnd::Cut, Resolved::Cut(format!("{NO_SUMMARY}{why}")))
-                    }
-                    Err(refusal) => (JobEnd::Refused, Resolved::Dropped(refusal.to_string())),
+        let (how, resolved) = match self.without_summary(question.strategy) {
+            OnFailure::Extract => return self.folded(question, None, Some(problem)),
+            OnFailure::Cut => match self.cut(question.spans.clone(), question.strategy.name, question.why) {
+                Ok(_) => {
+                    let why = if problem == TIMED_OUT { String::new() } else { format!(" ({problem})") };
+                    (JobEnd::Cut, Resolved::Cut(format!("{NO_SUMMARY}{why}")))
                 }
-            }
+                Err(refusal) => (JobEnd::Refused, Resolved::Dropped(refusal.to_string())),
+            },
             OnFailure::Next => (JobEnd::Skipped, Resolved::Kept(problem)),
-            OnFailure::Keep | OnFailure::Extract => (JobEnd::Kept, Resolved::Kept(problem)),
+            OnFailure::Keep => (JobEnd::Kept, Resolved::Kept(problem)),
         };
         self.record_and_watch(Entry::JobEnded { job: question.id, how });
         self.follow();
         resolved
+    }
+
+    /// Hides runs that nobody summarised.
+    pub(super) fn cut(&mut self, spans: Vec<Span>, strategy: &str, why: Why) -> Result<EditId, Refusal> {
+        self.hide_as(spans, NO_SUMMARY, strategy, why)
     }
 
     /// Asks for a summary of these runs; false if the guard would refuse the fold anyway.

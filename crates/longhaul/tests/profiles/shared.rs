@@ -2,6 +2,7 @@
 //! the common end of every ladder.
 
 use super::*;
+use longhaul::policy::Tripped;
 use longhaul::session::{PrepareError, TooLarge};
 use longhaul::{Cursor, Entry};
 
@@ -160,6 +161,48 @@ fn every_profile_has_its_own_way_to_fail() {
     ];
     assert_eq!(ways, expected.map(|(name, way)| (name.to_owned(), way)));
     assert!(Profile::all().iter().all(|profile| profile.summary_timeout == 120));
+}
+
+/// Runs that a profile folded or hid after its summariser had failed so often that nobody asks any more.
+fn made_while_nobody_is_asked(profile: Profile) -> Vec<(String, bool, String)> {
+    let mut session = asking(profile, 6_000);
+    let mut before = None;
+    for n in 0..120 {
+        round(&mut session, n, 16);
+        session.push(Message::user("Go on."));
+        ready_or(&mut session, Outcome::TimedOut, |_| assert_eq!(before, None, "nobody is to be asked"));
+        session.push(Message::assistant("Yes."));
+        if before.is_none() && session.stopped() == Some(&Tripped::Failures) {
+            before = Some(session.ledger().next_id());
+        }
+        if session.stopped().is_none() && before.is_some() {
+            break;
+        }
+    }
+    let before = before.expect("the summariser failed three times");
+    let runs = session.ledger().edits().filter(|(edit, _)| edit.id >= before && edit.kind.replaces_runs());
+    runs.map(|(edit, _)| {
+        let text = edit.kind.text().map(|text| text.to_string()).unwrap_or_default();
+        (edit.strategy.to_string(), matches!(edit.kind, EditKind::Fold { .. }), text)
+    })
+    .collect()
+}
+
+// covers: S-12 A-TIMEOUT
+#[test]
+fn a_profile_fails_its_own_way_while_nobody_is_asked_too() {
+    let runs = made_while_nobody_is_asked(Profile::archive());
+    assert!(!runs.is_empty());
+    for (strategy, is_fold, text) in runs {
+        let cut = text.starts_with("⟦Summary generation timed out, keeping recent history only.");
+        assert!(!is_fold && (cut || strategy == "hide-old"), "{strategy}: {text}");
+    }
+    for (strategy, is_fold, text) in made_while_nobody_is_asked(Profile::progressive()) {
+        let extracted = matches!(strategy.as_str(), "full-summary" | "increments");
+        assert!(!is_fold || extracted, "{strategy}: {text}");
+    }
+    let runs = made_while_nobody_is_asked(Profile::longhaul());
+    assert!(runs.iter().any(|(_, is_fold, _)| *is_fold));
 }
 
 /// A profile that does nothing of its own: what is left is the common end of every ladder.
