@@ -33,4 +33,4 @@ pub use model::{Asked, Model, Watch};
 pub use provider::{Patience, Provider, Retry};
 pub use reply::{Delta, Progress, Reply, ReplyReader, Stop};
 pub use scripted::Scripted;
-pub use summary::{Ask, write_summary};
+pub use summary::{Ask, Summarised, write_summary};

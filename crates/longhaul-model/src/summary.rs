@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::{Frame, Job, Message, Outcome, Tokens};
+use longhaul::summary::SummaryForm;
+use longhaul::{Frame, Job, Outcome, Resolved, Session, Tokens, Usage};
 use longhaul_wire::api::Request;
 use tokio::time::timeout;
 
@@ -26,6 +27,39 @@ pub enum Ask {
     Warm(Box<Request>),
 }
 
+impl Ask {
+    /// The form that costs less, by what the engine expects ([`Question::price`](longhaul::summary::Question)):
+    /// behind the running conversation, or a new one with its model and this window.
+    pub fn cheaper(job: &Job, session: &Session, window: Tokens) -> Self {
+        match job.price.cheaper() {
+            SummaryForm::Warm => Self::Warm(Box::new(Request::of(&session.outgoing()))),
+            SummaryForm::Fresh => {
+                let model = session.log().frame().and_then(|frame| frame.model.clone());
+                Self::Fresh { window, frame: Frame { model, ..Frame::default() } }
+            }
+        }
+    }
+}
+
+/// What came of a job, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summarised {
+    /// The job.
+    pub job: u64,
+    /// The summary, or why there is none.
+    pub outcome: Outcome,
+    /// What each call was billed that was answered, as far as the provider said so.
+    pub paid: Vec<Usage>,
+}
+
+impl Summarised {
+    /// Tells the session what the summary cost, and resolves its job.
+    pub fn resolve(self, session: &mut Session) -> Resolved {
+        self.paid.iter().for_each(|usage| session.summary_paid(self.job, usage));
+        session.resolve(self.job, self.outcome)
+    }
+}
+
 /// A window that a provider refused is taken to be smaller, so often at most.
 const SMALLER: usize = 3;
 
@@ -33,7 +67,7 @@ const SMALLER: usize = 3;
 /// outcome: the profile knows what to do without a summary.
 ///
 /// ```
-/// use longhaul::{Frame, Message, Models, Outcome, Prepared, Profile, Session, Summariser, Tokens};
+/// use longhaul::{Frame, Message, Models, Outcome, Prepared, Profile, Resolved, Session, Summariser, Tokens};
 /// use longhaul_model::{Ask, Scripted, write_summary};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let profile = Profile { summariser: Summariser::Host, ..Profile::archive() };
@@ -46,26 +80,35 @@ const SMALLER: usize = 3;
 /// let model = Scripted::new([Ok(Message::assistant("Thirty questions were answered."))]);
 /// let Ok(Prepared::Summarise(job)) = session.prepare(None) else { panic!() };
 /// let ask = Ask::Fresh { window: Tokens(128_000), frame: Frame::default() };
-/// let outcome = write_summary(&job, &model, ask).await;
-/// assert_eq!(outcome, Outcome::Parts(vec!["Thirty questions were answered.".to_owned()]));
+/// let summarised = write_summary(&job, &model, ask).await;
+/// assert_eq!(summarised.outcome, Outcome::Parts(vec!["Thirty questions were answered.".to_owned()]));
+/// assert!(matches!(summarised.resolve(&mut session), Resolved::Folded));
 /// # });
 /// ```
-pub async fn write_summary(job: &Job, model: &dyn Model, ask: Ask) -> Outcome {
+pub async fn write_summary(job: &Job, model: &dyn Model, ask: Ask) -> Summarised {
     let limit = Duration::from_secs(job.timeout.into());
+    let mut paid = Vec::new();
     let written = timeout(limit, async {
         match ask {
-            Ask::Fresh { window, frame } => fresh(job, model, window, frame).await,
-            Ask::Warm(request) => warm(job, model, *request).await,
+            Ask::Fresh { window, frame } => fresh(job, model, window, frame, &mut paid).await,
+            Ask::Warm(request) => warm(job, model, *request, &mut paid).await,
         }
     });
-    match written.await {
+    let outcome = match written.await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(fault)) => Outcome::Failed(fault.to_string()),
         Err(_) => Outcome::TimedOut,
-    }
+    };
+    Summarised { job: job.id, outcome, paid }
 }
 
-async fn fresh(job: &Job, model: &dyn Model, window: Tokens, frame: Frame) -> Result<Outcome, Fault> {
+async fn fresh(
+    job: &Job,
+    model: &dyn Model,
+    window: Tokens,
+    frame: Frame,
+    paid: &mut Vec<Usage>,
+) -> Result<Outcome, Fault> {
     let frame = Frame { model: job.model.clone().or(frame.model), ..frame };
     let mut window = window;
     for _ in 0..SMALLER {
@@ -73,8 +116,8 @@ async fn fresh(job: &Job, model: &dyn Model, window: Tokens, frame: Frame) -> Re
         let mut refused = None;
         for conversation in job.fresh(window) {
             let messages = conversation.map(Arc::new).to_vec();
-            match model.ask(Request::new(frame.clone(), messages), &mut |_| {}).await {
-                Ok(reply) => parts.push(text(&reply)?),
+            match said(model, Request::new(frame.clone(), messages), paid).await {
+                Ok(text) => parts.push(text),
                 // The model's window is smaller than we thought: the next try has more, smaller parts.
                 Err(Fault::TooLong { overflow, says }) => {
                     refused = Some(Fault::TooLong { overflow, says });
@@ -92,11 +135,20 @@ async fn fresh(job: &Job, model: &dyn Model, window: Tokens, frame: Frame) -> Re
     Ok(Outcome::Failed("the summariser's window is too small for what is to be summarised".to_owned()))
 }
 
-async fn warm(job: &Job, model: &dyn Model, request: Request) -> Result<Outcome, Fault> {
-    let asked: Message = job.warm();
-    let messages = request.messages().iter().cloned().chain([Arc::new(asked)]).collect();
-    let reply = model.ask(request.with_messages(messages), &mut |_| {}).await?;
-    text(&reply).map(Outcome::Summary)
+async fn warm(
+    job: &Job,
+    model: &dyn Model,
+    request: Request,
+    paid: &mut Vec<Usage>,
+) -> Result<Outcome, Fault> {
+    said(model, request.followed_by(job.warm()), paid).await.map(Outcome::Summary)
+}
+
+/// What a model says to a request. An answer is paid for, whatever it is worth.
+async fn said(model: &dyn Model, request: Request, paid: &mut Vec<Usage>) -> Result<String, Fault> {
+    let reply = model.ask(request, &mut |_| {}).await?;
+    paid.extend(reply.usage.clone());
+    text(&reply)
 }
 
 /// What a reply says. A reply that only calls a tool is none, nor one that was cut off.

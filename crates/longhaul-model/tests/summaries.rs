@@ -57,8 +57,8 @@ async fn a_summary_is_written_by_the_model_that_the_profile_names() {
             let fake = Settings::new().answer("Forty-nine questions were answered.").start().await;
             let profile = Profile { summary_model: named.map(Into::into), ..Profile::archive() };
             let (mut session, job) = wanting(profile);
-            let outcome = write_summary(&job, &provider(api, &fake), fresh(100_000)).await;
-            assert!(matches!(session.resolve(job.id, outcome), Resolved::Folded), "{api:?}");
+            let summarised = write_summary(&job, &provider(api, &fake), fresh(100_000)).await;
+            assert!(matches!(summarised.resolve(&mut session), Resolved::Folded), "{api:?}");
             let log = fake.log();
             assert_eq!((log.len(), model_of(&log[0].body)), (1, named.unwrap_or("large")));
             assert_eq!(fake.violations(), [""; 0]);
@@ -79,10 +79,10 @@ async fn a_summariser_with_a_small_window_gets_smaller_parts() {
             .window(3_000);
         let fake = settings.start().await;
         let (mut session, job) = wanting(Profile::archive());
-        let outcome = write_summary(&job, &provider(api, &fake), fresh(100_000)).await;
-        let Outcome::Parts(parts) = &outcome else { panic!("{api:?} {outcome:?}") };
+        let summarised = write_summary(&job, &provider(api, &fake), fresh(100_000)).await;
+        let Outcome::Parts(parts) = &summarised.outcome else { panic!("{api:?} {summarised:?}") };
         assert!(parts.len() > 1, "{api:?} {parts:?}");
-        assert!(matches!(session.resolve(job.id, outcome), Resolved::Folded), "{api:?}");
+        assert!(matches!(summarised.resolve(&mut session), Resolved::Folded), "{api:?}");
     }
 }
 
@@ -92,9 +92,9 @@ async fn a_summary_that_takes_too_long_is_cut_without() {
     let fake = Settings::new().trouble(.., Trouble::Hang).start().await;
     let profile = Profile { summary_timeout: 1, ..Profile::archive() };
     let (mut session, job) = wanting(profile);
-    let outcome = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
-    assert_eq!(outcome, Outcome::TimedOut);
-    let Resolved::Cut(says) = session.resolve(job.id, outcome) else { panic!() };
+    let summarised = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
+    assert_eq!((&summarised.outcome, summarised.paid.len()), (&Outcome::TimedOut, 0));
+    let Resolved::Cut(says) = summarised.resolve(&mut session) else { panic!() };
     assert_eq!(says, "Summary generation timed out, keeping recent history only.");
 }
 
@@ -105,13 +105,18 @@ async fn what_is_no_summary_is_said() {
     for (answer, says) in [(call, "called a tool"), (cut, "cut off")] {
         let fake = Settings::new().answer(answer).start().await;
         let (_, job) = wanting(Profile::longhaul());
-        let outcome = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
-        assert!(matches!(&outcome, Outcome::Failed(problem) if problem.contains(says)), "{outcome:?}");
+        let summarised = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
+        assert!(
+            matches!(&summarised.outcome, Outcome::Failed(problem) if problem.contains(says)),
+            "{summarised:?}"
+        );
+        // The answer was no use, and is paid for.
+        assert_eq!(summarised.paid.len(), 1);
     }
     let fake = Settings::new().key("right").answer("…").start().await;
     let (_, job) = wanting(Profile::longhaul());
-    let outcome = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
-    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    let summarised = write_summary(&job, &provider(Api::Chat, &fake), fresh(100_000)).await;
+    assert!(matches!(summarised.outcome, Outcome::Failed(_)), "{summarised:?}");
 }
 
 /// Behind the running conversation: what the provider has in its cache is sent as it was.
@@ -124,12 +129,52 @@ async fn a_warm_summary_extends_what_was_sent() {
         let request = Request::of(&session.outgoing());
         let first = longhaul_model::Model::ask(&provider, request.clone(), &mut |_| {}).await.unwrap();
         let sent = first.usage.unwrap().prompt();
-        let outcome = write_summary(&job, &provider, Ask::Warm(Box::new(request))).await;
-        assert!(matches!(session.resolve(job.id, outcome), Resolved::Folded), "{api:?}");
+        let summarised = write_summary(&job, &provider, Ask::Warm(Box::new(request))).await;
+        assert!(matches!(summarised.resolve(&mut session), Resolved::Folded), "{api:?}");
         let log = fake.log();
         let [first, second] = [&log[0], &log[1]].map(|call| call.body.to_string());
         let same = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
         assert!(same * 10 > first.len() * 9, "{api:?} {same} of {}", first.len());
         assert!(sent > Tokens(1_000));
+    }
+}
+
+/// The engine says which form is cheaper, and its ledger what was billed.
+#[tokio::test]
+async fn the_cheaper_form_is_asked_and_its_price_is_kept() {
+    for api in APIS {
+        let answers = (0..60).map(|n| format!("Answer {n}. {}", "It is so. ".repeat(100)));
+        let fake = Settings::new().answers(answers.map(|text| Answer::new().text(&text))).start().await;
+        let provider = provider(api, &fake);
+        let profile = Profile { summariser: Summariser::Host, background: false, ..Profile::longhaul() };
+        let model = Models::builtin().find("gpt-4o").clone();
+        let mut session = Session::new(profile, model).with_window(Tokens(12_000));
+        session.set_frame(frame());
+        let job = loop {
+            session.push(Message::user("And the next question?"));
+            match session.prepare(None).unwrap() {
+                Prepared::Summarise(job) => break job,
+                Prepared::Send(ticket) => {
+                    let request = Request::of(&session.outgoing());
+                    let reply = longhaul_model::Model::ask(&provider, request, &mut |_| {}).await.unwrap();
+                    session.observe(ticket, &reply.usage.unwrap());
+                    for message in &reply.messages {
+                        session.push((**message).clone());
+                    }
+                }
+            }
+        };
+        let ask = Ask::cheaper(&job, &session, Tokens(12_000));
+        assert!(matches!(ask, Ask::Warm(_)), "{api:?} {:?}", job.price);
+        let summarised = write_summary(&job, &provider, ask).await;
+        assert!(matches!(summarised.resolve(&mut session), Resolved::Folded), "{api:?}");
+        let bill = session.ledger().edits().filter_map(|(edit, _)| edit.price.summary).last().unwrap();
+        let (expected, paid) = (bill.expected.warm.unwrap(), bill.paid.unwrap());
+        // What was expected of the cache is what the provider billed, but for how each counts.
+        let share = |read: Tokens, written: Tokens| read.0 as f64 / (read.0 + written.0) as f64;
+        let (expected, paid) =
+            (share(expected.read, expected.written), share(paid.prompt.read, paid.prompt.written));
+        assert!((expected - paid).abs() < 0.15 && paid > 0.5, "{api:?} {expected} {paid}");
+        assert_eq!(session.paid_for_summaries().calls, 1);
     }
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | entries, and how they are stored and loaded | `journal`, `loading`, `forking`, `checkpoints` |
 //! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors` |
-//! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `folding` (`resolve`), `editing`, `switching`, `undoing` |
+//! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `jobs` (`resolve`), `folding`, `editing`, `switching`, `undoing` |
 //! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading` |
 //! | memos: view and keep set | `following` |
 
@@ -21,6 +21,7 @@ mod folding;
 mod following;
 mod forking;
 mod host_facts;
+mod jobs;
 pub mod journal;
 mod limits;
 mod loading;

@@ -9,6 +9,7 @@ mod facts;
 pub(crate) mod job;
 pub(crate) mod known;
 mod own_words;
+mod price;
 mod slot;
 mod statement;
 mod template;
@@ -34,6 +35,7 @@ use statement::{File, Statement};
 use template::{Item, SlotValues};
 
 pub use job::{Job, Outcome, Question, Resolved};
+pub use price::{SummaryBill, SummaryForm, SummaryPaid, SummaryPrice};
 pub use template::{ARCHIVE, FINISHED, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
 pub use value::Summary;
 pub(crate) use value::{Earlier, Place, Restated, Written};

@@ -317,6 +317,7 @@ fn a_journal_with_every_kind_of_entry_renders_the_same() {
         "sent",
         "sent_again",
         "step_closed",
+        "summary_paid",
         "switched",
         "task",
         "taught",

@@ -5,7 +5,12 @@
 mod common;
 
 use common::*;
-use longhaul::{Block, Edit, EditKind, Json, Message, Role, Session};
+use longhaul::conversation::Time;
+use longhaul::summary::{SummaryForm, SummaryPaid};
+use longhaul::{
+    Block, Edit, EditKind, Job, Json, Message, Meter, Outcome, Prepared, Profile, Resolved, Role, Session,
+    Summariser, Tokens, Usage,
+};
 
 /// The folds so far, oldest first.
 fn folds(session: &Session) -> Vec<&Edit> {
@@ -165,4 +170,81 @@ fn noise_that_did_not_enter_does_not_come_back_in_a_summary() {
     }
     // What a later digest takes out may be told: it was shown.
     assert!(texts.contains("line of step_"), "{texts}");
+}
+
+/// A session whose host has summaries written, at the point where the first is asked for. Each request was
+/// sent, so that the provider has the prefix.
+fn asked_behind_a_warm_prefix(profile: Profile) -> (Session, Job) {
+    let profile = Profile { summariser: Summariser::Host, background: false, ..profile };
+    let mut session = Session::new(profile, common::model("gpt-4o", 8_000)).with_meter(Meter::neutral());
+    session.push(Message::user("Read all files."));
+    for n in 0.. {
+        common::step(&mut session, n, 600);
+        match session.prepare(Some(Time(n as i64 * 1_000_000))).unwrap() {
+            Prepared::Send(_) => {}
+            Prepared::Summarise(job) => return (session, job),
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_job_says_what_each_form_of_asking_costs() {
+    let (session, job) = asked_behind_a_warm_prefix(Profile::longhaul());
+    let warm = job.price.warm.unwrap();
+    // All but the newest step and the question is in the provider's cache.
+    let sent = session.size().tokens;
+    assert!(warm.read.0 * 10 > sent.0 * 8 && warm.read < sent, "{warm:?} of {sent}");
+    let tokens = |measure| session.meter().tokens(measure).tokens.0;
+    let question = tokens(session.meter().text(&job.warm().texts().collect::<String>()));
+    assert_eq!(warm.read.0 + warm.written.0, sent.0 + question);
+    // A new conversation quotes what is folded, and nothing of it is cached.
+    let quoted: u64 =
+        job.spans.iter().flat_map(|span| span.range()).map(|at| tokens(session.sizes()[at])).sum();
+    assert_eq!(
+        (job.price.fresh.read.0, job.price.fresh.written.0.abs_diff(quoted + question) <= 40),
+        (0, true)
+    );
+    assert_eq!(job.price.cheaper(), SummaryForm::Warm);
+
+    // Another model has nothing of this prefix.
+    let other = Profile { summary_model: Some("small".into()), ..Profile::longhaul() };
+    let (_, job) = asked_behind_a_warm_prefix(other);
+    assert_eq!((job.price.warm, job.price.cheaper()), (None, SummaryForm::Fresh));
+    let same = Profile { summary_model: Some("gpt-4o".into()), ..Profile::longhaul() };
+    assert!(asked_behind_a_warm_prefix(same).1.price.warm.is_some());
+}
+
+#[test]
+fn the_ledger_says_what_a_summary_cost() {
+    let (mut session, job) = asked_behind_a_warm_prefix(Profile::longhaul());
+    let usage = |read, input, output| Usage { input, output, cache_read: read, ..Usage::default() };
+    session.summary_paid(job.id, &usage(5_000, 300, 7));
+    let Resolved::Again(again, _) = session.resolve(job.id, Outcome::Summary(" ".into())) else { panic!() };
+    session.summary_paid(again.id, &usage(5_200, 100, 90));
+    let summary = Outcome::Summary("All files were read; `src/lib.rs` has the parser.".into());
+    assert!(matches!(session.resolve(again.id, summary), Resolved::Folded));
+    let bill = |session: &Session| {
+        let bills = session.ledger().edits().filter_map(|(edit, _)| edit.price.summary);
+        bills.last().unwrap()
+    };
+    let paid = bill(&session).paid.unwrap();
+    assert_eq!(
+        (paid.calls, paid.prompt.read, paid.prompt.written, paid.output),
+        (2, Tokens(10_200), Tokens(400), Tokens(97))
+    );
+    assert_eq!(bill(&session).expected, job.price);
+    assert_eq!(session.paid_for_summaries(), paid);
+    let loaded = common::reload(&session);
+    assert_eq!((bill(&loaded), loaded.paid_for_summaries()), (bill(&session), paid));
+}
+
+#[test]
+fn a_summary_that_code_wrote_cost_nothing() {
+    let mut session = common::session(8_000);
+    session.push(Message::user("go"));
+    (0..40).for_each(|n| common::step(&mut session, n, 600));
+    common::ready(&mut session);
+    assert!(session.ledger().edits().all(|(edit, _)| edit.price.summary.is_none()));
+    assert_eq!(session.paid_for_summaries(), SummaryPaid::default());
 }

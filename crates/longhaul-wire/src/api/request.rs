@@ -196,6 +196,12 @@ impl Request {
         Self { messages, ends: Vec::new(), ..self }
     }
 
+    /// With one message more behind the others. What the prompt cache remembers stays the same.
+    pub fn followed_by(mut self, message: Message) -> Self {
+        self.messages.push(Arc::new(message));
+        self
+    }
+
     /// With these ends, at which the prompt cache should remember the request.
     pub fn with_ends(self, ends: Vec<End>) -> Self {
         Self { ends, ..self }

@@ -9,7 +9,7 @@ use crate::conversation::json::Json;
 use crate::conversation::log::{Position, Span};
 use crate::edits::archive::Handle;
 use crate::size::tokens::Tokens;
-use crate::summary::Summary;
+use crate::summary::{Summary, SummaryBill};
 use crate::view::keep::Kept;
 
 /// The number of an edit in its ledger.
@@ -308,6 +308,9 @@ pub struct EditPrice {
     pub rewrites: Tokens,
     /// Tokens that no later request carries.
     pub saves: Tokens,
+    /// What its summary cost, if a model wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SummaryBill>,
 }
 
 impl EditPrice {
@@ -315,12 +318,12 @@ impl EditPrice {
     /// again once, without what the others take away.
     pub fn of_batch<'a>(edits: impl IntoIterator<Item = &'a Edit>) -> Self {
         let (mut warm, mut saves) = (Tokens::ZERO, Tokens::ZERO);
-        for Self { rewrites, saves: own } in edits.into_iter().map(|edit| edit.price) {
+        for Self { rewrites, saves: own, .. } in edits.into_iter().map(|edit| edit.price) {
             if rewrites > Tokens::ZERO {
                 warm = warm.max(rewrites + own);
             }
             saves += own;
         }
-        Self { rewrites: warm - saves, saves }
+        Self { rewrites: warm - saves, saves, summary: None }
     }
 }

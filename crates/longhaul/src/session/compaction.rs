@@ -243,19 +243,19 @@ impl Session {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
                 Proposal::Hide(spans) => self.hide(spans, strategy.name, why),
                 Proposal::Fold(plan) if plan.by_code || why == Why::Rule || !self.asks_host() => {
-                    self.fold(plan, None, strategy.name, why)
+                    self.fold(plan, strategy.name, why)
                 }
                 Proposal::Fold(plan) => match self.without_summary(strategy) {
                     // The summariser failed, and the history is kept unless it cannot be.
                     OnFailure::Keep if self.keeps_history() => match why {
-                        Why::Forced(Limit::Hard) => self.fold(plan, None, strategy.name, why),
+                        Why::Forced(Limit::Hard) => self.fold(plan, strategy.name, why),
                         _ => continue,
                     },
                     _ if !self.summaries_fail() => match self.ask(plan, strategy, why) {
                         true => return Rung::Waits,
                         false => continue,
                     },
-                    OnFailure::Extract | OnFailure::Keep => self.fold(plan, None, strategy.name, why),
+                    OnFailure::Extract | OnFailure::Keep => self.fold(plan, strategy.name, why),
                     OnFailure::Cut => self.cut(plan.spans, strategy.name, why),
                     OnFailure::Next => continue,
                 },

@@ -10,11 +10,14 @@ use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, EditText, Why};
 use crate::edits::guard::{Check, Refusal};
 use crate::size::tokens::Tokens;
+use crate::summary::SummaryBill;
 use crate::view::{Part, Source};
 
 /// An edit that the guard has let through.
 struct Checked {
     kind: EditKind,
+    /// What its summary cost, if a model wrote it.
+    summary: Option<SummaryBill>,
     before: Tokens,
     after: Tokens,
     original: Handle,
@@ -29,6 +32,8 @@ pub(super) struct Replacement {
     pub(super) original: Handle,
     /// Edits that it goes with.
     pub(super) depends: Vec<EditId>,
+    /// What its summary cost, if a model wrote it.
+    pub(super) summary: Option<SummaryBill>,
 }
 
 impl Session {
@@ -39,13 +44,13 @@ impl Session {
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let Replacement { kind, before, original, depends } = replacement;
+        let Replacement { kind, before, original, depends, summary } = replacement;
         let text = kind.text().map(EditText::shared).unwrap_or_default();
         let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
         let measure = self.meter().message(&message);
         let after = self.tokens(measure);
         self.check(why).edit(&kind, before, after)?;
-        let id = self.make(Checked { kind, before, after, original, depends }, strategy, why);
+        let id = self.make(Checked { kind, summary, before, after, original, depends }, strategy, why);
         self.state.view.is_made(id, Part { source: Source::Edit(id), message, measure });
         Ok(id)
     }
@@ -55,7 +60,7 @@ impl Session {
     }
 
     fn make(&mut self, allowed: Checked, strategy: &str, why: Why) -> EditId {
-        let Checked { kind, before, after, original, depends } = allowed;
+        let Checked { kind, summary, before, after, original, depends } = allowed;
         let id = self.ledger().next_id();
         let first = kind.spans().first().map_or(Position(0), |span| span.start);
         let cache = &self.state.requests.cache;
@@ -63,7 +68,7 @@ impl Session {
         let cold = why == Why::Cold || cache.is_behind_another_frame(self.log().frame_version());
         let warm = if cold { Tokens::ZERO } else { cache.warm_after(first, self.meter()) };
         let saves = before - after;
-        let price = EditPrice { rewrites: warm - saves, saves };
+        let price = EditPrice { rewrites: warm - saves, saves, summary };
         let originals = vec![original];
         let strategy = strategy.into();
         let edit = Edit { id, kind, strategy, why, before, after, price, originals, depends };
@@ -82,7 +87,8 @@ impl Session {
         let (before, after) = self.change(&kind);
         self.check(why).edit(&kind, before, after)?;
         let original = original.handle();
-        Ok(self.make(Checked { kind, before, after, original, depends: Vec::new() }, strategy, why))
+        let depends = Vec::new();
+        Ok(self.make(Checked { kind, summary: None, before, after, original, depends }, strategy, why))
     }
 
     /// What an edit inside a message replaces, as it is shown now, and by what.

@@ -19,13 +19,14 @@ use crate::size::meter::Measure;
 use crate::size::models::Model;
 use crate::size::tokens::Tokens;
 use crate::size::usage::Billed;
+use crate::summary::SummaryPaid;
 use crate::summary::job::Question;
 
 use super::LoadError;
 
 /// The version of the form that entries are written in. With a new kind of entry it goes up, for
 /// journals that begin then; an engine that meets a kind it does not know names the entry.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,6 +133,13 @@ pub enum Entry {
     },
     /// A summary was asked for.
     JobOpened(Arc<Question>),
+    /// A provider billed a call for the summary that was asked for.
+    SummaryPaid {
+        /// The job.
+        job: u64,
+        /// What was billed.
+        paid: SummaryPaid,
+    },
     /// A summary came, or will not come.
     JobEnded {
         /// Which.

@@ -8,6 +8,7 @@ use crate::edits::edit::{Limit, Why};
 use crate::policy::breaker::Breaker;
 use crate::policy::strategy::Strategy;
 use crate::policy::task::Task;
+use crate::summary::SummaryPaid;
 use crate::summary::job::Question;
 
 /// Compaction, as the journal says.
@@ -25,6 +26,10 @@ pub(super) struct Progress {
     /// The summary that was asked for.
     pub(super) job: Option<Arc<Question>>,
     pub(super) last_job: u64,
+    /// What was billed for the summary that was asked for, its second attempt included.
+    pub(super) paid: Option<SummaryPaid>,
+    /// What was billed for all summaries.
+    pub(super) paid_in_all: SummaryPaid,
     pub(super) breaker: Breaker,
     /// The kind of work, if the host says so.
     pub(super) task: Option<Task>,
@@ -72,8 +77,17 @@ impl Progress {
                 self.last_full = calls;
             }
             Entry::JobOpened(question) => {
+                if question.attempt == 1 {
+                    self.paid = None;
+                }
                 (self.last_job, self.asked_by) = (question.id, Some(question.strategy));
                 self.job = Some(question.clone());
+            }
+            Entry::SummaryPaid { job, paid } => {
+                self.paid_in_all += *paid;
+                if self.job.as_ref().is_some_and(|open| open.id == *job) {
+                    *self.paid.get_or_insert_default() += *paid;
+                }
             }
             Entry::JobEnded { how, .. } => self.job_ended(*how, calls),
             Entry::Undo { held: true, .. } => self.breaker.reset(),

@@ -73,6 +73,7 @@ impl Requests {
             Entry::Began { .. }
             | Entry::Taught { .. }
             | Entry::JobOpened(_)
+            | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }
             | Entry::CompactionBegan(_)
             | Entry::CompactionEnded { .. }

@@ -81,6 +81,14 @@ impl Covered {
         messages.collect()
     }
 
+    /// Where messages stand that no edit has taken yet.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = Position> {
+        self.all.iter().filter_map(|held| match held {
+            Held::Message(at, _) => Some(*at),
+            Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) => None,
+        })
+    }
+
     /// How many messages of the log it is, those inside earlier edits included.
     pub(crate) fn count(&self) -> usize {
         let count = |held: &Held| match held {

@@ -14,7 +14,7 @@ use crate::edits::archive::Handle;
 use crate::edits::edit::{Placement, Why};
 use crate::policy::strategy::Strategy;
 use crate::size::tokens::Tokens;
-use crate::summary::{self, Language, Template};
+use crate::summary::{self, Language, SummaryPrice, Template};
 use crate::text::cut::middle_by_bytes;
 
 /// A summary to be written: what is asked, and what it is to be written from.
@@ -65,6 +65,9 @@ pub struct Question {
     pub timeout: u32,
     /// 1, or 2 if the first answer was no use.
     pub attempt: u8,
+    /// What asking for it is expected to cost, in either form.
+    #[serde(default, skip_serializing_if = "SummaryPrice::is_unknown")]
+    pub price: SummaryPrice,
     /// What was wrong with the first answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Box<str>>,
@@ -75,6 +78,56 @@ pub struct Question {
     /// The strategy that wants it.
     #[serde(with = "strategy_by_name")]
     pub strategy: &'static Strategy,
+}
+
+impl Question {
+    /// What the message behind the running conversation says.
+    pub(crate) fn directive(&self) -> String {
+        let prompt = match self.language {
+            Language::English => include_str!("../../templates/directive.en.txt"),
+            Language::Chinese => include_str!("../../templates/directive.zh.txt"),
+        };
+        self.instructions(prompt, 1)
+    }
+
+    /// What the summariser is told; each of `parts` answers has its share of the limit.
+    fn instructions(&self, prompt: &str, parts: usize) -> String {
+        // Lines are chosen by code; a model writes the hand-off.
+        let template = if self.template.name == "lines" { &summary::HAND_OFF } else { self.template };
+        let mut text = prompt
+            .replace("{limit}", &self.limit_of(parts))
+            .replace("{form}", template.form(self.language).trim_end());
+        if let Some(focus) = &self.focus {
+            text.push_str(&format!(
+                "\n\n{} {focus}",
+                match self.language {
+                    Language::English => "Pay most attention to:",
+                    Language::Chinese => "请重点关注：",
+                }
+            ));
+        }
+        if let Some(problem) = &self.problem {
+            text.push_str(&format!(
+                "\n\n{} {problem}",
+                match self.language {
+                    Language::English => "The answer before this one could not be used:",
+                    Language::Chinese => "上一次的回答不可用：",
+                }
+            ));
+        }
+        text
+    }
+
+    /// How long each of so many answers may be, for the summariser.
+    fn limit_of(&self, parts: usize) -> String {
+        let tokens = self.limit.0 / parts as u64;
+        match (self.words, self.language) {
+            (Some(words), Language::English) => format!("{} words", words / parts),
+            (Some(words), Language::Chinese) => format!("{} 字", words / parts),
+            (None, Language::English) => format!("{tokens} tokens"),
+            (None, Language::Chinese) => format!("{tokens} 个 token"),
+        }
+    }
 }
 
 mod template_by_name {
@@ -157,50 +210,7 @@ impl Job {
     /// What to send behind the running conversation, as it is: the provider has its prefix in
     /// the cache. For the same model, with the same system prompt and tools.
     pub fn warm(&self) -> Message {
-        let prompt = match self.language {
-            Language::English => include_str!("../../templates/directive.en.txt"),
-            Language::Chinese => include_str!("../../templates/directive.zh.txt"),
-        };
-        Message::user(self.instructions(prompt, 1))
-    }
-
-    /// What the summariser is told; each of `parts` answers has its share of the limit.
-    fn instructions(&self, prompt: &str, parts: usize) -> String {
-        // Lines are chosen by code; a model writes the hand-off.
-        let template = if self.template.name == "lines" { &summary::HAND_OFF } else { self.template };
-        let mut text = prompt
-            .replace("{limit}", &self.limit_of(parts))
-            .replace("{form}", template.form(self.language).trim_end());
-        if let Some(focus) = &self.focus {
-            text.push_str(&format!(
-                "\n\n{} {focus}",
-                match self.language {
-                    Language::English => "Pay most attention to:",
-                    Language::Chinese => "请重点关注：",
-                }
-            ));
-        }
-        if let Some(problem) = &self.problem {
-            text.push_str(&format!(
-                "\n\n{} {problem}",
-                match self.language {
-                    Language::English => "The answer before this one could not be used:",
-                    Language::Chinese => "上一次的回答不可用：",
-                }
-            ));
-        }
-        text
-    }
-
-    /// How long each of so many answers may be, for the summariser.
-    fn limit_of(&self, parts: usize) -> String {
-        let tokens = self.limit.0 / parts as u64;
-        match (self.words, self.language) {
-            (Some(words), Language::English) => format!("{} words", words / parts),
-            (Some(words), Language::Chinese) => format!("{} 字", words / parts),
-            (None, Language::English) => format!("{tokens} tokens"),
-            (None, Language::Chinese) => format!("{tokens} 个 token"),
-        }
+        Message::user(self.directive())
     }
 
     /// The messages as `[role]` and content; what is not text as JSON. What the host wrote in the
@@ -352,6 +362,7 @@ mod tests {
             model: None,
             timeout: 120,
             attempt: 1,
+            price: SummaryPrice::default(),
             problem: None,
             placement: Placement::InPlace,
             why: Why::Asked,
