@@ -19,6 +19,7 @@ mod provider;
 mod reply;
 mod scripted;
 mod summary;
+mod summary_writer;
 
 /// Runs the example of the page on models.
 #[cfg(doctest)]
@@ -34,3 +35,4 @@ pub use provider::{Patience, Provider, Retry};
 pub use reply::{Delta, Progress, Reply, ReplyReader, Stop};
 pub use scripted::Scripted;
 pub use summary::{Ask, Summarised, write_summary};
+pub use summary_writer::SummaryWriter;

@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::{
     Frame, Job, Json, Message, Models, Outcome, Prepared, Profile, Resolved, Session, Summariser, Tokens,
 };
 use longhaul_fake::{Answer, Fake, Settings, Trouble};
-use longhaul_model::{Ask, Patience, Provider, Retry, write_summary};
+use longhaul_model::{Ask, Patience, Provider, Retry, SummaryWriter, write_summary};
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -177,4 +178,78 @@ async fn the_cheaper_form_is_asked_and_its_price_is_kept() {
         assert!((expected - paid).abs() < 0.15 && paid > 0.5, "{api:?} {expected} {paid}");
         assert_eq!(session.paid_for_summaries().calls, 1);
     }
+}
+
+/// A session of profile `longhaul` whose summaries a model writes, past its trigger.
+fn working() -> Session {
+    let profile = Profile { summariser: Summariser::Host, ..Profile::longhaul() };
+    let mut session =
+        Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(6_000));
+    session.set_frame(frame());
+    let mut numbers = 0..;
+    while session.size().tokens <= session.budget().trigger
+        && let Some(n) = numbers.next()
+    {
+        session.push(Message::user(format!("Question number {n}?")));
+        session.push(Message::assistant(format!("Answer number {n}. {}", "It is so. ".repeat(30))));
+    }
+    session
+}
+
+/// Profile `longhaul` goes on while a summary is written; the fold stands between two calls.
+#[tokio::test]
+async fn a_summary_is_written_beside_the_work() {
+    let pause = Duration::from_millis(20);
+    let fake = Settings::new().answer("All questions were answered.").piece(4).pause(pause).start().await;
+    let mut writer = SummaryWriter::new(Arc::new(provider(Api::Chat, &fake)), Tokens(100_000));
+    let mut session = working();
+    let (mut sent_meanwhile, mut folded) = (0, None);
+    for n in 0..400 {
+        session.push(Message::user(format!("More {n}?")));
+        // A request goes out each time: nothing waits for the summary.
+        assert!(matches!(session.prepare(None).unwrap(), Prepared::Send(_)), "call {n}");
+        writer.begin(&session);
+        session.push(Message::assistant("Yes."));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        folded = writer.take(&mut session).await;
+        if folded.is_some() {
+            break;
+        }
+        sent_meanwhile += usize::from(session.job().is_some());
+    }
+    assert!(matches!(folded, Some(Resolved::Folded)), "{folded:?}");
+    assert!(sent_meanwhile > 2, "{sent_meanwhile} calls went out beside it");
+    assert_eq!(fake.log().len(), 1, "a job is written once");
+    session.push(Message::user("And now?"));
+    session.prepare(None).unwrap();
+    let mut messages = session.outgoing().messages().cloned().collect::<Vec<_>>().into_iter();
+    assert!(
+        messages.any(|message| message.texts().any(|text| text.contains("All questions were answered.")))
+    );
+}
+
+/// Where the work must wait, it waits for the summary that is being written already; a writer that is
+/// dropped leaves nothing behind.
+#[tokio::test]
+async fn a_summary_on_its_way_is_waited_for_and_not_asked_twice() {
+    let pause = Duration::from_millis(20);
+    let fake = Settings::new().answer("All questions were answered.").piece(4).pause(pause).start().await;
+    let mut writer = SummaryWriter::new(Arc::new(provider(Api::Chat, &fake)), Tokens(100_000));
+    let mut session = working();
+    session.push(Message::user("Go on."));
+    session.prepare(None).unwrap();
+    writer.begin(&session);
+    let job = session.job().unwrap();
+    assert!(matches!(writer.wait(job, &mut session).await, Resolved::Folded));
+    assert_eq!(fake.log().len(), 1);
+
+    let fake = Settings::new().trouble(.., Trouble::Hang).start().await;
+    let mut writer = SummaryWriter::new(Arc::new(provider(Api::Chat, &fake)), Tokens(100_000));
+    let mut session = working();
+    session.push(Message::user("Go on."));
+    session.prepare(None).unwrap();
+    writer.begin(&session);
+    fake.until_calls(1).await;
+    drop(writer);
+    fake.until_idle().await;
 }
