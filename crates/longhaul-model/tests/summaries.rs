@@ -187,7 +187,8 @@ fn working() -> Session {
         Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(6_000));
     session.set_frame(frame());
     let mut numbers = 0..;
-    while session.size().tokens <= session.budget().trigger
+    let size = |session: &Session| session.meter().tokens(session.sizes().iter().copied().sum()).tokens;
+    while size(&session) <= session.budget().trigger
         && let Some(n) = numbers.next()
     {
         session.push(Message::user(format!("Question number {n}?")));
