@@ -5,15 +5,8 @@
 use std::error::Error;
 use std::path::Path;
 
-#[path = "../examples/embedding.rs"]
-mod embedding;
 #[path = "../examples/relay.rs"]
 mod relay;
-
-#[test]
-fn a_host_works_through_an_overflow_and_a_restart() -> Result<(), Box<dyn Error>> {
-    embedding::main()
-}
 
 #[test]
 fn a_recorded_conversation_is_relayed() -> Result<(), Box<dyn Error>> {
@@ -37,13 +30,6 @@ fn marked_in(example: &str) -> String {
     let (_, rest) = example.split_once(": from here\n").expect("the first mark");
     let (region, _) = rest.rsplit_once(": to here\n").expect("the second mark");
     region.rsplit_once('\n').expect("a line before the mark").0.to_owned() + "\n"
-}
-
-#[test]
-fn the_page_on_embedding_has_the_code_of_the_example() {
-    let code = shown_on("../../docs/embedding.md");
-    assert_eq!(code, marked_in("examples/embedding.rs"));
-    assert!(code.lines().count() <= 60);
 }
 
 #[test]

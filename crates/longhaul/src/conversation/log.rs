@@ -2,7 +2,7 @@
 //! append-only and never edited; steps and turns are derived as messages arrive. Broken
 //! input is kept byte for byte and mended only where it is shown (`repair`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::conversation::bond::{Bond, bonds_with, loads_tool};
 use crate::conversation::edition::Editions;
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::message::{Block, Message, Role};
+use crate::conversation::message::{Block, Message, Role, ToolCall};
 use crate::conversation::repair::{Edited, Shown};
 use crate::conversation::step::{Exchange, LateAnswer, Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
@@ -528,6 +528,25 @@ impl Log {
     /// it, so nothing from there on can be folded.
     pub fn waiting(&self) -> Option<Position> {
         self.outline.waiting()
+    }
+
+    /// The calls that still wait for results, in their order: what a host runs next, also after a restart.
+    ///
+    /// ```
+    /// use longhaul::{Block, Json, Log, Message, Role};
+    /// let call = |id: &str| Block::call(id, "Read", Json::new("{}").unwrap());
+    /// let mut log = Log::new();
+    /// log.push(Message::new(Role::Assistant, vec![call("a"), call("b")]));
+    /// log.push(Message::result("a", "fn main() {}"));
+    /// assert_eq!(log.waiting_calls().iter().map(|call| &*call.id).collect::<Vec<_>>(), ["b"]);
+    /// ```
+    pub fn waiting_calls(&self) -> Vec<&ToolCall> {
+        let Some(start) = self.waiting() else { return Vec::new() };
+        let step = &self.messages()[start.index()..];
+        let results = step.iter().flat_map(|message| message.results());
+        let answered: HashSet<&str> = results.map(|result| &*result.id).collect();
+        let calls = step.iter().flat_map(|message| message.calls());
+        calls.filter(|call| !answered.contains(&*call.id)).collect()
     }
 
     /// No result that comes from now on is shown as one: a placeholder was sent for it.
