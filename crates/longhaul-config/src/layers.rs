@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::nearest::nearest;
+use crate::places;
 use crate::setting::{Origin, Setting};
 use crate::settings_file::SettingsFile;
 use crate::value::{ValueError, ValueKind};
@@ -15,8 +16,8 @@ use crate::value::{ValueError, ValueKind};
 pub struct Layers {
     /// Files, the later winning: the user's, the project's.
     pub files: Vec<SettingsFile>,
-    /// Variables of the environment, names and values; those that do not start with `LONGHAUL_`
-    /// are left alone.
+    /// Variables of the environment, names and values. `XDG_DATA_HOME` and `HOME` say where sessions are kept
+    /// if nobody says it; others that do not start with `LONGHAUL_` are left alone.
     pub variables: Vec<(String, String)>,
     /// Flags, by the whole names of settings, and their values.
     pub flags: Vec<(String, String)>,
@@ -49,6 +50,9 @@ impl Config {
     /// Reads layers over what is built in. Goes by what it is given, and by nothing else.
     pub fn read(layers: &Layers) -> Result<Self, ConfigError> {
         let mut config = Self::default();
+        if let Some(store) = places::store_file(&layers.variables) {
+            config.put("store", ValueKind::Place, store, Origin::BuiltIn);
+        }
         for file in &layers.files {
             config.read_file(file)?;
         }

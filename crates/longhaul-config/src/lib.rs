@@ -34,15 +34,17 @@ mod error;
 mod layers;
 mod nearest;
 mod own_profiles;
+mod password;
 mod places;
 mod profile_settings;
 mod setting;
 mod settings_file;
 mod value;
 
-pub use config::Config;
+pub use config::{Config, SummariserSettings};
 pub use error::{ConfigError, NoSuchProfile};
 pub use layers::Layers;
+pub use password::without_password;
 pub use setting::{Origin, Setting};
 pub use settings_file::SettingsFile;
 pub use value::{ValueError, ValueKind};

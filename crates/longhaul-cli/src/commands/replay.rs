@@ -171,7 +171,9 @@ impl<'a> Replay<'a> {
         }
         let model = message.model().map(str::to_owned);
         self.recorded.push(message);
-        self.switch(model);
+        if self.args.meter == MeterKind::Model && self.recorded.follow_model(model) {
+            self.growth.compacted();
+        }
         Ok(())
     }
 
@@ -223,18 +225,6 @@ impl<'a> Replay<'a> {
             error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         }
         Ok(())
-    }
-
-    /// The model of the calls to come: that of the frame in force, else of the last answer.
-    fn switch(&mut self, answered: Option<String>) {
-        if self.args.meter == MeterKind::Neutral {
-            return;
-        }
-        let frame = self.recorded.session().log().frame().and_then(|frame| frame.model.as_deref());
-        let Some(name) = frame.map(str::to_owned).or(answered) else { return };
-        if self.recorded.switch_to(&name) {
-            self.growth.compacted();
-        }
     }
 }
 

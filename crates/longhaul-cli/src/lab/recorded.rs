@@ -111,13 +111,26 @@ impl RecordedSession {
     }
 
     /// The model of this name answers from now on. True if another did before.
-    pub fn switch_to(&mut self, name: &str) -> bool {
+    fn switch_to(&mut self, name: &str) -> bool {
         let model = find_model(name);
         let is_other = model.name != self.session.model().name;
         if is_other {
             self.session.switch(model, Seals::Engine);
         }
         is_other
+    }
+
+    /// The model of the calls to come is that of the frame in force, else the one that answered last. True if
+    /// it is another than before.
+    pub fn follow_model(&mut self, answered: Option<String>) -> bool {
+        let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
+        let name = frame.map(str::to_owned).or(answered);
+        name.is_some_and(|name| self.switch_to(&name))
+    }
+
+    /// The session, to be kept.
+    pub fn into_session(self) -> Session {
+        self.session
     }
 
     /// The session, to be looked at.
