@@ -8,6 +8,8 @@ use anstyle::{AnsiColor, Style};
 use longhaul::edits::EditPrice;
 use longhaul::{Edit, EditKind, Tokens};
 
+use crate::lab::summariser::Spent;
+
 /// What is wrong.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 /// What helped.
@@ -95,6 +97,22 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
     };
     let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
     new.chunk_by(alike).map(line).collect()
+}
+
+/// What summaries cost, and how many did not come.
+pub fn summaries(out: &mut impl Write, whose: &str, spent: Spent) -> io::Result<()> {
+    writeln!(
+        out,
+        "{whose}: {} calls, {} tokens in, {} out: {} of the cost.",
+        grouped(spent.calls),
+        short(spent.input),
+        short(spent.output),
+        short(spent.cost()),
+    )?;
+    match spent.failed {
+        0 => Ok(()),
+        failed => writeln!(out, "{} summaries did not come: the profile went on without.", grouped(failed)),
+    }
 }
 
 /// Says how far the work is, in one line that the next such line replaces. Only a terminal shows
