@@ -205,6 +205,9 @@ fn what_was_said_is_found() {
     );
     // Colour is for terminals.
     assert!(!text.contains('\u{1b}'));
+    let mut colours = user.command(&["sessions", "search", "quuxbar"]);
+    let colours = colours.env("CLICOLOR_FORCE", "1").assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(colours).unwrap().contains("\u{1b}[1mquuxbar\u{1b}[0m"));
     assert!(user.text(&["search", "nowhere"]).starts_with("Nothing was found in "));
     assert!(user.json(&["search", "quuxbar", "--agent", "nobody"]).is_empty());
 }

@@ -34,6 +34,8 @@ pub struct SummariserSettings<'a> {
     pub own_window: Option<Tokens>,
     /// The same, or a careful guess.
     pub window: Tokens,
+    /// The longest answer that it is asked for, if anybody said it.
+    pub max_output: Option<u64>,
 }
 
 /// A profile, with the built-in one that it is based on; a built-in one on itself.
@@ -67,6 +69,12 @@ impl Default for Config {
             built_in("summariser.model", ValueKind::Text, "its name", ""),
             built_in("summariser.key_env", ValueKind::VariableName, "the variable that holds its key", ""),
             built_in("summariser.window", window, "tokens that fit into its window", "32000"),
+            built_in(
+                "summariser.max_output",
+                ValueKind::Number(0, 1_000_000),
+                "tokens of its longest answer; 0: it knows",
+                "0",
+            ),
         ];
         let mut config = Self { settings, profiles: Vec::new() };
         for profile in Profile::all() {
@@ -143,6 +151,7 @@ impl Config {
             key_env: said("summariser.key_env"),
             own_window: window.and_then(|setting| setting.value.parse().ok()).map(Tokens),
             window: Tokens(self.text("summariser.window").parse().unwrap_or_default()),
+            max_output: self.text("summariser.max_output").parse().ok().filter(|most| *most > 0),
         }
     }
 

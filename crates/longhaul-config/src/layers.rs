@@ -8,7 +8,7 @@ use crate::error::ConfigError;
 use crate::nearest::nearest;
 use crate::places;
 use crate::setting::{Origin, Setting};
-use crate::settings_file::SettingsFile;
+use crate::settings_file::{Owner, SettingsFile};
 use crate::value::{ValueError, ValueKind};
 
 /// What settings are read from, as text. Files, then variables, then flags: the later wins.
@@ -24,9 +24,15 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Adds a file over the files before.
+    /// Adds a file of the user over the files before.
     pub fn file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        self.files.push(SettingsFile { path: path.into(), text: text.into() });
+        self.files.push(SettingsFile { path: path.into(), text: text.into(), of: Owner::User });
+        self
+    }
+
+    /// Adds a file of a project over the files before. It does not say where conversations and keys go.
+    pub fn project_file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.files.push(SettingsFile { path: path.into(), text: text.into(), of: Owner::Project });
         self
     }
 
@@ -71,6 +77,10 @@ impl Config {
         for entry in entries {
             let origin = file.origin(&entry);
             match entry.value {
+                // What says the same as before leads nowhere else: a file may be what `config show` printed.
+                Some(value) if !file.of.may_set(&entry.key, &value) && !self.says(&entry.key, &value) => {
+                    return Err(ConfigError::NotForProjects { origin, key: entry.key });
+                }
                 Some(value) => self.set(&entry.key, &value, origin)?,
                 None => {
                     let problem = ValueError::NoKind;
@@ -98,6 +108,11 @@ impl Config {
             self.set(&key, value, Origin::Environment { name: name.to_owned() })?;
         }
         Ok(())
+    }
+
+    /// Whether a setting has this value.
+    fn says(&self, key: &str, value: &str) -> bool {
+        self.get(key).is_some_and(|setting| setting.value == value)
     }
 
     /// Gives a setting a value that comes from there.

@@ -46,5 +46,5 @@ pub use error::{ConfigError, NoSuchProfile};
 pub use layers::Layers;
 pub use password::without_password;
 pub use setting::{Origin, Setting};
-pub use settings_file::SettingsFile;
+pub use settings_file::{Owner, SettingsFile};
 pub use value::{ValueError, ValueKind};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
 use crate::layers::Layers;
-use crate::settings_file::SettingsFile;
+use crate::settings_file::{Owner, SettingsFile};
 
 impl Layers {
     /// The user's file, the file of the project that the folder is in, and the environment of
@@ -15,9 +15,10 @@ impl Layers {
     pub fn find(folder: &Path) -> Result<Self, ConfigError> {
         let user = user_file(|name| env::var_os(name))?;
         let mut layers = Self::default();
-        for path in [user, project_file(folder)].into_iter().flatten() {
+        let project = project_file(folder).map(|path| (path, Owner::Project));
+        for (path, of) in user.map(|path| (path, Owner::User)).into_iter().chain(project) {
             match fs::read_to_string(&path) {
-                Ok(text) => layers.files.push(SettingsFile { path, text }),
+                Ok(text) => layers.files.push(SettingsFile { path, text, of }),
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),
             }
         }

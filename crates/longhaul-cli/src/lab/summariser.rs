@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
-use longhaul::{Frame, Job, Models, Outcome, Profile, Summariser, Tokens};
+use longhaul::{Frame, Job, Json, Models, Outcome, Profile, Summariser, Tokens};
 use longhaul_config::Config;
 use longhaul_model::{Ask, Asked, Key, Model, Provider, Reply, Retry, Watch, write_summary};
 use longhaul_wire::api::{Api, Request};
@@ -145,12 +145,17 @@ impl SummaryModel {
         };
         let provider =
             Provider::new(api, base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
+        let mut frame = Frame { model: settings.model.map(Into::into), ..Frame::default() };
+        if let Some(most) = settings.max_output {
+            let name = if api == Api::Responses { "max_output_tokens" } else { "max_tokens" };
+            frame.settings.set(name, Json::from(&serde_json::Value::from(most)));
+        }
         let row = Models::builtin().find(settings.model.unwrap_or_default());
         let known = (!row.is_unknown()).then_some(row.window);
         Ok(Self {
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
             provider: provider.with_retry(Retry { attempts: ATTEMPTS, ..Retry::default() }),
-            frame: Frame { model: settings.model.map(Into::into), ..Frame::default() },
+            frame,
             window: settings.own_window.or(known).unwrap_or(settings.window),
             said: AtomicBool::new(false),
         })

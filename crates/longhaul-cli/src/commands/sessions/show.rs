@@ -130,13 +130,12 @@ fn goal(session: &Session) -> Option<String> {
 fn write_shown(out: &mut impl Write, meta: &Meta, session: &Session, shown: &Shown<'_>) -> io::Result<()> {
     let (strong, faint, number) = (terminal::STRONG, terminal::FAINT, terminal::grouped);
     writeln!(out, "{strong}{}{strong:#}  {}", meta.id, terminal::one_line(&meta.title, 41))?;
-    let of = |what: &str, name: &str| match name.is_empty() {
-        true => String::new(),
-        false => format!("{what} {}, ", terminal::one_line(name, 50)),
-    };
-    let of_whom = of("agent", &meta.agent) + &of("project", &meta.project) + &of("model", &meta.model);
+    let of_whom = [("agent", &meta.agent), ("project", &meta.project), ("model", &meta.model)];
+    let of_whom = of_whom.iter().filter(|(_, name)| !name.is_empty());
+    let of_whom: Vec<String> = of_whom.map(|(what, name)| format!("{what} {name}")).collect();
+    writeln!(out, "{}", terminal::one_line(&of_whom.join(", "), 80))?;
     let parent = meta.parent.map_or(String::new(), |parent| format!("; fork of {parent}"));
-    writeln!(out, "{}", format_args!("{of_whom}profile {}{parent}", shown.profile))?;
+    writeln!(out, "profile {}, by the settings{parent}", terminal::one_line(shown.profile, 16))?;
     writeln!(out, "made {}, written to {} (UTC, {})", meta.created, meta.updated, when::ago(meta.updated))?;
     writeln!(
         out,
