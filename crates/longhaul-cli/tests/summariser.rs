@@ -73,6 +73,7 @@ async fn summaries_of_the_model_stand_in_the_views() {
         let fake = Settings::new().key(KEY).answers((0..80).map(summary)).start().await;
         let mut variables = model(&fake);
         variables.push(("LONGHAUL_SUMMARISER_API", api.to_owned()));
+        variables.push(("LONGHAUL_SUMMARISER_MAX_OUTPUT", "900".to_owned()));
         let args = [
             "replay",
             &file,
@@ -105,6 +106,12 @@ async fn summaries_of_the_model_stand_in_the_views() {
             .map(|line| serde_json::from_str::<Value>(line).unwrap()["summary_cost"].as_u64().unwrap());
         assert_eq!(costs.sum::<u64>(), figure("summary_cost"));
         assert_eq!(fake.log()[0].body["model"], "small-1");
+        let longest = match api {
+            "responses" => "max_output_tokens",
+            "anthropic" => "max_tokens",
+            _ => "max_completion_tokens",
+        };
+        assert_eq!(fake.log()[0].body[longest], 900);
         assert_eq!(fake.violations(), [""; 0]);
         // The same answers give the same bytes.
         let again = folder.path().join("again.jsonl");

@@ -147,8 +147,8 @@ impl SummaryModel {
             Provider::new(api, base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
         let mut frame = Frame { model: settings.model.map(Into::into), ..Frame::default() };
         if let Some(most) = settings.max_output {
-            let name = if api == Api::Responses { "max_output_tokens" } else { "max_tokens" };
-            frame.settings.set(name, Json::from(&serde_json::Value::from(most)));
+            // Each API has a name of its own for it, which the request is written with.
+            frame.settings.set("max_tokens", Json::from(&serde_json::Value::from(most)));
         }
         let row = Models::builtin().find(settings.model.unwrap_or_default());
         let known = (!row.is_unknown()).then_some(row.window);

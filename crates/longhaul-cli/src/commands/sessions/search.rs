@@ -74,9 +74,12 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
 /// The snippet in one line, its words as they stand out on a terminal.
 fn highlighted(hit: &Hit) -> String {
     let strong = terminal::STRONG;
-    let piece = |range: Range<usize>| {
+    let mut spaced = true;
+    let mut piece = |range: Range<usize>| {
         let text = hit.snippet.get(range).unwrap_or_default();
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>()
+        let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        // Of several spaces in a row one is enough.
+        text.filter(|c| !(std::mem::replace(&mut spaced, *c == ' ') && *c == ' ')).collect::<String>()
     };
     let (mut line, mut at) = (String::new(), 0);
     for found in &hit.found {
