@@ -1,5 +1,5 @@
 //! The commands, a file each: what a command takes, does and prints. No command knows another;
-//! what they share is in [`lab`](crate::lab) and [`terminal`](crate::terminal).
+//! what they share is in [`lab`](crate::lab), [`parts`](crate::parts) and [`terminal`](crate::terminal).
 
 pub mod bench;
 pub mod compact;
@@ -10,3 +10,4 @@ pub mod demo;
 pub mod explain;
 pub mod profiles;
 pub mod replay;
+pub mod sessions;

@@ -6,13 +6,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longhaul_config::{ConfigError, NoSuchProfile};
+use longhaul_store::StoreError;
 
 /// Why a command did not do what it was asked to.
 #[derive(Debug)]
 pub enum Failure {
     /// The user can change something: exit 2.
     Input(String),
-    /// The machine could not: exit 1.
+    /// It cannot be done now: exit 1.
+    Failed(String),
+    /// The output could not be written: exit 1.
     Output(io::Error),
 }
 
@@ -33,7 +36,7 @@ impl Failure {
     pub fn code(&self) -> ExitCode {
         match self {
             Self::Input(_) => ExitCode::from(2),
-            Self::Output(_) => ExitCode::FAILURE,
+            Self::Failed(_) | Self::Output(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -41,7 +44,7 @@ impl Failure {
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Input(problem) => f.write_str(problem),
+            Self::Input(problem) | Self::Failed(problem) => f.write_str(problem),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }
@@ -56,6 +59,21 @@ impl From<ConfigError> for Failure {
 impl From<NoSuchProfile> for Failure {
     fn from(error: NoSuchProfile) -> Self {
         Self::Input(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // The user can name another session or another file.
+            StoreError::NoSession(_)
+            | StoreError::PastEnd { .. }
+            | StoreError::Newer { .. }
+            | StoreError::NotADatabase { .. }
+            | StoreError::Foreign { .. } => Self::Input(error.to_string()),
+            StoreError::Export(error) => Self::Output(error),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What commands share that take recorded sessions apart: reading them, taking them through the
 //! engine or a reference policy, and measuring what comes out. Knows no command and prints
-//! nothing but what cannot be read.
+//! nothing but what cannot be read, and that a model does not answer.
 
 pub mod comparison;
 pub mod figures;
@@ -9,5 +9,6 @@ pub mod needs;
 pub mod pieces;
 pub mod policies;
 pub mod recorded;
+pub mod summariser;
 pub mod transcript_file;
 pub mod views;

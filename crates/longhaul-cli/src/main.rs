@@ -6,6 +6,7 @@
 mod commands;
 mod error;
 mod lab;
+mod parts;
 mod terminal;
 
 use std::io::Write;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use longhaul_config::Config;
 
-use commands::{bench, compact, completions, config, convert, demo, explain, profiles, replay};
+use commands::{bench, compact, completions, config, convert, demo, explain, profiles, replay, sessions};
 use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
@@ -28,7 +29,8 @@ Examples:
   longhaul bench corpus               profiles beside reference policies
   longhaul profiles archive           what a way to compact does
   longhaul explain session.jsonl --call 40     what would be sent there, and why
-  longhaul convert rollout.jsonl out.jsonl     another agent's session as ours")]
+  longhaul convert rollout.jsonl out.jsonl     another agent's session as ours
+  longhaul sessions list              stored sessions, the newest first")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,6 +44,7 @@ enum Command {
     Explain(explain::Args),
     Compact(compact::Args),
     Convert(convert::Args),
+    Sessions(sessions::Args),
     Config(config::Args),
     Profiles(profiles::Args),
     Completions(completions::Args),
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
+        Command::Sessions(args) => config.and_then(|config| sessions::run(&args, &config)),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
         Command::Profiles(args) => config.and_then(|config| profiles::run(&args, &config)),
         Command::Completions(args) => completions::run(&args, Cli::command()),

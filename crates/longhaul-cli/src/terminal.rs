@@ -8,6 +8,8 @@ use anstyle::{AnsiColor, Style};
 use longhaul::edits::EditPrice;
 use longhaul::{Edit, EditKind, Tokens};
 
+use crate::lab::summariser::Spent;
+
 /// What is wrong.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 /// What helped.
@@ -47,6 +49,38 @@ pub fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
 
+/// A text in one line of at most so many columns; what was cut ends in `…`. What could move the cursor is gone.
+pub fn one_line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (mut out, mut columns) = (String::new(), 0);
+    let mut rest = line.chars().filter(|c| !c.is_control()).peekable();
+    while let Some(c) = rest.next() {
+        let width = columns_of(c);
+        // The mark needs a column too.
+        let room = if rest.peek().is_some() { most.saturating_sub(1) } else { most };
+        if columns + width > room {
+            out.push('…');
+            break;
+        }
+        columns += width;
+        out.push(c);
+    }
+    out
+}
+
+/// Columns that a character takes: two for Chinese, Japanese, Korean and pictures.
+fn columns_of(c: char) -> usize {
+    let wide = matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ff60}'
+        | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}');
+    1 + usize::from(wide)
+}
+
+/// A text without what a terminal would obey: its lines and tabs stay.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
 /// What was done to make room, a line for each strategy: what, how much smaller, why, and what
 /// is billed again for it.
 pub fn edits(new: &[&Edit]) -> Vec<String> {
@@ -65,6 +99,22 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
     new.chunk_by(alike).map(line).collect()
 }
 
+/// What summaries cost, and how many did not come.
+pub fn summaries(out: &mut impl Write, whose: &str, spent: Spent) -> io::Result<()> {
+    writeln!(
+        out,
+        "{whose}: {} calls, {} tokens in, {} out: {} of the cost.",
+        grouped(spent.calls),
+        short(spent.input),
+        short(spent.output),
+        short(spent.cost()),
+    )?;
+    match spent.failed {
+        0 => Ok(()),
+        failed => writeln!(out, "{} summaries did not come: the profile went on without.", grouped(failed)),
+    }
+}
+
 /// Says how far the work is, in one line that the next such line replaces. Only a terminal shows
 /// it, and nothing is lost where it cannot.
 pub fn show_progress(what: fmt::Arguments<'_>) {
@@ -81,6 +131,16 @@ pub fn clear_progress() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_as_wide_as_it_may_be() {
+        assert_eq!(one_line("a\n b\tc", 5), "a b c");
+        assert_eq!(one_line("abcdef", 5), "abcd…");
+        assert_eq!(one_line("abcde", 5), "abcde");
+        assert_eq!(one_line("时间区域", 5), "时间…");
+        assert_eq!(one_line("\u{1b}[31mred", 20), "[31mred");
+        assert_eq!(printable("a\u{1b}[2Jb\n\tc\r"), "a[2Jb\n\tc");
+    }
 
     #[test]
     fn numbers_for_people() {

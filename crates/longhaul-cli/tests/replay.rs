@@ -70,7 +70,8 @@ fn the_json_line_has_the_fields_of_the_contract() {
     let fields: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
     let contract = "transcript profile window calls errors tokens_full tokens_sent peak_full peak_sent cost_full \
                     cost_sent prefix_breaks edits retention in_line near reachable prepare_us_p50 prepare_us_p99 \
-                    growth_error_p50 growth_error_p90 violations";
+                    growth_error_p50 growth_error_p90 violations summary_calls summary_input summary_output \
+                    summary_failed summary_cost";
     assert_eq!(fields, contract.split_whitespace().collect::<Vec<_>>());
     assert_eq!((line["calls"].as_u64(), line["window"].as_u64()), (Some(4), Some(200_000)));
     let window = |args: &[&str]| {

@@ -1,6 +1,7 @@
 //! All settings with their values, and the profiles that they make.
 
 use std::env;
+use std::path::Path;
 
 use longhaul::{Profile, Tokens};
 
@@ -15,6 +16,26 @@ use crate::value::{ValueKind, tool_kind};
 pub struct Config {
     settings: Vec<Setting>,
     profiles: Vec<NamedProfile>,
+}
+
+/// How the model is reached that writes summaries of recorded sessions. The key itself is no setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummariserSettings<'a> {
+    /// Its base URL, if anybody set it.
+    pub base_url: Option<&'a str>,
+    /// `chat`, `responses` or `anthropic`.
+    pub api: &'a str,
+    /// Its name.
+    pub model: Option<&'a str>,
+    /// The variable of the environment that holds its key, if anybody named it.
+    pub key_env: Option<&'a str>,
+    /// Tokens that fit into its window, if anybody said it: where nobody did, the model's own is the right one.
+    pub own_window: Option<Tokens>,
+    /// The same, or a careful guess.
+    pub window: Tokens,
+    /// The longest answer that it is asked for, if anybody said it.
+    pub max_output: Option<u64>,
 }
 
 /// A profile, with the built-in one that it is based on; a built-in one on itself.
@@ -37,6 +58,23 @@ impl Default for Config {
         let settings = vec![
             built_in("window", window, "tokens that fit into the model's window", "200000"),
             built_in("profile", ValueKind::Profile, "how to compact", "longhaul"),
+            built_in("store", ValueKind::Place, "where sessions are kept", ""),
+            built_in("summariser.base_url", ValueKind::Place, "where the model is that writes summaries", ""),
+            built_in(
+                "summariser.api",
+                ValueKind::OneOf(&["chat", "responses", "anthropic"]),
+                "what it speaks",
+                "chat",
+            ),
+            built_in("summariser.model", ValueKind::Text, "its name", ""),
+            built_in("summariser.key_env", ValueKind::VariableName, "the variable that holds its key", ""),
+            built_in("summariser.window", window, "tokens that fit into its window", "32000"),
+            built_in(
+                "summariser.max_output",
+                ValueKind::Number(0, 1_000_000),
+                "tokens of its longest answer; 0: it knows",
+                "0",
+            ),
         ];
         let mut config = Self { settings, profiles: Vec::new() };
         for profile in Profile::all() {
@@ -87,6 +125,34 @@ impl Config {
     /// The name of the profile to go by.
     pub fn profile_name(&self) -> &str {
         self.text("profile")
+    }
+
+    /// Where sessions are kept: the path of a file, or a URL; empty if nobody said it and the user has no
+    /// folder. A path in a file of settings is seen from the folder of that file.
+    pub fn store(&self) -> String {
+        let Some(setting) = self.get("store") else { return String::new() };
+        match &setting.origin {
+            Origin::File { path, .. } if !setting.value.contains("://") => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                folder.join(&setting.value).display().to_string()
+            }
+            _ => setting.value.clone(),
+        }
+    }
+
+    /// The model that writes summaries of recorded sessions.
+    pub fn summariser(&self) -> SummariserSettings<'_> {
+        let said = |key| Some(self.text(key)).filter(|text| !text.is_empty());
+        let window = self.get("summariser.window").filter(|setting| setting.origin != Origin::BuiltIn);
+        SummariserSettings {
+            base_url: said("summariser.base_url"),
+            api: self.text("summariser.api"),
+            model: said("summariser.model"),
+            key_env: said("summariser.key_env"),
+            own_window: window.and_then(|setting| setting.value.parse().ok()).map(Tokens),
+            window: Tokens(self.text("summariser.window").parse().unwrap_or_default()),
+            max_output: self.text("summariser.max_output").parse().ok().filter(|most| *most > 0),
+        }
     }
 
     fn text(&self, key: &str) -> &str {

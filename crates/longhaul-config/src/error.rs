@@ -44,6 +44,17 @@ pub enum ConfigError {
         /// The setting that may be meant.
         nearest: String,
     },
+    /// A project's file says where conversations or keys go.
+    #[error(
+        "{}: `{key}` says where conversations and keys go: set it in the user's file or in the environment, not in a project's",
+        place(origin)
+    )]
+    NotForProjects {
+        /// Where it stands.
+        origin: Origin,
+        /// The setting.
+        key: String,
+    },
     /// No setting belongs to this variable of the environment.
     #[error("{name}: there is no such setting; is {nearest} meant?")]
     NoSuchVariable {

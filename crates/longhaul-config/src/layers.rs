@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::nearest::nearest;
+use crate::places;
 use crate::setting::{Origin, Setting};
-use crate::settings_file::SettingsFile;
+use crate::settings_file::{Owner, SettingsFile};
 use crate::value::{ValueError, ValueKind};
 
 /// What settings are read from, as text. Files, then variables, then flags: the later wins.
@@ -15,17 +16,23 @@ use crate::value::{ValueError, ValueKind};
 pub struct Layers {
     /// Files, the later winning: the user's, the project's.
     pub files: Vec<SettingsFile>,
-    /// Variables of the environment, names and values; those that do not start with `LONGHAUL_`
-    /// are left alone.
+    /// Variables of the environment, names and values. `XDG_DATA_HOME` and `HOME` say where sessions are kept
+    /// if nobody says it; others that do not start with `LONGHAUL_` are left alone.
     pub variables: Vec<(String, String)>,
     /// Flags, by the whole names of settings, and their values.
     pub flags: Vec<(String, String)>,
 }
 
 impl Layers {
-    /// Adds a file over the files before.
+    /// Adds a file of the user over the files before.
     pub fn file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        self.files.push(SettingsFile { path: path.into(), text: text.into() });
+        self.files.push(SettingsFile { path: path.into(), text: text.into(), of: Owner::User });
+        self
+    }
+
+    /// Adds a file of a project over the files before. It does not say where conversations and keys go.
+    pub fn project_file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.files.push(SettingsFile { path: path.into(), text: text.into(), of: Owner::Project });
         self
     }
 
@@ -49,6 +56,9 @@ impl Config {
     /// Reads layers over what is built in. Goes by what it is given, and by nothing else.
     pub fn read(layers: &Layers) -> Result<Self, ConfigError> {
         let mut config = Self::default();
+        if let Some(store) = places::store_file(&layers.variables) {
+            config.put("store", ValueKind::Place, store, Origin::BuiltIn);
+        }
         for file in &layers.files {
             config.read_file(file)?;
         }
@@ -67,6 +77,10 @@ impl Config {
         for entry in entries {
             let origin = file.origin(&entry);
             match entry.value {
+                // What says the same as before leads nowhere else: a file may be what `config show` printed.
+                Some(value) if !file.of.may_set(&entry.key, &value) && !self.says(&entry.key, &value) => {
+                    return Err(ConfigError::NotForProjects { origin, key: entry.key });
+                }
                 Some(value) => self.set(&entry.key, &value, origin)?,
                 None => {
                     let problem = ValueError::NoKind;
@@ -94,6 +108,11 @@ impl Config {
             self.set(&key, value, Origin::Environment { name: name.to_owned() })?;
         }
         Ok(())
+    }
+
+    /// Whether a setting has this value.
+    fn says(&self, key: &str, value: &str) -> bool {
+        self.get(key).is_some_and(|setting| setting.value == value)
     }
 
     /// Gives a setting a value that comes from there.

@@ -1,4 +1,4 @@
-//! The usual places of settings: the only code here that reads files and the environment.
+//! The usual places of settings and sessions: the only code here that reads files and the environment.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
 use crate::layers::Layers;
-use crate::settings_file::SettingsFile;
+use crate::settings_file::{Owner, SettingsFile};
 
 impl Layers {
     /// The user's file, the file of the project that the folder is in, and the environment of
@@ -15,9 +15,10 @@ impl Layers {
     pub fn find(folder: &Path) -> Result<Self, ConfigError> {
         let user = user_file(|name| env::var_os(name))?;
         let mut layers = Self::default();
-        for path in [user, project_file(folder)].into_iter().flatten() {
+        let project = project_file(folder).map(|path| (path, Owner::Project));
+        for (path, of) in user.map(|path| (path, Owner::User)).into_iter().chain(project) {
             match fs::read_to_string(&path) {
-                Ok(text) => layers.files.push(SettingsFile { path, text }),
+                Ok(text) => layers.files.push(SettingsFile { path, text, of }),
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),
             }
         }
@@ -39,6 +40,16 @@ fn user_file(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<PathB
     let base = named("XDG_CONFIG_HOME");
     let base = base.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".config")));
     Ok(base.map(|base| base.join("longhaul/config.toml")).filter(|path| path.is_file()))
+}
+
+/// The file that sessions are kept in if nobody says another, by these variables.
+pub(crate) fn store_file(variables: &[(String, String)]) -> Option<String> {
+    let named = |name: &str| {
+        let found = variables.iter().find(|(known, value)| known == name && !value.is_empty());
+        found.map(|(_, value)| PathBuf::from(value))
+    };
+    let base = named("XDG_DATA_HOME").or_else(|| named("HOME").map(|home| home.join(".local/share")));
+    base.map(|base| base.join("longhaul/sessions.db").display().to_string())
 }
 
 /// The nearest `longhaul.toml`, here or in a folder above, up to the root of a repository.
@@ -70,6 +81,20 @@ mod tests {
         assert_eq!(project_file(&deep), None);
         fs::write(root.join("longhaul.toml"), "").unwrap();
         assert_eq!(project_file(&deep), Some(root.join("longhaul.toml")));
+    }
+
+    #[test]
+    fn sessions_are_kept_in_the_data_folder_of_the_user() {
+        let store = |variables: &[(&str, &str)]| {
+            let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            store_file(&owned.collect::<Vec<_>>())
+        };
+        assert_eq!(store(&[]), None);
+        assert_eq!(store(&[("HOME", "/h")]).unwrap(), "/h/.local/share/longhaul/sessions.db");
+        let both = [("HOME", "/h"), ("XDG_DATA_HOME", "/d")];
+        assert_eq!(store(&both).unwrap(), "/d/longhaul/sessions.db");
+        let empty = [("HOME", "/h"), ("XDG_DATA_HOME", "")];
+        assert_eq!(store(&empty).unwrap(), "/h/.local/share/longhaul/sessions.db");
     }
 
     #[test]

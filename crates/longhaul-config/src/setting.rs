@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::password::without_password;
 use crate::value::ValueKind;
 
 /// A setting.
@@ -19,6 +20,16 @@ pub struct Setting {
     pub value: String,
     /// Where the value comes from.
     pub origin: Origin,
+}
+
+impl Setting {
+    /// Its value as people see it: without the password that a URL may hold.
+    pub fn shown(&self) -> String {
+        match self.kind {
+            ValueKind::Place => without_password(&self.value),
+            _ => self.value.clone(),
+        }
+    }
 }
 
 /// Where a value comes from.

@@ -14,6 +14,25 @@ pub struct SettingsFile {
     pub path: PathBuf,
     /// What it holds.
     pub text: String,
+    /// Whose it is.
+    pub of: Owner,
+}
+
+/// Whose a file of settings is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The user's.
+    User,
+    /// A project's, which may come from anybody: it says how to work, not where conversations and keys go.
+    Project,
+}
+
+impl Owner {
+    /// Whether the owner may give a setting this value.
+    pub(crate) fn may_set(self, key: &str, value: &str) -> bool {
+        let leads_out = key.starts_with("summariser.") || key == "store" && value.contains("://");
+        self == Self::User || !leads_out
+    }
 }
 
 /// A value that stands in a file.

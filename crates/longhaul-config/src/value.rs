@@ -26,6 +26,10 @@ pub enum ValueKind {
     Template,
     /// The kind of a tool.
     Tool,
+    /// The path of a file, or a URL, which may hold a password.
+    Place,
+    /// The name of a variable of the environment.
+    VariableName,
     /// Any text.
     Text,
 }
@@ -71,6 +75,9 @@ pub enum ValueError {
         /// What it may be.
         words: Vec<&'static str>,
     },
+    /// No name of a variable. The value is not said: it may be a key.
+    #[error("is not the name of a variable of the environment; a key itself stands in no file of settings")]
+    NotVariable,
     /// The name of no profile.
     #[error("is {value:?}; there is no such profile, is {nearest:?} meant?")]
     NoProfile {
@@ -139,9 +146,17 @@ impl ValueKind {
                 let words = ToolKind::NAMES.iter().map(|(name, _)| *name).collect();
                 Err(ValueError::NotOneOf { value: value(), words })
             }
-            Self::Text => Ok(()),
+            Self::VariableName if is_variable(text) => Ok(()),
+            Self::VariableName => Err(ValueError::NotVariable),
+            Self::Place | Self::Text => Ok(()),
         }
     }
+}
+
+/// A name that a variable may have; none is one too.
+fn is_variable(text: &str) -> bool {
+    let digit_first = text.starts_with(|c: char| c.is_ascii_digit());
+    !digit_first && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// The kind of tool that goes by this name.

@@ -156,3 +156,32 @@ fn a_profile_that_is_not_there() {
     let NoSuchProfile { name, known, .. } = Config::default().profile("nobody").unwrap_err();
     assert_eq!((&*name, &*known[0]), ("nobody", "longhaul"));
 }
+
+/// A repository that somebody else made does not send conversations and keys to them.
+#[test]
+fn a_project_says_not_where_conversations_go() {
+    let read = |text: &str| Config::read(&Layers::default().project_file("longhaul.toml", text));
+    for (text, key) in [
+        ("summariser.base_url = \"http://elsewhere.example\"", "summariser.base_url"),
+        ("[summariser]\nkey_env = \"AWS_SECRET_ACCESS_KEY\"", "summariser.key_env"),
+        ("store = \"postgres://elsewhere.example/x\"", "store"),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(matches!(&error, ConfigError::NotForProjects { key: named, .. } if named == key), "{error}");
+        assert!(error.to_string().ends_with("not in a project's"), "{error}");
+        Config::read(&Layers::default().file("config.toml", text)).unwrap();
+    }
+    let config = read("store = \"sessions.db\"\nwindow = 64_000").unwrap();
+    assert_eq!(config.store(), "sessions.db");
+}
+
+/// A key that stands where the name of its variable should is not repeated.
+#[test]
+fn a_key_is_no_name_of_a_variable() {
+    for value in ["sk-0123456789", "1KEY", "my key"] {
+        let error = error(&format!("summariser.key_env = {value:?}"));
+        let says = error.to_string();
+        assert!(matches!(&error, ConfigError::BadValue { problem: ValueError::NotVariable, .. }), "{says}");
+        assert!(!says.contains(value) && says.contains("summariser.key_env"), "{says}");
+    }
+}

@@ -5,7 +5,7 @@
 use longhaul::digest::ToolKind;
 use longhaul::policy::STRATEGIES;
 use longhaul::{Block, Json, Profile, Tokens};
-use longhaul_config::{Config, Layers, Origin, SettingsFile};
+use longhaul_config::{Config, Layers, Origin, Owner, SettingsFile};
 
 fn read(text: &str) -> Config {
     Config::read(&Layers::default().file("longhaul.toml", text)).unwrap()
@@ -133,7 +133,7 @@ fn a_folder_is_searched_for_its_project() {
     // The user's own file is read too: only the project's is looked at here.
     let found = Layers::find(&deep).unwrap().files.pop().unwrap();
     let path = folder.path().join("longhaul.toml");
-    assert_eq!(found, SettingsFile { path, text: "window = 77_000\n".to_owned() });
+    assert_eq!(found, SettingsFile { path, text: "window = 77_000\n".to_owned(), of: Owner::Project });
 }
 
 #[test]

@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::lab::comparison::{Comparison, Tallies, Tally};
-use crate::lab::recorded::{MeterKind, without_model};
+use crate::lab::recorded::MeterKind;
+use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
 
@@ -27,7 +28,8 @@ the view. docs/measuring.md explains every column.
 
 Examples:
   longhaul bench corpus
-  longhaul bench corpus --window 64000 --json > bench.jsonl")]
+  longhaul bench corpus --window 64000 --json > bench.jsonl
+  longhaul bench session.jsonl --window 32000 --summariser model")]
 pub struct Args {
     /// A folder of transcripts, or transcripts
     #[arg(required = true, value_name = "DIR")]
@@ -38,6 +40,9 @@ pub struct Args {
     /// How tokens are counted
     #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
     meter: MeterKind,
+    /// Who writes the summaries of profiles; what a model costs is part of the cost
+    #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
+    summariser: SummariserKind,
     /// Print one JSON line per agent and policy instead of tables
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -64,6 +69,10 @@ struct PolicyRow<'a> {
     peak: u64,
     violations: u64,
     us_per_call: Option<f64>,
+    summary_calls: u64,
+    summary_input: u64,
+    summary_output: u64,
+    summary_failed: u64,
 }
 
 impl<'a> PolicyRow<'a> {
@@ -85,6 +94,10 @@ impl<'a> PolicyRow<'a> {
             peak: tally.peak.round() as u64,
             violations: tally.violations,
             us_per_call: share(tally.micros as f64, tally.calls as f64),
+            summary_calls: tally.summaries.calls,
+            summary_input: tally.summaries.input,
+            summary_output: tally.summaries.output,
+            summary_failed: tally.summaries.failed,
         }
     }
 }
@@ -92,8 +105,10 @@ impl<'a> PolicyRow<'a> {
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = files(&args.paths)?;
-    let profiles = iter::once(Profile::entry_only()).chain(config.profiles().map(without_model));
-    let comparison = Comparison { profiles: profiles.collect(), window: args.window, meter: args.meter };
+    let summaries = Summaries::of(args.summariser, config)?;
+    let profiles = config.profiles().map(|profile| summaries.for_profile(profile));
+    let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
+    let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries };
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
@@ -169,7 +184,8 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
     if args.csv {
         writeln!(
             out,
-            "agent,policy,window,calls,errors,cost,sent,in_line,retention,near,reachable,breaks,peak,violations,us_per_call"
+            "agent,policy,window,calls,errors,cost,sent,in_line,retention,near,reachable,breaks,peak,violations,us_per_call,\
+             summary_calls,summary_input,summary_output,summary_failed"
         )?;
     }
     for (agent, Tallies(tallies)) in agents {
@@ -192,6 +208,9 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
             }
         }
         if !(args.json || args.csv) {
+            for (policy, tally) in tallies.iter().filter(|(_, tally)| tally.summaries.calls > 0) {
+                terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries)?;
+            }
             writeln!(out)?;
         }
     }
@@ -244,6 +263,10 @@ fn csv(row: &PolicyRow<'_>) -> String {
         row.peak.to_string(),
         row.violations.to_string(),
         number(row.us_per_call),
+        row.summary_calls.to_string(),
+        row.summary_input.to_string(),
+        row.summary_output.to_string(),
+        row.summary_failed.to_string(),
     ];
     fields.join(",")
 }

@@ -51,7 +51,7 @@ enum What {
 #[derive(Serialize)]
 struct SettingLine<'a> {
     key: &'a str,
-    value: &'a str,
+    value: String,
     origin: String,
     says: &'a str,
 }
@@ -66,7 +66,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         if json {
             let line = SettingLine {
                 key: &setting.key,
-                value: &setting.value,
+                value: setting.shown(),
                 origin: setting.origin.to_string(),
                 says: setting.says,
             };
@@ -96,7 +96,7 @@ fn in_toml(setting: &Setting) -> String {
             let names = setting.value.split(", ").filter(|name| !name.is_empty());
             format!("[{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
         }
-        _ => quoted(&setting.value),
+        _ => quoted(&setting.shown()),
     }
 }
 

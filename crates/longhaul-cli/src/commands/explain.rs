@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use longhaul::edits::EditPrice;
 use longhaul::size::Measure;
-use longhaul::{Block, Edit, EditKind, Message, Part, Position, Role, Session, Source, Tokens, Why};
+use longhaul::{Block, EditKind, Message, Position, Role, Session, Source, Tokens, Why};
 use longhaul_config::Config;
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use crate::error::Failure;
 use crate::lab::needs::text_of;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
+use crate::parts::{self, FrameRow, PartRow};
 use crate::terminal;
 
 /// Show what would be sent at one call of a recorded session, and why
@@ -43,37 +44,6 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// A part of the view, for scripts.
-#[derive(Serialize)]
-struct PartRow {
-    /// `rules`, `message`, `edit` or `tail`.
-    source: &'static str,
-    /// The messages of the log that it is, or stands for: first, and one past the last.
-    messages: Vec<(u32, u32)>,
-    role: &'static str,
-    tokens: u64,
-    /// Tokens of what it stands for, as it was shown before.
-    tokens_before: u64,
-    /// True if the provider had it in its cache.
-    warm: bool,
-    edits: Vec<PartEdit>,
-    text: String,
-}
-
-/// An edit that made a part what it is.
-#[derive(Serialize)]
-struct PartEdit {
-    id: u32,
-    kind: &'static str,
-    strategy: String,
-    why: &'static str,
-    before: u64,
-    after: u64,
-    rewrites: u64,
-    saves: u64,
-    handles: Vec<String>,
 }
 
 /// The edits of one call, what they were expected to cost and save, and how it came out.
@@ -178,23 +148,13 @@ fn print(args: &Args, session: &Session, batches: Vec<Batch>) -> Result<(), Fail
     } else if args.diff {
         diff(&mut out, session)?;
     } else {
-        table(&mut out, &explained)?;
+        table(&mut out, parts::frame(session), &explained)?;
     }
     Ok(())
 }
 
 fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
     let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
-    let tokens = |part: &Part| session.meter().tokens(part.measure).tokens.0;
-    let mut warm =
-        billed.read.0.saturating_sub(session.meter().tokens(session.view().fixed().measure).tokens.0);
-    let parts = session.view().parts().iter().chain(session.view().tail()).map(|part| {
-        let size = tokens(part);
-        let is_warm = part.source != Source::Tail && size <= warm;
-        warm = if is_warm { warm - size } else { 0 };
-        row(session, part, size, is_warm)
-    });
-    let parts = parts.collect();
     Explained {
         transcript: args.file.display().to_string(),
         call: args.call,
@@ -204,57 +164,14 @@ fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
         full_tokens: session.meter().tokens(session.full()).tokens.0,
         read: billed.read.0,
         written: billed.written.0,
-        frame_tokens: session.meter().tokens(session.view().fixed().measure).tokens.0,
-        parts,
+        frame_tokens: parts::frame(session).tokens,
+        parts: parts::rows(session),
         batches,
     }
 }
 
-fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
-    let made = |edit: &Edit| PartEdit {
-        id: edit.id.0,
-        kind: edit.kind.name(),
-        strategy: edit.strategy.to_string(),
-        why: edit.why.name(),
-        before: edit.before.0,
-        after: edit.after.0,
-        rewrites: edit.price.rewrites.0,
-        saves: edit.price.saves.0,
-        handles: edit.originals.iter().map(|handle| handle.short()).collect(),
-    };
-    let get = |id| session.ledger().get(id);
-    let (source, messages, edits) = match part.source {
-        Source::Note => ("note", vec![], vec![]),
-        Source::Rules => ("rules", vec![], vec![]),
-        Source::Tail => ("tail", vec![], vec![]),
-        Source::Message(at) => {
-            let edits = session.ledger().inside(at).iter().filter_map(|id| get(*id)).map(|edit| made(edit));
-            ("message", vec![(at.0, at.0 + 1)], edits.collect())
-        }
-        Source::Edit(id) => {
-            let spans = get(id).map(|edit| edit.kind.spans()).unwrap_or_default();
-            let spans = spans.iter().map(|span| (span.start.0, span.end.0)).collect();
-            ("edit", spans, get(id).map(|edit| made(edit)).into_iter().collect())
-        }
-    };
-    let saved: u64 = edits.iter().map(|edit: &PartEdit| edit.before.saturating_sub(edit.after)).sum();
-    PartRow {
-        source,
-        messages,
-        role: part.message.role().name(),
-        tokens,
-        tokens_before: tokens + saved,
-        warm,
-        edits,
-        text: text_of(&part.message),
-    }
-}
-
-/// Where the edits of a part are told, under it.
-const INDENT: usize = 14;
-
-fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
-    let (strong, faint, good) = (terminal::STRONG, terminal::FAINT, terminal::GOOD);
+fn table(out: &mut impl Write, frame: FrameRow, explained: &Explained) -> io::Result<()> {
+    let strong = terminal::STRONG;
     writeln!(
         out,
         "{strong}Call {}{strong:#}: {} of {} tokens, in a window of {}.",
@@ -269,49 +186,7 @@ fn table(out: &mut impl Write, explained: &Explained) -> io::Result<()> {
         terminal::grouped(explained.read),
         terminal::grouped(explained.written)
     )?;
-    writeln!(out, "\n  {:>11} {:9} {:>7}  what", "messages", "role", "tokens")?;
-    if explained.frame_tokens > 0 {
-        let (mark, tokens) =
-            (if explained.read > 0 { '·' } else { '+' }, terminal::grouped(explained.frame_tokens));
-        writeln!(
-            out,
-            "{mark} {:>11} {:9} {tokens:>7}  {faint}system prompt and tools{faint:#}",
-            "frame", "system"
-        )?;
-    }
-    for part in &explained.parts {
-        let messages = match part.messages.as_slice() {
-            [] => part.source.to_owned(),
-            [(start, end)] if end - start == 1 => start.to_string(),
-            [first, .., last] => format!("{}–{}*", first.0, last.1 - 1),
-            [(start, end)] => format!("{start}–{}", end - 1),
-        };
-        let mark = if part.warm { '·' } else { '+' };
-        let what: String =
-            part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(44).collect();
-        writeln!(
-            out,
-            "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
-            part.role,
-            terminal::grouped(part.tokens)
-        )?;
-        for edit in &part.edits {
-            let made = format!(
-                "└ {} {} by {}: {}, {} → {};",
-                edit.kind,
-                edit.id,
-                edit.strategy,
-                edit.why,
-                terminal::short(edit.before),
-                terminal::short(edit.after)
-            );
-            let recall = format!("recall {}", edit.handles.join(" "));
-            // As wide as a terminal of 80 columns.
-            let wide = INDENT + made.chars().count() + 1 + recall.chars().count() > 80;
-            let between = if wide { format!("\n{:INDENT$}  ", "") } else { " ".to_owned() };
-            writeln!(out, "{:INDENT$}{good}{made}{between}{recall}{good:#}", "")?;
-        }
-    }
+    parts::table(out, frame, &explained.parts)?;
     prices(out, &explained.batches)
 }
 

@@ -14,7 +14,8 @@ use crate::lab::figures::Figures;
 use crate::lab::growth::Growth;
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
-use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
+use crate::lab::recorded::{MeterKind, RecordedSession, window_of};
+use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::lab::views::{ViewLine, ViewsFile};
 use crate::terminal;
@@ -24,13 +25,15 @@ use crate::terminal;
 #[command(after_help = "\
 Each assistant message is one call. Lines of the recorded agent's own compaction
 are left out. Without --json, a table; costs are in tokens, a repeated prefix at
-0.1 and the rest at 1.25 each.
+0.1 and the rest at 1.25 each. With --summariser model the summaries are part of
+the cost: their prompts at 1.25 (0.1 if cached), what is written at 5.
 
 Examples:
   longhaul replay session.jsonl
   longhaul replay corpus/*.jsonl.gz --meter model
   longhaul replay session.jsonl --window 32000 --edits
-  longhaul replay session.jsonl --window 32000 --views views.jsonl --json")]
+  longhaul replay session.jsonl --window 32000 --views views.jsonl --json
+  longhaul replay session.jsonl --window 32000 --summariser model")]
 pub struct Args {
     /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
     /// SWE-agent, gzip or plain; `-` reads standard input
@@ -48,6 +51,9 @@ pub struct Args {
     /// The model to count for, where the transcript does not say
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Who writes summaries
+    #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
+    summariser: SummariserKind,
     /// Write what would be sent at each call, one JSON line a call
     #[arg(long, value_name = "OUT.jsonl")]
     views: Option<PathBuf>,
@@ -77,7 +83,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             return Err(Failure::file(path, "is a folder, not a transcript"));
         }
     }
-    let profile = without_model(config.profile(&args.profile)?);
+    let summaries = Summaries::of(args.summariser, config)?;
+    let profile = summaries.for_profile(config.profile(&args.profile)?);
     let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &args.files)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
@@ -86,7 +93,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     for (number, path) in args.files.iter().enumerate() {
         progress(number, args.files.len(), path);
-        let sessions = replay_file(args, &profile, path, views.as_mut())?;
+        let sessions = replay_file(args, &profile, &summaries, path, views.as_mut())?;
         terminal::clear_progress();
         for (name, figures) in sessions {
             if args.json {
@@ -102,7 +109,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         views.finish()?;
     }
     if !args.json {
-        summary(&mut out, args.window_for(&profile), &total)?;
+        summary(&mut out, args.window_for(&profile), &summaries, &total)?;
     }
     Ok(())
 }
@@ -112,14 +119,16 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 fn replay_file(
     args: &Args,
     profile: &Profile,
+    summaries: &Summaries,
     path: &Path,
     mut views: Option<&mut ViewsFile>,
 ) -> Result<Vec<(String, Figures)>, Failure> {
     let mut reader = TranscriptFile::open(path)?;
     let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
     while let Some((number, message)) = reader.next() {
-        let replay =
-            sessions.entry(number).or_insert_with(|| Replay::new(args, profile, reader.name(number)));
+        let replay = sessions
+            .entry(number)
+            .or_insert_with(|| Replay::new(args, profile, summaries, reader.name(number)));
         replay.message(message, views.as_deref_mut())?;
     }
     reader.finish(sessions.is_empty())?;
@@ -141,9 +150,10 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(args: &'a Args, profile: &Profile, name: String) -> Self {
+    fn new(args: &'a Args, profile: &Profile, summaries: &Summaries, name: String) -> Self {
         let model = args.model.as_deref().unwrap_or_default();
         let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
+        let recorded = recorded.with_summaries(summaries.clone());
         Self {
             args,
             name,
@@ -171,19 +181,24 @@ impl<'a> Replay<'a> {
         }
         let model = message.model().map(str::to_owned);
         self.recorded.push(message);
-        self.switch(model);
+        if self.args.meter == MeterKind::Model && self.recorded.follow_model(model) {
+            self.growth.compacted();
+        }
         Ok(())
     }
 
     /// What would be sent to get this answer.
     fn call(&mut self, answer: &Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
-        let started = Instant::now();
+        let (started, spent) = (Instant::now(), self.recorded.spent());
         let prepared = self.recorded.prepare();
-        let prepare_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let took = started.elapsed().saturating_sub(self.recorded.waited());
+        let prepare_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let spent = self.recorded.spent().since(spent);
 
         let full = self.recorded.full_tokens();
         let sent = if prepared.is_ok() { self.recorded.session().sent() } else { None };
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
+        self.figures.add_summaries(spent);
         let first_new = self.edits_seen;
         self.edits_seen = self.recorded.session().ledger().next_id().0;
         self.figures.add_edits(u64::from(self.edits_seen - first_new));
@@ -213,6 +228,7 @@ impl<'a> Replay<'a> {
                 tokens: session.size().tokens,
                 full_tokens: full,
                 edits: (first_new..self.edits_seen).map(EditId).collect(),
+                summary_cost: spent.cost(),
                 prepare_us,
                 view: prepared.map(|()| session.view()).map_err(|problem| problem.to_string()),
             })?;
@@ -223,18 +239,6 @@ impl<'a> Replay<'a> {
             error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         }
         Ok(())
-    }
-
-    /// The model of the calls to come: that of the frame in force, else of the last answer.
-    fn switch(&mut self, answered: Option<String>) {
-        if self.args.meter == MeterKind::Neutral {
-            return;
-        }
-        let frame = self.recorded.session().log().frame().and_then(|frame| frame.model.as_deref());
-        let Some(name) = frame.map(str::to_owned).or(answered) else { return };
-        if self.recorded.switch_to(&name) {
-            self.growth.compacted();
-        }
     }
 }
 
@@ -265,7 +269,7 @@ fn row(name: String, figures: &Figures) -> String {
     format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
 }
 
-fn summary(out: &mut impl Write, window: Tokens, total: &Figures) -> io::Result<()> {
+fn summary(out: &mut impl Write, window: Tokens, summaries: &Summaries, total: &Figures) -> io::Result<()> {
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
     writeln!(out)?;
@@ -278,6 +282,9 @@ fn summary(out: &mut impl Write, window: Tokens, total: &Figures) -> io::Result<
         terminal::short(total.cost_sent()),
         terminal::short(total.cost_full()),
     )?;
+    if let Some(name) = summaries.name() {
+        terminal::summaries(out, &format!("Summaries by {name}"), total.summaries)?;
+    }
     if total.errors > 0 {
         writeln!(
             out,
@@ -341,6 +348,12 @@ struct ReplayLine<'a> {
     growth_error_p50: Option<f64>,
     growth_error_p90: Option<f64>,
     violations: u64,
+    summary_calls: u64,
+    summary_input: u64,
+    summary_output: u64,
+    summary_failed: u64,
+    /// What they cost: a part of `cost_sent`.
+    summary_cost: u64,
 }
 
 impl<'a> ReplayLine<'a> {
@@ -368,6 +381,11 @@ impl<'a> ReplayLine<'a> {
             growth_error_p50: figures.growth_error(50),
             growth_error_p90: figures.growth_error(90),
             violations: figures.violations,
+            summary_calls: figures.summaries.calls,
+            summary_input: figures.summaries.input,
+            summary_output: figures.summaries.output,
+            summary_failed: figures.summaries.failed,
+            summary_cost: figures.summaries.cost(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Policies and profiles over one conversation, call by call, with one measure for all.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use longhaul::{Message, Profile, Role, Tokens, Vocabulary};
 
@@ -9,6 +9,7 @@ use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::lab::pieces::{PieceCache, ViewPieces};
 use crate::lab::policies::{POLICIES, Policy, PolicyRun, Recording};
 use crate::lab::recorded::{MeterKind, RecordedSession};
+use crate::lab::summariser::{Spent, Summaries};
 
 /// What a policy did over some sessions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +23,8 @@ pub struct Tally {
     pub violations: u64,
     pub found: Found,
     pub micros: u64,
+    /// What summaries by a model cost: a part of the cost.
+    pub summaries: Spent,
     /// What sending the whole log would have cost and been, at the same calls.
     pub full_cost: f64,
     pub full_sent: f64,
@@ -38,6 +41,7 @@ impl Tally {
         self.violations += other.violations;
         self.found.add(other.found);
         self.micros += other.micros;
+        self.summaries.add(other.summaries);
         self.full_cost += other.full_cost;
         self.full_sent += other.full_sent;
     }
@@ -63,6 +67,7 @@ pub struct Comparison {
     pub profiles: Vec<Profile>,
     pub window: u64,
     pub meter: MeterKind,
+    pub summaries: Summaries,
 }
 
 impl Comparison {
@@ -101,6 +106,7 @@ impl Comparison {
             // What has no ladder is shown without a limit, as policies are that have none.
             let window = if profile.ladder.is_empty() { 1 << 40 } else { self.window };
             let session = RecordedSession::new(profile.clone(), "", Tokens(window), self.meter);
+            let session = session.with_summaries(self.summaries.clone());
             let policy =
                 ContenderPolicy::Profile { session: Box::new(session), pieces: PieceCache::default() };
             Contender::new(&profile.name, policy)
@@ -177,22 +183,29 @@ impl<'a> Contender<'a> {
     fn call(&mut self, upto: usize, answer: &Message, whole: WholeCall, needs: &mut Needs) {
         let tally = &mut self.tally;
         let started = Instant::now();
-        let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let micros = |waited| {
+            let took = started.elapsed().saturating_sub(waited);
+            u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
+        };
         let (view, extra_cost) = match &mut self.policy {
             ContenderPolicy::Reference(run) => {
                 let view = run.view(upto, needs);
-                tally.micros += micros();
+                tally.micros += micros(Duration::ZERO);
                 (ViewPieces { parts: view.parts, tail: Vec::new() }, view.extra_cost)
             }
             ContenderPolicy::Profile { session, pieces } => {
+                let before = session.spent();
                 let prepared = session.prepare();
-                tally.micros += micros();
+                tally.micros += micros(session.waited());
+                let spent = session.spent().since(before);
+                tally.summaries.add(spent);
                 if prepared.is_err() {
                     tally.errors += 1;
+                    tally.cost += spent.cost_milli() as f64 / 1_000.0;
                     return;
                 }
                 tally.violations += session.violations();
-                (pieces.of_view(session.session().view(), needs), 0.0)
+                (pieces.of_view(session.session().view(), needs), spent.cost_milli() as f64 / 1_000.0)
             }
         };
         let first = tally.calls == 0;

@@ -5,6 +5,7 @@ use longhaul::size::Billed;
 use longhaul::view::Sent;
 
 use crate::lab::needs::Found;
+use crate::lab::summariser::Spent;
 
 /// The figures of one or more transcripts.
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub struct Figures {
     pub breaks: u64,
     pub edits: u64,
     pub violations: u64,
+    pub summaries: Spent,
     pub found: Found,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
@@ -44,6 +46,12 @@ impl Figures {
             }
             None => self.errors += 1,
         }
+    }
+
+    /// Summaries were written for the call. They are part of what was paid.
+    pub fn add_summaries(&mut self, spent: Spent) {
+        self.summaries.add(spent);
+        self.cost_sent_milli = self.cost_sent_milli.saturating_add(spent.cost_milli());
     }
 
     /// Edits were made for the call.
@@ -79,6 +87,7 @@ impl Figures {
         self.breaks += other.breaks;
         self.edits += other.edits;
         self.violations += other.violations;
+        self.summaries.add(other.summaries);
         self.found.add(other.found);
         self.prepare_us.extend(other.prepare_us);
         self.growth_errors.extend(other.growth_errors);
@@ -89,7 +98,7 @@ impl Figures {
         self.cost_full_milli.div_ceil(1000)
     }
 
-    /// Cost of what was sent.
+    /// Cost of what was sent, and of the summaries.
     pub fn cost_sent(&self) -> u64 {
         self.cost_sent_milli.div_ceil(1000)
     }

@@ -3,19 +3,22 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use longhaul::edits::Audited;
 use longhaul::size::Measure;
 use longhaul::{
-    EditId, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Seals, Session,
-    Summariser, Time, Tokens,
+    EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Seals,
+    Session, Time, Tokens,
 };
 use longhaul_wire::transcript;
 
+use crate::lab::summariser::{Spent, Summaries, SummaryModel};
+
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
 pub fn without_model(profile: Profile) -> Profile {
-    Profile { summariser: Summariser::Extractor, ..profile }
+    Summaries::Extractor.for_profile(profile)
 }
 
 /// How tokens are counted.
@@ -32,6 +35,11 @@ pub struct RecordedSession {
     session: Session,
     audited: Audited,
     clock: Clock,
+    summaries: Summaries,
+    /// What summaries have cost so far.
+    spent: Spent,
+    /// How long the last call waited for summaries.
+    waited: Duration,
 }
 
 /// What time it is for the session.
@@ -69,7 +77,19 @@ impl RecordedSession {
             MeterKind::Neutral => session.with_meter(Meter::neutral()),
             MeterKind::Model => session,
         };
-        Self { session, audited: Audited::default(), clock: Clock::Recorded(None) }
+        Self {
+            session,
+            audited: Audited::default(),
+            clock: Clock::Recorded(None),
+            summaries: Summaries::Extractor,
+            spent: Spent::default(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// With summaries written so, where the profile asks for them.
+    pub fn with_summaries(self, summaries: Summaries) -> Self {
+        Self { summaries, ..self }
     }
 
     /// Without regard to when messages were written: no cache goes cold.
@@ -77,17 +97,59 @@ impl RecordedSession {
         Self { clock: Clock::Stopped, ..self }
     }
 
-    /// Makes the view of the next call, as of the time of the newest message.
+    /// Makes the view of the next call, as of the time of the newest message. A summary that was to be written
+    /// beside the work is written now: it came while the call before this one was answered.
     pub fn prepare(&mut self) -> Result<(), NotSent> {
+        /// No compaction asks for more summaries: an engine that does is not waited for without end.
+        const MOST_SUMMARIES: usize = 64;
         let now = match self.clock {
             Clock::Recorded(newest) => newest,
             Clock::Stopped => None,
         };
-        match self.session.prepare(now) {
-            Ok(Prepared::Send(_)) => Ok(()),
-            Ok(Prepared::Summarise(_)) => Err(NotSent::NeedsSummary),
-            Err(error) => Err(NotSent::NoView(error)),
+        self.waited = Duration::ZERO;
+        let model = match &self.summaries {
+            Summaries::Extractor => None,
+            Summaries::Model(model) => Some(model.clone()),
+        };
+        if let (Some(model), Some(job)) = (&model, self.session.job()) {
+            self.answer(model, job);
         }
+        for _ in 0..MOST_SUMMARIES {
+            match (self.session.prepare(now), &model) {
+                (Ok(Prepared::Send(_)), _) => return Ok(()),
+                (Ok(Prepared::Summarise(job)), Some(model)) => self.answer(model, job),
+                (Ok(Prepared::Summarise(_)), None) => return Err(NotSent::NeedsSummary),
+                (Err(error), _) => return Err(NotSent::NoView(error)),
+            }
+        }
+        Err(NotSent::NeedsSummary)
+    }
+
+    /// Has the summary of a job written, once more if the engine wants that.
+    fn answer(&mut self, model: &SummaryModel, mut job: Job) {
+        loop {
+            let started = Instant::now();
+            let outcome = model.answer(&job, &mut self.spent);
+            self.waited += started.elapsed();
+            match self.session.resolve(job.id, outcome) {
+                Resolved::Again(again, _) => job = *again,
+                Resolved::Folded | Resolved::Dropped(_) => return,
+                Resolved::Extracted(_) | Resolved::Cut(_) | Resolved::Kept(_) => {
+                    self.spent.failed += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What summaries have cost so far.
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// How long the last call waited for summaries: no part of what preparing a view takes.
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Takes in the next message.
@@ -111,13 +173,26 @@ impl RecordedSession {
     }
 
     /// The model of this name answers from now on. True if another did before.
-    pub fn switch_to(&mut self, name: &str) -> bool {
+    fn switch_to(&mut self, name: &str) -> bool {
         let model = find_model(name);
         let is_other = model.name != self.session.model().name;
         if is_other {
             self.session.switch(model, Seals::Engine);
         }
         is_other
+    }
+
+    /// The model of the calls to come is that of the frame in force, else the one that answered last. True if
+    /// it is another than before.
+    pub fn follow_model(&mut self, answered: Option<String>) -> bool {
+        let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
+        let name = frame.map(str::to_owned).or(answered);
+        name.is_some_and(|name| self.switch_to(&name))
+    }
+
+    /// The session, to be kept.
+    pub fn into_session(self) -> Session {
+        self.session
     }
 
     /// The session, to be looked at.

@@ -25,6 +25,8 @@ pub struct ViewLine<'a> {
     pub full_tokens: Tokens,
     /// Edits made for this call.
     pub edits: Vec<EditId>,
+    /// What summaries cost that were written for this call, in tokens × price.
+    pub summary_cost: u64,
     pub prepare_us: u64,
     /// What is sent, or why nothing can be.
     pub view: Result<&'a View, String>,
@@ -81,7 +83,7 @@ impl ViewsFile {
         out.write_all(b"],\"volatile\":[")?;
         write_messages(out, view.and_then(|view| view.tail()).into_iter())?;
         write!(out, "],\"edits\":{}", serde_json::to_string(&line.edits)?)?;
-        write!(out, ",\"summary_cost\":0,\"prepare_us\":{}", line.prepare_us)?;
+        write!(out, ",\"summary_cost\":{},\"prepare_us\":{}", line.summary_cost, line.prepare_us)?;
         if let Err(error) = &line.view {
             write!(out, ",\"error\":{}", serde_json::to_string(error)?)?;
         }

@@ -1,0 +1,75 @@
+//! Where the store is, and whether there is one.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul_config::without_password;
+use longhaul_store::Store;
+
+use crate::error::Failure;
+
+/// The path of a file, or a URL. What is shown of it has no password.
+pub struct Place(String);
+
+impl Place {
+    pub fn new(place: String) -> Result<Self, Failure> {
+        if place.trim().is_empty() {
+            let problem =
+                "nobody says where sessions are kept: give --store, LONGHAUL_STORE or the setting `store`";
+            return Err(Failure::Input(problem.to_owned()));
+        }
+        let scheme = place.split_once("://").map(|(scheme, _)| scheme);
+        if scheme.is_some_and(|scheme| !matches!(scheme, "postgres" | "postgresql")) {
+            let problem = "no store of this kind is known: give the path of a file, or postgres://…";
+            return Err(Failure::Input(format!("{}: {problem}", Self(place))));
+        }
+        Ok(Self(place))
+    }
+
+    /// False if it is a file that is not there. A server is there, or says itself what is wrong.
+    pub fn is_there(&self) -> bool {
+        self.is_url() || Path::new(&self.0).exists()
+    }
+
+    /// The store, which must be there.
+    pub fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        if !self.is_there() {
+            let problem = "there is no store here yet; `longhaul sessions import FILE` makes one";
+            return Err(Failure::Input(format!("{self}: {problem}")));
+        }
+        Ok(longhaul_store::open(&self.0)?)
+    }
+
+    /// The store, which is made if it is not there.
+    pub fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
+        if let Some(folder) = Path::new(&self.0).parent().filter(|_| !self.is_there()) {
+            make_private(folder)
+                .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+        }
+        Ok(longhaul_store::open(&self.0)?)
+    }
+
+    fn is_url(&self) -> bool {
+        self.0.contains("://")
+    }
+}
+
+/// Makes a folder that nobody else may look into: conversations are in it.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let mut make = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+    make.recursive(true).create(folder)
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A name may hold anything; messages stay one line.
+        let shown = without_password(&self.0);
+        f.write_str(&shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>())
+    }
+}
