@@ -6,6 +6,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use longhaul::edits::EditPrice;
+use longhaul::size::Billed;
+use longhaul::summary::SummaryBill;
 use longhaul::{Edit, EditKind, Tokens};
 
 use crate::lab::summariser::Spent;
@@ -93,10 +95,27 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
         };
         let again = EditPrice::of_batch(same.iter().copied()).rewrites.0;
         let (before, after) = (short(sum(|edit| edit.before)), short(sum(|edit| edit.after)));
-        format!("{what}: {before} → {after}, {}; {} billed again", same[0].why.name(), short(again))
+        let summaries: String = same.iter().filter_map(|edit| edit.price.summary).map(summary).collect();
+        format!(
+            "{what}: {before} → {after}, {}; {} billed again{summaries}",
+            same[0].why.name(),
+            short(again)
+        )
     };
     let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
     new.chunk_by(alike).map(line).collect()
+}
+
+/// What a summary by a model cost, beside what was expected of each form of asking.
+fn summary(SummaryBill { expected, paid }: SummaryBill) -> String {
+    let prompt = |billed: Billed| format!("{} + {} read", short(billed.written.0), short(billed.read.0));
+    let fresh = format!("fresh {}", prompt(expected.fresh));
+    let warm = expected.warm.map(|warm| format!(", warm {}", prompt(warm))).unwrap_or_default();
+    let paid = match paid {
+        Some(paid) => format!("{}, {} written", prompt(paid.prompt), short(paid.output.0)),
+        None => "not known".to_owned(),
+    };
+    format!("; summary billed: {paid} (expected: {fresh}{warm})")
 }
 
 /// What summaries cost, and how many did not come.

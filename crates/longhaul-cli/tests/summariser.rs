@@ -239,3 +239,20 @@ fn what_is_missing_is_said() {
     assert!(refused(&[url, ("LONGHAUL_SUMMARISER_KEY_ENV", KEY)]).contains("not the name of a variable"));
     assert!(refused(&[url, ("LONGHAUL_SUMMARISER_API", "gopher")]).contains("chat, responses, anthropic"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_says_what_its_summary_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = transcript(folder.path());
+    let fake = Settings::new().key(KEY).answers((0..80).map(summary)).start().await;
+    let variables = model(&fake);
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, &**value)).collect();
+    let args = ["replay", &file, "--window", "8000", "--summariser", "model", "--edits"];
+    let output = longhaul(&args, &variables);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let fold = said.lines().find(|line| line.contains(": a fold: ")).unwrap();
+    let bill = fold.split_once("; summary billed: ").unwrap().1;
+    assert!(bill.starts_with("800 + 200 read, 50 written (expected: fresh "), "{bill}");
+    // The profile's own model would have had the prefix in its cache.
+    assert!(bill.contains(", warm "), "{bill}");
+}

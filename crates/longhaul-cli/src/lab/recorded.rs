@@ -129,9 +129,9 @@ impl RecordedSession {
     fn answer(&mut self, model: &SummaryModel, mut job: Job) {
         loop {
             let started = Instant::now();
-            let outcome = model.answer(&job, &mut self.spent);
+            let summarised = model.answer(&job, &mut self.spent);
             self.waited += started.elapsed();
-            match self.session.resolve(job.id, outcome) {
+            match summarised.resolve(&mut self.session) {
                 Resolved::Again(again, _) => job = *again,
                 Resolved::Folded | Resolved::Dropped(_) => return,
                 Resolved::Extracted(_) | Resolved::Cut(_) | Resolved::Kept(_) => {

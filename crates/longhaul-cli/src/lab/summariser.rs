@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::ValueEnum;
 use longhaul::{Frame, Job, Json, Models, Outcome, Profile, Summariser, Tokens};
 use longhaul_config::Config;
-use longhaul_model::{Ask, Asked, Key, Model, Provider, Reply, Retry, Watch, write_summary};
+use longhaul_model::{Ask, Asked, Key, Model, Provider, Reply, Retry, Summarised, Watch, write_summary};
 use longhaul_wire::api::{Api, Request};
 use tokio::runtime::{Builder, Runtime};
 
@@ -162,17 +162,17 @@ impl SummaryModel {
     }
 
     /// Has a summary written, and waits for it.
-    pub fn answer(&self, job: &Job, spent: &mut Spent) -> Outcome {
+    pub fn answer(&self, job: &Job, spent: &mut Spent) -> Summarised {
         let counted = Counted { model: &self.provider, spent: Mutex::default() };
         let ask = Ask::Fresh { window: self.window, frame: self.frame.clone() };
-        let outcome = self.runtime.block_on(write_summary(job, &counted, ask));
+        let summarised = self.runtime.block_on(write_summary(job, &counted, ask));
         spent.add(counted.spent.into_inner().unwrap_or_else(PoisonError::into_inner));
-        match &outcome {
+        match &summarised.outcome {
             Outcome::Failed(problem) => self.say_once(problem),
             Outcome::TimedOut => self.say_once(&format!("it took longer than {} seconds", job.timeout)),
             Outcome::Summary(_) | Outcome::Parts(_) => {}
         }
-        outcome
+        summarised
     }
 
     /// The first thing that goes wrong is said: the others mostly are the same.
