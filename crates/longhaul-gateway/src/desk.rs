@@ -1,15 +1,23 @@
 //! The desk: every conversation that is known, and what goes out in the place of a client's request. Calls of the
 //! desk block; they are made on threads that may.
 
+mod conversation;
+mod finding;
+mod incoming;
+mod live;
+
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
-use http::HeaderMap;
-use longhaul::session::Overflow;
-use longhaul::{Profile, Tokens, Usage};
-use longhaul_store::{SessionId, StoreError};
-use longhaul_wire::api::Api;
+use longhaul::{Overflow, Profile, Ticket, Tokens, Usage};
+use longhaul_store::{SessionId, Store, StoreError};
+use longhaul_wire::api::Request;
+
+use conversation::{Conversation, Refused};
+use finding::Found;
+pub use incoming::Incoming;
+use live::{Live, Shared};
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -20,19 +28,15 @@ pub struct DeskSettings {
     pub profile: Profile,
     /// What fits into the window, if it is not the model's own.
     pub window: Option<Tokens>,
+    /// Bytes that conversations may take in memory.
+    pub memory: usize,
 }
 
-/// A request of a client to a model, as it came.
-#[derive(Debug, Clone)]
-pub struct Incoming {
-    /// Whose it is.
-    pub tenant: Arc<str>,
-    /// What it speaks.
-    pub api: Api,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its body, without what it was compressed with.
-    pub body: Bytes,
+impl DeskSettings {
+    /// The default profile, the models' own windows, 128 MB for conversations.
+    pub fn new(store: impl Into<String>) -> Self {
+        Self { store: store.into(), profile: Profile::longhaul(), window: None, memory: 128 << 20 }
+    }
 }
 
 /// What is done with a request.
@@ -125,7 +129,6 @@ impl How {
 }
 
 /// A request of a known conversation on its way to the provider.
-#[derive(Debug)]
 pub struct Call {
     /// The body to send; `None` if it is the client's own.
     pub body: Option<Bytes>,
@@ -139,36 +142,137 @@ pub struct Call {
     pub full: Tokens,
     /// How many edits stand.
     pub edits: usize,
+    ticket: Ticket,
+    conversation: Shared,
+    request: Request,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing that anybody said.
+        let Self { session, how, view, full, edits, ticket, .. } = self;
+        write!(f, "Call {{ {session} {ticket:?} {how:?}, {view} of {full}, {edits} edits }}")
+    }
 }
 
 /// Every conversation that is known.
 #[derive(Debug)]
 pub struct Desk {
-    _settings: DeskSettings,
+    settings: DeskSettings,
+    store: Arc<dyn Store>,
+    live: Live,
 }
 
 impl Desk {
     /// With the store that the settings name.
     pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
-        Ok(Self { _settings: settings })
+        let store = longhaul_store::open(&settings.store)?;
+        let live = Live::new(settings.memory);
+        Ok(Self { settings, store, live })
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
-    pub fn decide(&self, _incoming: &Incoming) -> Decision {
-        Decision::PassOn(Reason::Side)
+    pub fn decide(&self, incoming: &Incoming) -> Decision {
+        self.sent(incoming).map_or_else(Decision::PassOn, Decision::Send)
+    }
+
+    fn sent(&self, incoming: &Incoming) -> Result<Call, Reason> {
+        if incoming.is_off() {
+            return Err(Reason::Off);
+        }
+        let text = str::from_utf8(&incoming.body).map_err(|_| Reason::Unreadable)?;
+        // Another replica may have been here in between: it is looked at once more.
+        match self.taken(incoming, text) {
+            Err(Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))) => {
+                self.taken(incoming, text).map_err(Reason::from)
+            }
+            taken => taken.map_err(Reason::from),
+        }
+    }
+
+    /// The call that a request becomes.
+    fn taken(&self, incoming: &Incoming, text: &str) -> Result<Call, Refused> {
+        let hints = incoming.hints();
+        let Found { conversation, request, how } = self.find(incoming, text, &hints)?;
+        let mut locked = lock(&conversation)?;
+        let id = locked.id();
+        match locked.take(&self.settings, &incoming.tenant, &request) {
+            Ok(ticket) => {
+                let call = call(&conversation, &mut locked, request, how, ticket);
+                self.live.used(id, &conversation, locked.bytes(), &hints);
+                Ok(call)
+            }
+            Err(refused) => {
+                // What is in memory may be another than what is stored.
+                self.live.forget(id);
+                Err(refused)
+            }
+        }
     }
 
     /// The provider answered a call; `usage` is what it said of its price.
-    pub fn answered(&self, _call: Call, _usage: Option<&Usage>) {}
+    pub fn answered(&self, call: Call, usage: Option<&Usage>) {
+        let stored = lock(&call.conversation).and_then(|mut conversation| {
+            conversation.answered(call.ticket, usage).map_err(Refused::Store)
+        });
+        if stored.is_err() {
+            // The client sends it all again; what the store has is the truth then.
+            self.live.forget(call.session);
+        }
+    }
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
-    pub fn overflowed(&self, call: Call, _overflow: Overflow) -> Option<Call> {
-        drop(call);
-        None
+    pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
+        let mut conversation = lock(&call.conversation).ok()?;
+        if conversation.len() != call.request.messages().len() {
+            // Another request has gone on from here meanwhile.
+            return None;
+        }
+        let ticket = conversation.overflowed(call.ticket, overflow).ok()?;
+        let Call { request, how, view, conversation: shared, .. } = &call;
+        let smaller = self::call(shared, &mut conversation, request.clone(), *how, ticket);
+        (smaller.view < *view).then_some(smaller)
     }
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
-    pub fn count(&self, _incoming: &Incoming) -> Option<Tokens> {
-        None
+    pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
+        let text = str::from_utf8(&incoming.body).ok()?;
+        let hinted = incoming.hints().into_iter().find_map(|hint| self.live.hinted(&hint))?;
+        let conversation = lock(&hinted).ok()?;
+        let request = conversation.read(text.to_owned())?;
+        let common = conversation.common(&request.identities());
+        (common > 0 && common == conversation.len()).then(|| conversation.count(&request))
+    }
+
+    /// How many conversations are in memory, and their bytes.
+    pub fn live(&self) -> (usize, usize) {
+        self.live.size()
+    }
+}
+
+/// A call of a conversation that is ready.
+fn call(shared: &Shared, conversation: &mut Conversation, request: Request, how: How, ticket: Ticket) -> Call {
+    let body = conversation.body(&request);
+    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
+    let (view, full, edits) = conversation.figures();
+    let (session, conversation) = (conversation.id(), shared.clone());
+    Call { body, session, how, view, full, edits, ticket, conversation, request }
+}
+
+/// The conversation for one request alone. One that a panic left half done is not used again.
+fn lock(conversation: &Shared) -> Result<MutexGuard<'_, Conversation>, Refused> {
+    conversation.lock().map_err(|_| Refused::Broken)
+}
+
+impl From<Refused> for Reason {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unreadable => Self::Unreadable,
+            Refused::Stateful => Self::Stateful,
+            Refused::Side => Self::Side,
+            Refused::NoView(_) => Self::NoView,
+            Refused::Store(_) => Self::Store,
+            Refused::Broken => Self::Panic,
+        }
     }
 }

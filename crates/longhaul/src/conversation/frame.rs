@@ -126,6 +126,14 @@ impl Frame {
         equal || self.key() == other.key()
     }
 
+    /// True if the same agent speaks in both: the model, the system prompt and the tools are the same. How it
+    /// thinks, which tool it is to call and other settings may differ from request to request.
+    pub fn is_same_agent(&self, other: &Self) -> bool {
+        self.model == other.model
+            && self.system_of_prompt().eq(other.system_of_prompt())
+            && self.tools_of_prompt().eq(other.tools_of_prompt())
+    }
+
     /// The system prompt without what a client writes into it for whoever sends the bill.
     fn system_of_prompt(&self) -> impl Iterator<Item = &Block> {
         let billing = |block: &&Block| matches!(block, Block::Text(text) if text.text.starts_with(BILLING));

@@ -1,0 +1,273 @@
+//! One conversation of a client with its provider: what was seen of it, its session, and where that is stored.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use longhaul::session::journal::Entry;
+use longhaul::{
+    Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session, Ticket,
+    Time, Tokens, Usage, Why,
+};
+use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
+use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
+
+use super::DeskSettings;
+
+/// A conversation that is live.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    api: Api,
+    relay: Relay,
+    session: Session,
+    keeper: Keeper,
+    /// The messages that the session has.
+    known: Vec<Identity>,
+    /// By which hashes it is found: of the conversation up to each message.
+    chains: Vec<Chain>,
+    /// How many of these are stored.
+    named: usize,
+    /// Bytes of all messages.
+    said: usize,
+}
+
+/// Why a request is not one of a conversation, or its conversation did not take it.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// It cannot be read.
+    Unreadable,
+    /// A part of the conversation is with the provider.
+    Stateful,
+    /// No conversation of an agent.
+    Side,
+    /// A panic left the conversation half done.
+    Broken,
+    /// There is no view that fits.
+    NoView(PrepareError),
+    /// The store failed, or another replica was here.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Conversation {
+    /// A conversation that nobody has seen.
+    pub(super) fn create(
+        store: Arc<dyn Store>,
+        settings: &DeskSettings,
+        about: &About,
+        api: Api,
+        frame: &Frame,
+    ) -> Result<Self, StoreError> {
+        let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default()).clone();
+        let session = Session::new(settings.profile.clone(), model);
+        let keeper = Keeper::create(store, about, &session)?;
+        let (known, chains) = (Vec::new(), Vec::new());
+        Ok(Self { api, relay: Relay::new(api), session, keeper, known, chains, named: 0, said: 0 })
+    }
+
+    /// A stored conversation.
+    pub(super) fn open(
+        store: Arc<dyn Store>,
+        settings: &DeskSettings,
+        tenant: &str,
+        api: Api,
+        id: SessionId,
+    ) -> Result<Self, StoreError> {
+        let (keeper, session) = Keeper::open(store, id, settings.profile.clone())?;
+        Ok(Self::of(tenant, api, session, keeper))
+    }
+
+    fn of(tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
+        let known: Vec<Identity> = session.log().messages().iter().map(|message| Identity::of(message)).collect();
+        let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
+        let relay = Relay::of(api, session.log().messages());
+        let named = chains.len();
+        let said = session.log().messages().iter().map(|message| message.bytes()).sum();
+        Self { api, relay, session, keeper, known, chains, named, said }
+    }
+
+    /// A conversation of its own that shares the first messages with this one.
+    pub(super) fn fork(&self, tenant: &str, shared: usize, frame: &Frame) -> Result<Self, StoreError> {
+        let end = Position(u32::try_from(shared).unwrap_or(u32::MAX));
+        let journal = |problem| StoreError::Journal { session: self.id(), problem };
+        let mut session = self.session.fork(end).map_err(journal)?;
+        let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default());
+        if model.name != session.model().name {
+            session.switch(model.clone(), Seals::Client);
+        }
+        let keeper = self.keeper.fork(&session)?;
+        Ok(Self::of(tenant, self.api, session, keeper))
+    }
+
+    /// The stored session.
+    pub(super) fn id(&self) -> SessionId {
+        self.keeper.id()
+    }
+
+    /// How the client says it: its request, read with what is known.
+    pub(super) fn read(&self, body: String) -> Option<Request> {
+        self.relay.read(body).ok()
+    }
+
+    /// How many messages at the start of a request are known here.
+    pub(super) fn common(&self, identities: &[Identity]) -> usize {
+        self.known.iter().zip(identities).take_while(|(known, new)| known == new).count()
+    }
+
+    /// How many messages there are.
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// True if the same agent goes on.
+    pub(super) fn is_of(&self, frame: &Frame) -> bool {
+        self.session.log().frame().is_none_or(|before| before.is_same_agent(frame))
+    }
+
+    /// True if a model has answered among the first messages: what stands before the first answer is said in
+    /// many conversations.
+    pub(super) fn is_answered_in(&self, first: usize) -> bool {
+        let messages = &self.session.log().messages()[..first.min(self.len())];
+        messages.iter().any(|message| message.role() == Role::Assistant)
+    }
+
+    /// True if the store has what is known here, and nothing else.
+    pub(super) fn is_newest(&self, store: &dyn Store) -> Result<bool, StoreError> {
+        match store.meta(self.id()) {
+            Ok(meta) => Ok(meta.end == self.keeper.stored()),
+            Err(StoreError::NoSession(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        // The text of a message, and what it was read from.
+        self.said * 2 + self.known.len() * 200
+    }
+
+    /// Takes in what a request has more than is known, and makes what is to be sent ready. What could not be made
+    /// again after a crash is stored when this returns.
+    pub(super) fn take(
+        &mut self,
+        settings: &DeskSettings,
+        tenant: &str,
+        request: &Request,
+    ) -> Result<Ticket, Refused> {
+        self.session.set_frame(request.frame().clone());
+        if let Some(window) = window(settings, request, &self.session)
+            && self.session.budget().window != window
+        {
+            self.session.set_window(window);
+        }
+        let identities = request.identities();
+        for (message, identity) in request.messages().iter().zip(&*identities).skip(self.known.len()) {
+            self.push(tenant, message, *identity);
+        }
+        self.relay.keep(request);
+        self.prepare()
+    }
+
+    fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) {
+        let before = self.chains.last().copied().unwrap_or_else(|| Chain::start(tenant, self.api));
+        self.said += message.bytes();
+        self.session.push(message.clone());
+        self.known.push(identity);
+        self.chains.push(before.then(identity));
+    }
+
+    fn prepare(&mut self) -> Result<Ticket, Refused> {
+        let ticket = loop {
+            match self.session.prepare(Some(now())).map_err(Refused::NoView)? {
+                Prepared::Send(ticket) => break ticket,
+                // A request never waits for a summary: the profile says what is done without one.
+                Prepared::Summarise(job) => {
+                    self.session.resolve(job.id, Outcome::TimedOut);
+                }
+            }
+        };
+        if self.session.since(self.keeper.stored()).any(cannot_be_made_again) {
+            self.save()?;
+        }
+        Ok(ticket)
+    }
+
+    /// The body to send in the place of the client's, and whether it is the client's own.
+    pub(super) fn body(&mut self, request: &Request) -> BodyText {
+        let sent = request.clone().sending(&self.session.outgoing());
+        self.relay.write(&sent).body
+    }
+
+    /// Tokens that are sent, tokens of the whole conversation, and how many edits stand.
+    pub(super) fn figures(&self) -> (Tokens, Tokens, usize) {
+        let full = self.session.meter().tokens(self.session.full()).tokens;
+        let edits = self.session.ledger().edits().filter(|(_, active)| *active).count();
+        (self.session.size().tokens, full, edits)
+    }
+
+    /// Tokens of a request of this conversation, as they would be sent.
+    pub(super) fn count(&self, request: &Request) -> Tokens {
+        let new = request.messages().iter().skip(self.known.len());
+        let new = new.map(|message| self.session.meter().message(message)).sum();
+        self.session.size().tokens + self.session.meter().tokens(new).tokens
+    }
+
+    /// The provider answered.
+    pub(super) fn answered(&mut self, ticket: Ticket, usage: Option<&Usage>) -> Result<(), StoreError> {
+        if let Some(usage) = usage {
+            self.session.observe(ticket, usage);
+        }
+        self.save()
+    }
+
+    /// The provider refused a request as too long: the next one is smaller.
+    pub(super) fn overflowed(&mut self, ticket: Ticket, overflow: Overflow) -> Result<Ticket, Refused> {
+        self.session.overflowed(ticket, overflow);
+        self.prepare()
+    }
+
+    /// Stores what is new.
+    fn save(&mut self) -> Result<(), StoreError> {
+        self.keeper.save(&self.session)?;
+        let new: Vec<[u8; 16]> = self.chains[self.named..].iter().map(Chain::bytes).collect();
+        self.keeper.keep_prefixes(self.named, &new)?;
+        self.named = self.chains.len();
+        Ok(())
+    }
+}
+
+/// True if the entry is not a function of what the client sends again: after a crash it would be another.
+fn cannot_be_made_again(entry: &Entry) -> bool {
+    match entry {
+        Entry::Edit(edit) => edit.why != Why::Entry,
+        Entry::Sent(sent) => sent.closed,
+        Entry::Undo { .. }
+        | Entry::Redo { .. }
+        | Entry::NoteShown { .. }
+        | Entry::RulesShown { .. }
+        | Entry::StepClosed
+        | Entry::Refused { .. }
+        | Entry::Fact(_)
+        | Entry::Asked { .. }
+        | Entry::Switched { .. } => true,
+        _ => false,
+    }
+}
+
+/// What fits into the window: as set, or a million where the client asks for it; else the model's own.
+fn window(settings: &DeskSettings, request: &Request, session: &Session) -> Option<Tokens> {
+    /// A part of the beta's name. The date behind it changes.
+    const MILLION: &str = "context-1m";
+    let asks_for_a_million = request.betas().is_some_and(|betas| betas.contains(MILLION));
+    let million = Some(Tokens(1_000_000)).filter(|window| asks_for_a_million && *window > session.model().window);
+    settings.window.or(million)
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,156 @@
+//! Which conversation a request belongs to. First those that it is likely to be of are looked at; then the store is
+//! asked which one begins like it.
+
+use std::sync::{Arc, Mutex};
+
+use longhaul_store::StoreError;
+use longhaul_wire::api::{Chain, Identity, Relay, Request};
+
+use super::conversation::{Conversation, Refused};
+use super::live::{Hint, Shared};
+use super::{Desk, How, Incoming, lock};
+
+/// The conversation of a request.
+pub(super) struct Found {
+    pub(super) conversation: Shared,
+    /// The request, read with what the conversation knows.
+    pub(super) request: Request,
+    pub(super) how: How,
+}
+
+/// A conversation that a request has something in common with.
+struct Candidate {
+    conversation: Shared,
+    request: Request,
+    /// How many messages both begin with.
+    common: usize,
+    /// The request goes on where the conversation ends, and the same agent speaks.
+    goes_on: bool,
+    /// A model has answered in what both begin with.
+    answered: bool,
+}
+
+/// A request with no more messages than these, and no tools, begins no conversation: it is for a title or the like.
+const FEW: usize = 3;
+
+impl Desk {
+    pub(super) fn find(&self, incoming: &Incoming, text: &str, hints: &[Hint]) -> Result<Found, Refused> {
+        let mut best: Option<Candidate> = None;
+        for shared in hints.iter().filter_map(|hint| self.live.hinted(hint)) {
+            if best.as_ref().is_some_and(|best| Arc::ptr_eq(&best.conversation, &shared)) {
+                continue;
+            }
+            let Some(candidate) = self.candidate(incoming, shared, text)? else { continue };
+            if candidate.goes_on {
+                return Ok(candidate.going_on());
+            }
+            if best.as_ref().is_none_or(|best| best.common < candidate.common) {
+                best = Some(candidate);
+            }
+        }
+        let request = match &best {
+            Some(best) => best.request.clone(),
+            None => read(&Relay::new(incoming.api), incoming, text)?,
+        };
+        let known = best.as_ref().map_or(0, |best| best.common);
+        let identities = request.identities().into_owned();
+        let chains = Chain::start(&incoming.tenant, incoming.api).over(&identities);
+        let hashes: Vec<[u8; 16]> = chains.map(|chain| chain.bytes()).collect();
+        if let Some((id, count)) = self.store.find_prefix(&hashes)?
+            && count > known
+        {
+            let shared = match self.live.get(id) {
+                Some(shared) => shared,
+                None => self.load(incoming, id)?,
+            };
+            if let Some(candidate) = self.candidate(incoming, shared, text)?.filter(|new| new.common > known) {
+                if candidate.goes_on {
+                    return Ok(candidate.going_on());
+                }
+                best = Some(candidate);
+            }
+        }
+        match best.filter(|best| best.answered) {
+            Some(best) => self.fork(incoming, best),
+            None => self.create(incoming, request, &identities),
+        }
+    }
+
+    /// What a request has in common with a conversation. `None` if another replica has gone on with the
+    /// conversation: the store knows it better.
+    fn candidate(
+        &self,
+        incoming: &Incoming,
+        shared: Shared,
+        text: &str,
+    ) -> Result<Option<Candidate>, Refused> {
+        let Ok(conversation) = lock(&shared) else { return Ok(None) };
+        if !conversation.is_newest(&*self.store)? {
+            self.live.forget(conversation.id());
+            return Ok(None);
+        }
+        let Some(request) = conversation.read(text.to_owned()) else { return Err(Refused::Unreadable) };
+        if request.is_stateful() {
+            return Err(Refused::Stateful);
+        }
+        let request = with_betas(request, incoming);
+        let common = conversation.common(&request.identities());
+        if common == 0 {
+            return Ok(None);
+        }
+        let goes_on = common == conversation.len() && conversation.is_of(request.frame());
+        let answered = conversation.is_answered_in(common);
+        drop(conversation);
+        Ok(Some(Candidate { conversation: shared, request, common, goes_on, answered }))
+    }
+
+    fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
+        let store = self.store.clone();
+        let conversation = Conversation::open(store, &self.settings, &incoming.tenant, incoming.api, id)?;
+        Ok(Arc::new(Mutex::new(conversation)))
+    }
+
+    /// A conversation of its own for a request that goes another way.
+    fn fork(&self, incoming: &Incoming, from: Candidate) -> Result<Found, Refused> {
+        let fork =
+            lock(&from.conversation)?.fork(&incoming.tenant, from.common, from.request.frame())?;
+        let conversation = Arc::new(Mutex::new(fork));
+        Ok(Found { conversation, request: from.request, how: How::Forks })
+    }
+
+    fn create(
+        &self,
+        incoming: &Incoming,
+        request: Request,
+        identities: &[Identity],
+    ) -> Result<Found, Refused> {
+        if request.frame().tools.is_empty() && identities.len() <= FEW {
+            return Err(Refused::Side);
+        }
+        let (store, about) = (self.store.clone(), incoming.about());
+        let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
+        Ok(Found { conversation: Arc::new(Mutex::new(new)), request, how: How::New })
+    }
+}
+
+impl Candidate {
+    fn going_on(self) -> Found {
+        let is_same = self.common == self.request.messages().len();
+        let how = if is_same { How::Retry } else { How::Extends };
+        Found { conversation: self.conversation, request: self.request, how }
+    }
+}
+
+fn read(relay: &Relay, incoming: &Incoming, text: &str) -> Result<Request, Refused> {
+    let request = relay.read(text.to_owned()).map_err(|_| Refused::Unreadable)?;
+    match request.is_stateful() {
+        true => Err(Refused::Stateful),
+        false => Ok(with_betas(request, incoming)),
+    }
+}
+
+fn with_betas(request: Request, incoming: &Incoming) -> Request {
+    let betas: Vec<&str> =
+        incoming.headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok()).collect();
+    if betas.is_empty() { request } else { request.with_betas(&betas.join(",")) }
+}

@@ -1,0 +1,87 @@
+//! A request of a client to a model, and what it says of its conversation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use longhaul_store::About;
+use longhaul_wire::api::Api;
+
+use super::live::Hint;
+
+/// A request of a client to a model, as it came.
+#[derive(Clone)]
+pub struct Incoming {
+    /// Whose it is.
+    pub tenant: Arc<str>,
+    /// What it speaks.
+    pub api: Api,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, without what it was compressed with.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No key and nothing that anybody said.
+        write!(f, "Incoming {{ {:?}, {} bytes }}", self.api, self.body.len())
+    }
+}
+
+/// Headers in which clients name their conversation, and what goes with each.
+const NAMES: [&[&str]; 4] = [
+    // Claude Code; its sub-agents have a name of their own.
+    &["x-claude-code-session-id", "x-claude-code-agent-id"],
+    // Codex
+    &["session-id", "thread-id"],
+    // opencode
+    &["x-session-id"],
+    // pi
+    &["session_id"],
+];
+
+/// Bytes at the start of a body that tell conversations apart where no header does: not very well.
+const HEAD: usize = 4_096;
+
+impl Incoming {
+    /// The client wants it passed on as it is.
+    pub(super) fn is_off(&self) -> bool {
+        self.header("x-longhaul").is_some_and(|value| value.eq_ignore_ascii_case("off"))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Where to look for its conversation first, the best first.
+    pub(super) fn hints(&self) -> Vec<Hint> {
+        let named = NAMES.iter().filter_map(|names| {
+            let (first, others) = names.split_first()?;
+            let mut name = vec![*first, self.header(first)?];
+            name.extend(others.iter().filter_map(|other| self.header(other)));
+            Some(self.hint(name.iter().map(|part| part.as_bytes())))
+        });
+        let head = &self.body[..self.body.len().min(HEAD)];
+        named.chain([self.hint([&b"head"[..], head])]).collect()
+    }
+
+    fn hint<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Hint {
+        let mut hash = blake3::Hasher::new();
+        for part in [self.tenant.as_bytes(), self.api.name().as_bytes()].into_iter().chain(parts) {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let mut half = [0; 16];
+        half.copy_from_slice(&hash.finalize().as_bytes()[..16]);
+        Hint(half)
+    }
+
+    /// What a list of sessions says of the client.
+    pub(super) fn about(&self) -> About {
+        let program = self.header("user-agent").unwrap_or_default();
+        let agent = program.split(['/', ' ']).next().unwrap_or_default();
+        About { agent: agent.to_owned(), tenant: self.tenant.to_string(), ..About::default() }
+    }
+}
