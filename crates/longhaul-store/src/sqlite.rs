@@ -14,7 +14,6 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
@@ -22,9 +21,11 @@ use longhaul::{Archive, Handle, Snapshot};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::error::StoreError;
+use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
+use crate::rows::Now;
 use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
-use faults::{Fault, Faults};
+use faults::Faults;
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
 #[derive(Clone)]
@@ -75,17 +76,6 @@ impl Place {
     /// All entries that the session may have.
     fn all(self) -> Range<i64> {
         self.0 << 32..(self.0 + 1) << 32
-    }
-}
-
-/// Microseconds since 1970.
-#[derive(Debug, Clone, Copy)]
-struct Now(i64);
-
-impl Now {
-    fn get() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
 }
 

@@ -1,13 +1,12 @@
 //! The words of messages go into the index some hundred messages at a time: one by one they would cost each
 //! append more than all the rest. What waits is indexed before a search looks for anything.
 
-use longhaul::session::journal::Entry;
 use rusqlite::{Connection, params};
 
-use super::appending::Kind;
-use super::faults::Fault;
+use crate::fault::Fault;
 use crate::packing::Unpacker;
-use crate::words;
+use crate::rows::Kind;
+use crate::unpacking;
 
 /// So much content may wait for the next search.
 const WAITING: i64 = 512;
@@ -33,13 +32,10 @@ pub(super) fn index_some(connection: &Connection, unpacker: &mut Unpacker) -> Re
          WHERE entry.content > ?1 AND entry.content <= ?2 AND entry.kind = ?3",
     )?;
     let mut insert = connection.prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?;
-    let mut rows = select.query([upto, newest, Kind::Message as i64])?;
+    let mut rows = select.query([upto, newest, i64::from(Kind::Message.number())])?;
     while let Some(row) = rows.next()? {
         let packed = row.get_ref(1)?.as_blob().unwrap_or_default();
-        // A damaged text has no words; who loads it is told.
-        let Ok(json) = unpacker.unpack(packed) else { continue };
-        let Ok(Entry::Message(message)) = serde_json::from_str(json) else { continue };
-        let words = words::words_of(&words::said(&message));
+        let words = unpacking::words(unpacker, packed);
         if !words.is_empty() {
             insert.execute(params![row.get::<_, i64>(0)?, words])?;
         }
