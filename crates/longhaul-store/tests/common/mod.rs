@@ -1,6 +1,6 @@
 //! What the tests share.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unused_macros, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod postgres;
 
@@ -93,7 +93,7 @@ impl Ground {
         match self.folder {
             Some(_) => {
                 let connection = rusqlite::Connection::open(&self.place).unwrap();
-                let sum = "SELECT sum(length(packed)) FROM content";
+                let sum = "SELECT coalesce(sum(length(packed)), 0) FROM content";
                 connection.query_row(sum, [], |row| row.get(0)).unwrap()
             }
             None => {
