@@ -138,7 +138,11 @@ fn a_server_that_is_killed_loses_nothing_that_was_durable() {
                 }
             });
             std::thread::sleep(Duration::from_micros(5_000 + dice.roll(60_000)));
-            if kill % 2 == 0 { server.kill() } else { server.stop_at_once() }
+            if kill % 2 == 0 {
+                server.kill()
+            } else {
+                server.stop_at_once()
+            }
             writer.join().unwrap()
         });
         assert!(matches!(error, StoreError::Unavailable { .. }), "kill {kill}: {error}");

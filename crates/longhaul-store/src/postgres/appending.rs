@@ -17,7 +17,11 @@ use crate::store::{About, SessionId};
 
 /// How a transaction begins that writes. Each of its statements sees what was committed before it, which
 /// the rules for locks build on.
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = '10s'";
+
+/// The session is locked: from here on statements take as long as they take. A limit for locks alone would
+/// not do, for who stands in a queue waits for several.
+pub(super) const LOCKED: &str = "SET LOCAL statement_timeout TO DEFAULT";
 
 /// A session, locked until the end of the transaction: nobody appends to it, forks or deletes it.
 pub(super) const LOCK_SESSION: &str = "SELECT n, entries FROM longhaul.session WHERE id = $1 FOR UPDATE";
@@ -150,9 +154,10 @@ async fn look(
     );
     let (id_there, numbers) = (uuid(id), count::<i64>(numbers)?);
     let client = &connection.client;
-    let (_, session, known, named, numbers) = all_at_once!(
+    let (_, session, _, known, named, numbers) = all_at_once!(
         client.batch_execute(BEGIN),
         client.query_opt(&lock, &[&id_there]),
+        client.batch_execute(LOCKED),
         client.query(&reuse, &[&hashes]),
         client.query(&held, &[&named, &id_there]),
         client.query(&next, &[&numbers]),

@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::appending::{BEGIN, LOCK_SESSION, uuid};
+use super::appending::{BEGIN, LOCK_SESSION, LOCKED, uuid};
 use super::pool::{Connection, all_at_once};
 use crate::error::StoreError;
 use crate::fault::Fault;
@@ -50,7 +50,8 @@ async fn delete_here(connection: &mut Connection, id: SessionId) -> Result<u64, 
         connection.statement("DELETE FROM longhaul.session WHERE n = $1").await?,
     );
     let client = &connection.client;
-    let row = client.query_opt(&lock, &[&uuid(id)]).await?;
+    let id_there = uuid(id);
+    let (row, _) = all_at_once!(client.query_opt(&lock, &[&id_there]), client.batch_execute(LOCKED))?;
     let session: i64 = row.ok_or(StoreError::NoSession(id))?.try_get(0)?;
     let rows = client.query(&delete_entries, &[&session]).await?;
     let held = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
@@ -93,6 +94,7 @@ pub(super) async fn prune_one(
     let id = SessionId::from_bytes(id.into_bytes());
     let age = u128::try_from(now.0.saturating_sub(updated)).unwrap_or_default();
     let too_old = retention.older_than.is_some_and(|longest| age > longest.as_micros());
+    client.batch_execute(LOCKED).await?;
     if let (Some(_), None) = (retention.larger_than, &used) {
         *used = Some(client.query_one(USED, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs());
     }

@@ -2,7 +2,7 @@
 
 use longhaul::session::journal::Cursor;
 
-use super::appending::{BEGIN, LOCK_SESSION, count, text, uuid};
+use super::appending::{BEGIN, LOCK_SESSION, LOCKED, count, text, uuid};
 use super::pool::{Connection, all_at_once};
 use crate::error::StoreError;
 use crate::fault::Fault;
@@ -46,7 +46,11 @@ pub(super) async fn fork(
     );
     let parent = uuid(id);
     let client = &connection.client;
-    let (_, row) = all_at_once!(client.batch_execute(BEGIN), client.query_opt(&lock, &[&parent]))?;
+    let (_, row, _) = all_at_once!(
+        client.batch_execute(BEGIN),
+        client.query_opt(&lock, &[&parent]),
+        client.batch_execute(LOCKED),
+    )?;
     let row = row.ok_or(StoreError::NoSession(id))?;
     let (session, stored) = (row.try_get::<_, i64>(0)?, row.try_get::<_, i32>(1)?);
     let stored = Cursor(usize::try_from(stored).unwrap_or_default());

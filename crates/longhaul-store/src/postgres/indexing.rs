@@ -1,7 +1,7 @@
 //! The words of messages go into the index some hundred messages at a time: one by one they would cost each
 //! append more than all the rest. What waits is indexed before a search looks for anything.
 
-use super::appending::BEGIN;
+use super::appending::{BEGIN, LOCKED};
 use super::pool::{Connection, all_at_once};
 use crate::fault::Fault;
 use crate::unpacking;
@@ -42,6 +42,7 @@ pub(super) async fn index_some(connection: &mut Connection) -> Result<bool, Faul
     let (.., rows) = all_at_once!(
         client.batch_execute(BEGIN),
         client.batch_execute(LOCK),
+        client.batch_execute(LOCKED),
         client.query(&some, &[&batch]),
     )?;
     let (mut looked_at, mut content, mut words) = (Vec::new(), Vec::new(), Vec::new());

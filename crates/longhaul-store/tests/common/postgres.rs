@@ -80,6 +80,7 @@ pub struct Server {
     programs: PathBuf,
     /// Who runs it, if not we: a server does not run as root.
     user: Option<&'static str>,
+    port: u16,
     /// Waits until we are gone, then stops the server and removes the folder.
     guard: Child,
 }
@@ -105,7 +106,8 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
-        let server = Self { folder, programs, user, guard };
+        let port = settings.iter().find_map(|setting| setting.strip_prefix("port=")?.parse().ok());
+        let server = Self { folder, programs, user, port: port.unwrap_or(5432), guard };
         let data = server.data();
         run(server
             .program("initdb")
@@ -139,6 +141,30 @@ impl Server {
             }
             None => Command::new(program),
         }
+    }
+
+    /// Makes a certificate for `localhost` and lets the server use it. Gives the file of who signed it; `None`
+    /// without `openssl`.
+    pub fn use_tls(&self, url: &str) -> Option<PathBuf> {
+        let script = "
+            set -e
+            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test
+            openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost
+            echo subjectAltName=DNS:localhost > names
+            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 \\
+                -extfile names
+            chmod 600 server.key; chmod 644 ca.pem";
+        let script = format!("cd {}; {script}", self.folder.display());
+        run(self.program("sh").args(["-c", &script])).ok()?;
+        for (name, value) in [
+            ("ssl_cert_file", format!("{}/server.pem", self.folder.display())),
+            ("ssl_key_file", format!("{}/server.key", self.folder.display())),
+            ("ssl", "on".to_owned()),
+        ] {
+            sql(url, &format!("ALTER SYSTEM SET {name} = '{value}'"));
+        }
+        sql(url, "SELECT pg_reload_conf()");
+        Some(self.folder.join("ca.pem"))
     }
 
     /// Starts a server that was stopped, and waits until it answers.
@@ -175,7 +201,7 @@ impl Server {
 
     fn url(&self, database: &str) -> String {
         let host = self.folder.display().to_string().replace('/', "%2F");
-        format!("postgres://postgres@{host}/{database}")
+        format!("postgres://postgres@{host}:{}/{database}", self.port)
     }
 }
 
