@@ -31,11 +31,13 @@
 //! | texts as they are stored, and entries out of them | `packing`, `unpacking` |
 //! | what goes into rows of either database | `rows` |
 //! | words that can be found, snippets, and which hits are given | `words`, `finding` |
+//! | indexing while nobody waits | `background` |
 //! | one file with everything in it | `sqlite` |
 //! | a schema of a database | `postgres` |
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod error;
 mod export;
 mod fault;

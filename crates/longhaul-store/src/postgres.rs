@@ -15,13 +15,14 @@ mod searching;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
 use longhaul::{Archive, Handle, Snapshot};
 
+use crate::background::{AtEnd, Background};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
@@ -36,12 +37,14 @@ pub(crate) use address::is_server;
 #[derive(Clone)]
 pub struct PostgresStore {
     server: Arc<Server>,
+    /// Indexes words while nobody waits for it.
+    indexing: Arc<Background>,
+    /// Messages that this store has written since it last asked for them to be indexed.
+    written: Arc<AtomicUsize>,
 }
 
 struct Server {
     pool: Pool,
-    /// Messages that this store has written and not indexed.
-    waiting: AtomicUsize,
 }
 
 impl PostgresStore {
@@ -52,9 +55,15 @@ impl PostgresStore {
         let address = Address::of(url)?;
         let place = address.shown().to_owned();
         let pool = Pool::new(address).map_err(|fault| fault.at(&place))?;
-        let server = Server { pool, waiting: AtomicUsize::new(0) };
+        let server = Arc::new(Server { pool });
         server.call(async |connection| opening::open(connection, &place).await)?;
-        Ok(Self { server: Arc::new(server) })
+        let indexed = server.clone();
+        // What is not indexed now is indexed by the next search.
+        let index = move |ends: &AtomicBool| {
+            while !ends.load(Ordering::Relaxed) && indexed.call(indexing::index_some).unwrap_or(false) {}
+        };
+        let indexing = Arc::new(Background::new(AtEnd::Leave, index));
+        Ok(Self { server, indexing, written: Arc::default() })
     }
 
     /// The URL of the database, without its password and its options.
@@ -86,7 +95,6 @@ impl Server {
 
     /// Indexes all words that wait.
     fn index(&self) -> Result<(), StoreError> {
-        self.waiting.store(0, Ordering::Relaxed);
         if self.call(indexing::any_waits)? {
             while self.call(indexing::index_some)? {}
         }
@@ -103,9 +111,9 @@ impl Store for PostgresStore {
         let new = self
             .server
             .call(async |connection| appending::append(connection, id, from, entries, Now::get()).await)?;
-        if self.server.waiting.fetch_add(new, Ordering::Relaxed) + new >= indexing::BATCH {
-            // The entries are stored, whatever becomes of their words: the next search looks again.
-            self.server.index().ok();
+        if self.written.fetch_add(new, Ordering::Relaxed) + new >= indexing::BATCH {
+            self.written.store(0, Ordering::Relaxed);
+            self.indexing.ask();
         }
         Ok(())
     }

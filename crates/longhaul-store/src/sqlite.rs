@@ -13,13 +13,16 @@ mod searching;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
 use longhaul::{Archive, Handle, Snapshot};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use crate::background::{AtEnd, Background};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
@@ -31,6 +34,8 @@ use faults::Faults;
 #[derive(Clone)]
 pub struct SqliteStore {
     file: Arc<SqliteFile>,
+    /// Indexes words while nobody waits for it.
+    indexing: Arc<Background>,
 }
 
 /// The connections to the file.
@@ -89,7 +94,16 @@ impl SqliteStore {
         let writer = || Ok(Writer { connection, packer: Packer::new()?, unpacker: Unpacker::new()? });
         let writer = writer().map_err(|fault: Fault| faults.of(fault))?;
         let readers = Mutex::default();
-        Ok(Self { file: Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers }) })
+        let file = Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers });
+        let indexed = file.clone();
+        // What is not indexed now is indexed by the next search.
+        let index = move |ends: &AtomicBool| {
+            while !ends.load(Ordering::Relaxed) && indexed.index_some().unwrap_or(false) {
+                // Others get their turn.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        Ok(Self { file, indexing: Arc::new(Background::new(AtEnd::Wait, index)) })
     }
 
     /// The file.
@@ -142,10 +156,16 @@ impl SqliteFile {
 
     /// Indexes all words that wait.
     fn index(&self) -> Result<(), StoreError> {
-        while self.read(|reader| indexing::waiting(&reader.connection))? > 0 {
-            self.write(|connection, _, unpacker| indexing::index_some(connection, unpacker))?;
-        }
+        while self.index_some()? {}
         Ok(())
+    }
+
+    /// Indexes some words that wait. Says whether there were any.
+    fn index_some(&self) -> Result<bool, StoreError> {
+        let words = self.read(|reader| indexing::words(&reader.connection, &mut reader.unpacker))?;
+        let Some(words) = words else { return Ok(false) };
+        self.write(|connection, _, _| indexing::index(connection, &words))?;
+        Ok(true)
     }
 
     /// Gives the space of deleted sessions back. They are gone already: if it fails, the space is used again.
@@ -182,8 +202,7 @@ impl Store for SqliteStore {
             indexing::is_due(connection)
         })?;
         if index_is_due {
-            // The entries are stored, whatever becomes of their words: the next search looks again.
-            self.file.index().ok();
+            self.indexing.ask();
         }
         Ok(())
     }

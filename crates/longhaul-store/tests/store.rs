@@ -405,6 +405,18 @@ fn a_file_of_the_first_form_is_brought_up() {
     assert_eq!(store.search("hello", &nobody, 9).unwrap().len(), 1);
 }
 
+fn words_are_indexed_while_nobody_waits(ground: &Ground) {
+    let store = ground.open();
+    let texts: Vec<String> = (0..600).map(|n| format!("number {n}")).collect();
+    create(&*store, "p", &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let begun = std::time::Instant::now();
+    while ground.indexed() < 600 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} were indexed", ground.indexed());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(store.search("number 599", &Filter::default(), 9).unwrap().len(), 1);
+}
+
 fn tenants_see_nothing_of_each_other(ground: &Ground) {
     let store = ground.open();
     let of = |tenant: &str| About { tenant: tenant.into(), ..about("p") };
@@ -462,6 +474,9 @@ fn texts_that_look_like_sql_or_have_zeros_are_stored(ground: &Ground) {
     store.append(id, Cursor(0), &entries).unwrap();
     assert_eq!(store.load(id).unwrap().entries, entries);
     assert!(store.meta(id).unwrap().title.starts_with("it's"));
+    let wanted = Filter { tenant: Some(odd.into()), project: Some(odd.into()), ..Filter::default() };
+    assert_eq!(store.list(&wanted, 9).unwrap().len(), 1);
+    assert_eq!(store.search("test", &wanted, 9).unwrap().len(), 2);
     assert_eq!(store.search("test table", &Filter::default(), 9).unwrap().len(), 2);
 }
 
@@ -480,6 +495,7 @@ on_each_store!(
     sizes_and_what_was_learnt_are_kept,
     an_append_that_failed_and_was_stored_all_the_same_is_no_conflict,
     words_are_found_before_and_after_they_were_indexed,
+    words_are_indexed_while_nobody_waits,
     tenants_see_nothing_of_each_other,
     texts_that_look_like_sql_or_have_zeros_are_stored,
 );

@@ -5,7 +5,7 @@ use longhaul::{Handle, Snapshot, Time};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::appending::{count, uuid};
+use super::appending::{count, text, uuid};
 use super::pool::{Connection, all_at_once};
 use crate::error::StoreError;
 use crate::fault::Fault;
@@ -119,10 +119,9 @@ pub(super) async fn list(
     let select = connection.statement(&select).await?;
     let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
     let limit = count(limit).unwrap_or(i64::MAX);
-    let rows = connection
-        .client
-        .query(&select, &[&filter.agent, &filter.project, &since, &limit, &filter.tenant])
-        .await?;
+    let [tenant, agent, project] =
+        [&filter.tenant, &filter.agent, &filter.project].map(|wanted| wanted.as_deref().map(text));
+    let rows = connection.client.query(&select, &[&agent, &project, &since, &limit, &tenant]).await?;
     rows.iter().map(meta_of).collect()
 }
 
@@ -173,7 +172,7 @@ pub(super) async fn handle_starting(
         WHERE entry.session = $1 AND entry.apart IS NOT NULL AND starts_with(encode(content.hash, 'hex'), $2)
         LIMIT 2";
     let select = connection.statement(select).await?;
-    let start = super::appending::text(start).to_ascii_lowercase();
+    let start = text(start).to_ascii_lowercase();
     let rows = connection.client.query(&select, &[&session, &start]).await?;
     match rows.as_slice() {
         [one] => Ok(one.try_get::<_, String>(0)?.parse().ok()),

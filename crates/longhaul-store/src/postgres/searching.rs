@@ -3,7 +3,7 @@
 use longhaul::session::journal::Cursor;
 use uuid::Uuid;
 
-use super::appending::count;
+use super::appending::{count, text};
 use super::pool::Connection;
 use crate::fault::Fault;
 use crate::finding::{HOLDERS, Hits, LOOKED_AT};
@@ -43,6 +43,8 @@ pub(super) async fn search(
     let select = connection.statement(SELECT).await?;
     let words = expression(&hits.query);
     let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
+    let [tenant, agent, project] =
+        [&filter.tenant, &filter.agent, &filter.project].map(|wanted| wanted.as_deref().map(text));
     let holders: i64 = count(HOLDERS)?;
     let (mut before, mut left, mut next) = (i64::MAX, LOOKED_AT, FIRST);
     while left > 0 && !hits.is_full() {
@@ -51,16 +53,7 @@ pub(super) async fn search(
             .client
             .query(
                 &select,
-                &[
-                    &words,
-                    &before,
-                    &count::<i64>(asked)?,
-                    &holders,
-                    &filter.tenant,
-                    &filter.agent,
-                    &filter.project,
-                    &since,
-                ],
+                &[&words, &before, &count::<i64>(asked)?, &holders, &tenant, &agent, &project, &since],
             )
             .await?;
         for row in &rows {

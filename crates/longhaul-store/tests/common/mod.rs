@@ -103,6 +103,17 @@ impl Ground {
         }
     }
 
+    /// How many messages are in the index; of SQLite how much content was looked at.
+    pub fn indexed(&self) -> u64 {
+        match self.folder {
+            Some(_) => {
+                let connection = rusqlite::Connection::open(&self.place).unwrap();
+                connection.query_row("SELECT upto FROM indexed", [], |row| row.get(0)).unwrap()
+            }
+            None => postgres::sql(&self.place, "SELECT count(*) FROM longhaul.words")[0].parse().unwrap(),
+        }
+    }
+
     /// Every byte of the store; of Postgres every value of every row.
     pub fn bytes(&self) -> Vec<u8> {
         match &self.folder {

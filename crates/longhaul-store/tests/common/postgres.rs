@@ -16,13 +16,18 @@ pub fn database() -> Option<String> {
         Err(_) => Server::start(&["fsync=off"]).map(Place::Started),
     });
     match server {
-        Ok(Place::There(url)) => Some(make_database(|database| with_database(url, database))),
+        Ok(Place::There(url)) => Some(database_on(url)),
         Ok(Place::Started(server)) => Some(server.database()),
         Err(why) => {
             skipped(why);
             None
         }
     }
+}
+
+/// A new database on the server of a URL.
+pub fn database_on(url: &str) -> String {
+    make_database(|database| with_database(url, database))
 }
 
 enum Place {
