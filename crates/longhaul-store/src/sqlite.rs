@@ -98,9 +98,9 @@ impl SqliteStore {
         let indexed = file.clone();
         // What is not indexed now is indexed by the next search.
         let index = move |ends: &AtomicBool| {
-            while !ends.load(Ordering::Relaxed) && indexed.index_some().unwrap_or(false) {
-                // Others get their turn.
-                std::thread::sleep(Duration::from_millis(1));
+            while !ends.load(Ordering::Relaxed) && indexed.index_some(indexing::SMALL).unwrap_or(false) {
+                // Others get their turn: it takes about as long.
+                std::thread::sleep(Duration::from_millis(4));
             }
         };
         Ok(Self { file, indexing: Arc::new(Background::new(AtEnd::Wait, index)) })
@@ -156,13 +156,13 @@ impl SqliteFile {
 
     /// Indexes all words that wait.
     fn index(&self) -> Result<(), StoreError> {
-        while self.index_some()? {}
+        while self.index_some(indexing::LARGE)? {}
         Ok(())
     }
 
     /// Indexes some words that wait. Says whether there were any.
-    fn index_some(&self) -> Result<bool, StoreError> {
-        let words = self.read(|reader| indexing::words(&reader.connection, &mut reader.unpacker))?;
+    fn index_some(&self, most: i64) -> Result<bool, StoreError> {
+        let words = self.read(|reader| indexing::words(&reader.connection, &mut reader.unpacker, most))?;
         let Some(words) = words else { return Ok(false) };
         self.write(|connection, _, _| indexing::index(connection, &words))?;
         Ok(true)

@@ -96,9 +96,12 @@ fn a_database_that_cannot_be_written_to_is_read() {
     }
     // A user who may not make a schema is told.
     let other = database().unwrap();
-    sql(&other, &format!("CREATE ROLE {name} LOGIN"));
-    let error = PostgresStore::open(&other.replacen("postgres@", &format!("{name}@"), 1)).unwrap_err();
-    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+    let as_other = other.replacen("postgres@", &format!("{name}@"), 1);
+    if as_other != other {
+        sql(&other, &format!("CREATE ROLE {name} LOGIN"));
+        let error = PostgresStore::open(&as_other).unwrap_err();
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+    }
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn another_encoding_is_refused() {
     let Some(url) = database() else { return };
     let name = sql(&url, "SELECT current_database()").remove(0);
     sql(&url, &format!("CREATE DATABASE {name}_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"));
-    let error = PostgresStore::open(&format!("{url}_latin")).unwrap_err();
+    let error = PostgresStore::open(&url.replace(&name, &format!("{name}_latin"))).unwrap_err();
     assert!(
         error.to_string().ends_with("a database with the encoding UTF8 is needed, not LATIN1"),
         "{error}"

@@ -20,10 +20,11 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const META: &str =
     "id, parent, title, tenant, agent, project, model, created, updated, entries, messages, calls, bytes";
 
+/// Entries in any order: to put them in order is less work here than for the server.
 const ENTRIES: &str = "
     SELECT entry.seq, coalesce(entry.packed, content.packed) FROM longhaul.session
     JOIN longhaul.entry ON entry.session = session.n LEFT JOIN longhaul.content ON content.id = entry.content
-    WHERE session.id = $1 AND entry.seq >= $2 AND entry.seq < session.entries ORDER BY entry.seq";
+    WHERE session.id = $1 AND entry.seq >= $2 AND entry.seq < session.entries";
 
 const SIZES: &str = "
     SELECT sizes.packed, sizes.messages FROM longhaul.session JOIN longhaul.sizes ON sizes.session = session.n
@@ -82,12 +83,17 @@ fn entries(
     end: Cursor,
     rows: &[Row],
 ) -> Result<Vec<Entry>, Fault> {
-    let mut packed: Vec<&[u8]> = Vec::with_capacity(rows.len());
-    for (at, row) in (from.0..).zip(rows) {
-        if usize::try_from(row.try_get::<_, i32>(0)?) != Ok(at) {
+    let mut found = rows
+        .iter()
+        .map(|row| Ok((row.try_get::<_, i32>(0)?, row.try_get::<_, Option<&[u8]>>(1)?)))
+        .collect::<Result<Vec<_>, Fault>>()?;
+    found.sort_unstable_by_key(|(seq, _)| *seq);
+    let mut packed: Vec<&[u8]> = Vec::with_capacity(found.len());
+    for (at, (seq, entry)) in (from.0..).zip(found) {
+        if usize::try_from(seq) != Ok(at) {
             return Err(missing());
         }
-        packed.push(row.try_get::<_, Option<&[u8]>>(1)?.ok_or_else(missing)?);
+        packed.push(entry.ok_or_else(missing)?);
     }
     if from.0 + packed.len() != end.0 {
         return Err(missing());

@@ -1,6 +1,7 @@
 //! Search: the index says which content has the words, its text says whether they stand as they were asked for.
 
 use longhaul::session::journal::Cursor;
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::appending::{count, text};
@@ -40,7 +41,6 @@ pub(super) async fn search(
     limit: usize,
 ) -> Result<Vec<Hit>, Fault> {
     let Some(mut hits) = Hits::of(query, limit) else { return Ok(Vec::new()) };
-    let select = connection.statement(SELECT).await?;
     let words = expression(&hits.query);
     let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
     let [tenant, agent, project] =
@@ -49,11 +49,22 @@ pub(super) async fn search(
     let (mut before, mut left, mut next) = (i64::MAX, LOOKED_AT, FIRST);
     while left > 0 && !hits.is_full() {
         let asked = next.min(left);
+        // Not a statement that the server knows already: it looks at the words to choose between the index of
+        // words and the newest messages one by one, and one of the two is far slower.
         let rows = connection
             .client
-            .query(
-                &select,
-                &[&words, &before, &count::<i64>(asked)?, &holders, &tenant, &agent, &project, &since],
+            .query_typed(
+                SELECT,
+                &[
+                    (&words, Type::TEXT),
+                    (&before, Type::INT8),
+                    (&count::<i64>(asked)?, Type::INT8),
+                    (&holders, Type::INT8),
+                    (&tenant, Type::TEXT),
+                    (&agent, Type::TEXT),
+                    (&project, Type::TEXT),
+                    (&since, Type::INT8),
+                ],
             )
             .await?;
         for row in &rows {

@@ -11,8 +11,11 @@ use crate::unpacking;
 /// So much content may wait for the next search.
 const WAITING: i64 = 512;
 
-/// So much content is indexed in one transaction. Appends wait for it, so it is short.
-const BATCH: i64 = 64;
+/// So much content is indexed in one transaction by who waits for it.
+pub(super) const LARGE: i64 = 512;
+
+/// So much content is indexed in one transaction while others append: they wait for it, so it is short.
+pub(super) const SMALL: i64 = 32;
 
 /// Whether so much content waits that it should be indexed now.
 pub(super) fn is_due(connection: &Connection) -> Result<bool, Fault> {
@@ -39,12 +42,16 @@ pub(super) struct Words {
 }
 
 /// The words of some of what waits; `None` if nothing does. Nobody waits for this.
-pub(super) fn words(connection: &Connection, unpacker: &mut Unpacker) -> Result<Option<Words>, Fault> {
+pub(super) fn words(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    most: i64,
+) -> Result<Option<Words>, Fault> {
     let (upto, waiting) = (looked_at(connection)?, waiting(connection)?);
     if waiting <= 0 {
         return Ok(None);
     }
-    let newest = upto + waiting.min(BATCH);
+    let newest = upto + waiting.min(most);
     let mut select = connection.prepare_cached(
         "SELECT DISTINCT content.id, content.packed FROM entry JOIN content ON content.id = entry.content
          WHERE entry.content > ?1 AND entry.content <= ?2 AND entry.kind = ?3",

@@ -1,5 +1,5 @@
 //! A Postgres server for the tests, which is thrown away behind them. `LONGHAUL_TEST_POSTGRES=postgres://…`
-//! uses one that is there already; its user must be allowed to make databases.
+//! uses one that is there already; its user must be allowed to make databases, which stay there.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ enum Place {
 /// Says that tests are skipped where nothing captures it.
 pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or_default().to_owned();
-    writeln!(std::io::stderr(), "SKIPPED: Postgres: {test} ({why})").unwrap();
+    let line = format!("SKIPPED: Postgres: {test} ({why})\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// The URL with another database in it.
