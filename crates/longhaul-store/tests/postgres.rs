@@ -160,6 +160,63 @@ fn commits_are_durable_whatever_the_database_prefers() {
 }
 
 #[test]
+fn errors_of_the_server_are_those_of_a_store() {
+    let Some(url) = database() else { return };
+    let store = PostgresStore::open(&url).unwrap();
+    let id = create(&store, "p", &["hello"]);
+    // The server says whatever it is told to, when entries are written, until it has said it so often.
+    sql(
+        &url,
+        "CREATE TABLE saying (code text); CREATE SEQUENCE said;
+         CREATE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE c text; BEGIN
+             SELECT code INTO c FROM saying;
+             IF c IS NOT NULL AND nextval('said') <= 2 THEN
+                 RAISE EXCEPTION 'as told' USING ERRCODE = c, DETAIL = 'values of a row';
+             END IF;
+             RETURN NULL; END $$;
+         CREATE TRIGGER say AFTER INSERT ON longhaul.entry FOR EACH STATEMENT EXECUTE FUNCTION say()",
+    );
+    type Expected = fn(&StoreError) -> bool;
+    let expected: [(&str, Expected); 7] = [
+        ("53100", |error| matches!(error, StoreError::Full { .. })),
+        ("55P03", |error| matches!(error, StoreError::Busy { .. })),
+        ("57014", |error| matches!(error, StoreError::Busy { .. })),
+        ("25006", |error| matches!(error, StoreError::ReadOnly { .. })),
+        ("42501", |error| matches!(error, StoreError::ReadOnly { .. })),
+        ("XX001", |error| matches!(error, StoreError::Damaged { .. })),
+        ("58030", |error| matches!(error, StoreError::Unavailable { .. })),
+    ];
+    for (code, is_expected) in expected {
+        sql(
+            &url,
+            &format!("DELETE FROM saying; INSERT INTO saying VALUES ('{code}'); SELECT setval('said', 1)"),
+        );
+        let error = store.append(id, Cursor(2), &[said("more")]).unwrap_err();
+        assert!(is_expected(&error), "{code}: {error:?}");
+        assert!(!error.to_string().contains("values of a row"));
+        assert_eq!(store.load(id).unwrap().entries.len(), 2, "{code}");
+    }
+    // Writers that were in each other's way are tried again.
+    let mut end = 2;
+    for code in ["40001", "40P01"] {
+        sql(&url, &format!("UPDATE saying SET code = '{code}'; SELECT setval('said', 1, false)"));
+        store.append(id, Cursor(end), &[said("more")]).unwrap();
+        end += 1;
+        assert_eq!(sql(&url, "SELECT last_value FROM said"), ["3"]);
+    }
+    assert_eq!(store.load(id).unwrap().entries.len(), end);
+    // The pool has lost no connection by it.
+    sql(&url, "DELETE FROM saying");
+    std::thread::scope(|scope| {
+        for n in 0..20 {
+            let store = &store;
+            scope.spawn(move || create(store, &n.to_string(), &["hello"]));
+        }
+    });
+    Ground::on_postgres(url).check();
+}
+
+#[test]
 fn who_waits_for_too_long_is_told() {
     let Some(url) = database() else { return };
     let store = PostgresStore::open(&url).unwrap();
