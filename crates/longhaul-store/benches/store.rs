@@ -2,8 +2,13 @@
 //!
 //! `-- --only append|open|search` runs one part; `--sessions N` lists and searches N sessions instead of 2,000; `--corpus FOLDER` stores the transcripts
 //! of a folder; `--folder FOLDER` puts the stores there instead of in the system's folder for such files.
+//! `--store postgres` asks a server that is started for it, `--store postgres://…` one that is there, which
+//! gets a database for each part.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+#![allow(missing_docs, dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../tests/common/postgres.rs"]
+mod server;
 
 use std::fs::File;
 use std::io::Write;
@@ -12,8 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul::{Block, Cursor, Entry, Json, Message, Models, Profile, Role, Session};
-use longhaul_store::{About, Filter, Keeper, SessionId, SqliteStore, Store};
+use longhaul_store::{About, Filter, Keeper, SessionId, Store};
 use longhaul_wire::transcript;
+use server::Server;
 
 fn main() {
     let options = Options::read();
@@ -21,22 +27,46 @@ fn main() {
         Some(folder) => tempfile::tempdir_in(folder).unwrap(),
         None => tempfile::tempdir().unwrap(),
     };
+    let places = match options.store.as_deref() {
+        None => Places::Files(folder.path().to_owned()),
+        Some("postgres") => Places::Started(Server::start(&[]).unwrap()),
+        Some(url) => Places::Server(url.to_owned()),
+    };
     if options.runs("append") {
-        appending(folder.path());
+        appending(&places, folder.path());
     }
     if options.runs("open") {
-        opening(folder.path());
+        opening(&places);
     }
     if options.runs("search") {
-        searching(folder.path(), options.sessions);
+        searching(&places, options.sessions);
     }
     if let Some(corpus) = &options.corpus {
-        storing(folder.path(), corpus);
+        storing(&places, corpus);
+    }
+}
+
+/// Where the stores are.
+enum Places {
+    Files(PathBuf),
+    Server(String),
+    Started(Server),
+}
+
+impl Places {
+    /// A place for a new store.
+    fn place(&self, name: &str) -> String {
+        match self {
+            Self::Files(folder) => folder.join(name).display().to_string(),
+            Self::Server(url) => server::database_on(url),
+            Self::Started(server) => server.database(),
+        }
     }
 }
 
 struct Options {
     only: Option<String>,
+    store: Option<String>,
     sessions: usize,
     corpus: Option<PathBuf>,
     folder: Option<PathBuf>,
@@ -50,6 +80,7 @@ impl Options {
         };
         Self {
             only: value("--only").cloned(),
+            store: value("--store").cloned(),
             sessions: value("--sessions").map_or(2_000, |number| number.parse().unwrap()),
             corpus: value("--corpus").map(PathBuf::from),
             folder: value("--folder").map(PathBuf::from),
@@ -62,7 +93,7 @@ impl Options {
 }
 
 /// Appends with one fsync each, beside plain fsyncs of as many bytes.
-fn appending(folder: &Path) {
+fn appending(places: &Places, folder: &Path) {
     const STEPS: usize = 2_000;
     let mut words = Words(1);
     let steps: Vec<[Entry; 3]> = (0..STEPS).map(|n| step(&mut words, n, 4_000)).collect();
@@ -73,8 +104,9 @@ fn appending(folder: &Path) {
         file.write_all(&[7; 12_000]).unwrap();
         file.sync_data().unwrap();
     });
-    let store = SqliteStore::open(folder.join("append.db")).unwrap();
-    let id = begin(&store);
+    let place = places.place("append.db");
+    let store = longhaul_store::open(&place).unwrap();
+    let id = begin(&*store);
     let (mut end, mut of_processor) = (Cursor(1), Vec::new());
     let appends = times(&steps, |step| {
         let begun = processor_time();
@@ -86,11 +118,11 @@ fn appending(folder: &Path) {
     println!("append of 3 entries of 4 KB: {}; plain fsync of 12 KB: {}", shares(&appends), shares(&plain));
     println!("of the append, time of the processor: {}", shares(&of_processor));
     drop(store);
-    println!("stored: {:.3} of {json} bytes of JSON", size(folder, "append.db") as f64 / json as f64);
+    println!("stored: {:.3} of {json} bytes of JSON", size(&place) as f64 / json as f64);
 }
 
-fn opening(folder: &Path) {
-    let store = Arc::new(SqliteStore::open(folder.join("open.db")).unwrap());
+fn opening(places: &Places) {
+    let store = longhaul_store::open(&places.place("open.db")).unwrap();
     let mut words = Words(2);
     let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone());
     for n in 0..3_334 {
@@ -117,15 +149,16 @@ fn opening(folder: &Path) {
     println!("of a load, time of all processors: {of_processors:.1?}");
 }
 
-fn searching(folder: &Path, sessions: usize) {
-    let store = SqliteStore::open(folder.join("search.db")).unwrap();
+fn searching(places: &Places, sessions: usize) {
+    let place = places.place("search.db");
+    let store = longhaul_store::open(&place).unwrap();
     let mut words = Words(3);
     let mut json = 0;
     let begun = Instant::now();
     for n in 0..sessions {
         let mut entries: Vec<Entry> = (0..200).map(|at| short(&mut words, n * 200 + at)).collect();
         json += entries.iter().map(length).sum::<usize>();
-        let id = begin(&store);
+        let id = begin(&*store);
         let rest = entries.split_off(entries.len() / 2);
         store.append(id, Cursor(1), &entries).unwrap();
         store.append(id, Cursor(1 + entries.len()), &rest).unwrap();
@@ -145,13 +178,14 @@ fn searching(folder: &Path, sessions: usize) {
         println!("search {query:?}, {hits} hits: {}", shares(&found));
     }
     drop(store);
-    println!("stored: {:.3} of {json} bytes of JSON", size(folder, "search.db") as f64 / json as f64);
-    println!("{}", tables(&folder.join("search.db")));
+    println!("stored: {:.3} of {json} bytes of JSON", size(&place) as f64 / json as f64);
+    println!("{}", tables(&place));
 }
 
 /// Stores recorded sessions as the engine would have worked on them.
-fn storing(folder: &Path, corpus: &Path) {
-    let store = Arc::new(SqliteStore::open(folder.join("corpus.db")).unwrap());
+fn storing(places: &Places, corpus: &Path) {
+    let place = places.place("corpus.db");
+    let store = longhaul_store::open(&place).unwrap();
     let (mut json, mut count) = (0, 0);
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path()).collect();
@@ -172,16 +206,18 @@ fn storing(folder: &Path, corpus: &Path) {
         count += 1;
     }
     drop(store);
-    println!(
-        "{count} recorded sessions: {:.3} of {json} bytes of JSON",
-        size(folder, "corpus.db") as f64 / json as f64
-    );
-    println!("{}", tables(&folder.join("corpus.db")));
+    println!("{count} recorded sessions: {:.3} of {json} bytes of JSON", size(&place) as f64 / json as f64);
+    println!("{}", tables(&place));
 }
 
 /// Which tables take how much.
-fn tables(path: &Path) -> String {
-    let connection = rusqlite::Connection::open(path).unwrap();
+fn tables(place: &str) -> String {
+    if place.starts_with("postgres") {
+        let sql = "SELECT relname || ' ' || (pg_relation_size(oid) + coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0))
+             FROM pg_class WHERE relnamespace = 'longhaul'::regnamespace ORDER BY pg_relation_size(oid) DESC LIMIT 9";
+        return server::sql(place, sql).join(", ");
+    }
+    let connection = rusqlite::Connection::open(place).unwrap();
     let mut select = connection
         .prepare("SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 7")
         .unwrap();
@@ -256,8 +292,13 @@ fn length(entry: &Entry) -> usize {
     serde_json::to_string(entry).unwrap().len()
 }
 
-fn size(folder: &Path, name: &str) -> u64 {
-    std::fs::metadata(folder.join(name)).unwrap().len()
+fn size(place: &str) -> u64 {
+    if place.starts_with("postgres") {
+        let sql = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+             WHERE relnamespace = 'longhaul'::regnamespace AND relkind = 'r'";
+        return server::sql(place, sql)[0].parse().unwrap();
+    }
+    std::fs::metadata(place).unwrap().len()
 }
 
 /// Makes texts of words, of which few are said often and many seldom.

@@ -61,19 +61,19 @@ pub enum StoreError {
         known: i64,
     },
     /// The file is no database.
-    #[error("{place} is not a database: nothing was changed; give the store another file")]
+    #[error("{place} is not a database: nothing was changed; give the store another place")]
     NotADatabase {
         /// Where the file is.
         place: String,
     },
     /// The database belongs to another program.
-    #[error("{place} is a database of another program: nothing was changed; give the store another file")]
+    #[error("{place} is a database of another program: nothing was changed; give the store another place")]
     Foreign {
         /// Where the database is.
         place: String,
     },
     /// The store is damaged.
-    #[error("{place} is damaged ({problem}): keep a copy of the file, and restore it from a backup")]
+    #[error("{place} is damaged ({problem}): keep a copy of it, and restore it from a backup")]
     Damaged {
         /// Where the store is.
         place: String,

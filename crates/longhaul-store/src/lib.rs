@@ -1,6 +1,7 @@
 //! Keeps Longhaul sessions: journals, content by hash, what was learnt, and search over what was said.
 //!
-//! [`Store`] is what a store does, [`SqliteStore`] does it with one file, and a [`Keeper`] is what a host
+//! [`Store`] is what a store does. [`SqliteStore`] does it with one file, [`PostgresStore`] with a schema of a
+//! database that many machines may share; [`open`] takes the path or the URL. A [`Keeper`] is what a host
 //! calls after each step.
 //!
 //! ```
@@ -27,23 +28,33 @@
 //! | what every store does, and its values | `store`, `error` |
 //! | what a host calls | `keeper` |
 //! | where a store is | `place` |
-//! | texts as they are stored | `packing` |
-//! | words that can be found, and snippets | `words` |
+//! | texts as they are stored, and entries out of them | `packing`, `unpacking` |
+//! | what goes into rows of either database | `rows` |
+//! | words that can be found, snippets, and which hits are given | `words`, `finding` |
+//! | indexing while nobody waits | `background` |
 //! | one file with everything in it | `sqlite` |
+//! | a schema of a database | `postgres` |
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod error;
 mod export;
+mod fault;
+mod finding;
 mod keeper;
 mod packing;
 mod place;
+mod postgres;
+mod rows;
 mod sqlite;
 mod store;
+mod unpacking;
 mod words;
 
 pub use error::StoreError;
 pub use keeper::Keeper;
 pub use place::open;
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{About, BadSessionId, Filter, Form, Hit, Meta, Retention, SessionId, Store, Stored};

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use crate::error::StoreError;
+use crate::postgres::{self, PostgresStore};
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
 
-/// Opens the store at a place: the path of a file, which is made if it is not there.
+/// Opens the store at a place: a URL such as `postgres://user:password@host:5432/database` (or
+/// `postgresql://…`) is a [`PostgresStore`], everything else the path of a file, which is made if it is not
+/// there.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -16,5 +19,8 @@ use crate::store::Store;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open(place: &str) -> Result<Arc<dyn Store>, StoreError> {
+    if postgres::is_server(place) {
+        return Ok(Arc::new(PostgresStore::open(place)?));
+    }
     Ok(Arc::new(SqliteStore::open(place)?))
 }

@@ -13,23 +13,29 @@ mod searching;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
 use longhaul::{Archive, Handle, Snapshot};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use crate::background::{AtEnd, Background};
 use crate::error::StoreError;
+use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
+use crate::rows::Now;
 use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
-use faults::{Fault, Faults};
+use faults::Faults;
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
 #[derive(Clone)]
 pub struct SqliteStore {
     file: Arc<SqliteFile>,
+    /// Indexes words while nobody waits for it.
+    indexing: Arc<Background>,
 }
 
 /// The connections to the file.
@@ -78,17 +84,6 @@ impl Place {
     }
 }
 
-/// Microseconds since 1970.
-#[derive(Debug, Clone, Copy)]
-struct Now(i64);
-
-impl Now {
-    fn get() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-    }
-}
-
 impl SqliteStore {
     /// Opens a store, or makes it if there is no such file. A file that is something else is left alone.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
@@ -99,7 +94,16 @@ impl SqliteStore {
         let writer = || Ok(Writer { connection, packer: Packer::new()?, unpacker: Unpacker::new()? });
         let writer = writer().map_err(|fault: Fault| faults.of(fault))?;
         let readers = Mutex::default();
-        Ok(Self { file: Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers }) })
+        let file = Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers });
+        let indexed = file.clone();
+        // What is not indexed now is indexed by the next search.
+        let index = move |ends: &AtomicBool| {
+            while !ends.load(Ordering::Relaxed) && indexed.index_some(indexing::SMALL).unwrap_or(false) {
+                // Others get their turn: it takes about as long.
+                std::thread::sleep(Duration::from_millis(4));
+            }
+        };
+        Ok(Self { file, indexing: Arc::new(Background::new(AtEnd::Wait, index)) })
     }
 
     /// The file.
@@ -152,10 +156,16 @@ impl SqliteFile {
 
     /// Indexes all words that wait.
     fn index(&self) -> Result<(), StoreError> {
-        while self.read(|reader| indexing::waiting(&reader.connection))? > 0 {
-            self.write(|connection, _, unpacker| indexing::index_some(connection, unpacker))?;
-        }
+        while self.index_some(indexing::LARGE)? {}
         Ok(())
+    }
+
+    /// Indexes some words that wait. Says whether there were any.
+    fn index_some(&self, most: i64) -> Result<bool, StoreError> {
+        let words = self.read(|reader| indexing::words(&reader.connection, &mut reader.unpacker, most))?;
+        let Some(words) = words else { return Ok(false) };
+        self.write(|connection, _, _| indexing::index(connection, &words))?;
+        Ok(true)
     }
 
     /// Gives the space of deleted sessions back. They are gone already: if it fails, the space is used again.
@@ -192,8 +202,7 @@ impl Store for SqliteStore {
             indexing::is_due(connection)
         })?;
         if index_is_due {
-            // The entries are stored, whatever becomes of their words: the next search looks again.
-            self.file.index().ok();
+            self.indexing.ask();
         }
         Ok(())
     }

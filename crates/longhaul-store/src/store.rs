@@ -122,6 +122,8 @@ impl FromStr for SessionId {
 /// What a host says of a session that it makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
+    /// Whose session it is, where one store serves many; empty where it does not.
+    pub tenant: String,
     /// The program that works, such as `longhaul` or `claude-code`.
     pub agent: String,
     /// What it works on: a folder or a name.
@@ -139,6 +141,8 @@ pub struct Meta {
     pub parent: Option<SessionId>,
     /// The first words that a person said, or the title that the host gave.
     pub title: String,
+    /// Whose session it is. A fork has the tenant of its parent.
+    pub tenant: String,
     /// The program that works.
     pub agent: String,
     /// What it works on.
@@ -175,6 +179,8 @@ pub struct Stored {
 /// Which sessions are listed or searched. What is not said does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Whose sessions. A host that serves many always says it.
+    pub tenant: Option<String>,
     /// The program that works.
     pub agent: Option<String>,
     /// What it works on.

@@ -1,19 +1,25 @@
-//! A writer is killed at any moment: what it was told is stored is stored, and nothing else than a prefix
-//! of what it sent.
+//! A writer or its server is killed at any moment: what the writer was told is stored is stored, and nothing
+//! else than a prefix of what it sent.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::postgres::{Server, skipped};
 use common::*;
-use longhaul::{Cursor, Entry};
-use longhaul_store::{SessionId, SqliteStore, Store};
+use longhaul::{Cursor, Entry, Message, Profile, Session};
+use longhaul_store::{Keeper, SessionId, SqliteStore, Store, StoreError};
 
+/// So many times a writer is killed, on each store.
 const KILLS: u64 = 200;
+
+/// So many times a server is killed.
+const SERVER_KILLS: u64 = 20;
 
 /// The entry that stands at a place: its text says where, and is as long as entries are.
 fn numbered(at: usize) -> Entry {
@@ -24,8 +30,8 @@ fn numbered(at: usize) -> Entry {
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn appends_until_it_is_killed() {
-    let Some((path, id)) = given() else { return };
-    let (store, id): (_, SessionId) = (SqliteStore::open(path).unwrap(), id.parse().unwrap());
+    let Some((place, id)) = given() else { return };
+    let (store, id): (_, SessionId) = (longhaul_store::open(&place).unwrap(), id.parse().unwrap());
     let mut at = store.meta(id).unwrap().end.0;
     loop {
         let entries: Vec<Entry> = (at..at + 1 + at % 5).map(numbered).collect();
@@ -38,8 +44,8 @@ fn appends_until_it_is_killed() {
 }
 
 /// Runs a writer and kills it after some microseconds. Gives what it said is durable.
-fn killed(path: &Path, id: SessionId, after: Duration) -> usize {
-    let mut child = child("appends_until_it_is_killed", path, &id.to_string()).spawn().unwrap();
+fn killed(place: &str, id: SessionId, after: Duration) -> usize {
+    let mut child = child("appends_until_it_is_killed", place, &id.to_string()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut said = String::new();
     // The time runs from the first append on: before, there is little to interrupt.
@@ -55,25 +61,106 @@ fn killed(path: &Path, id: SessionId, after: Duration) -> usize {
     durable.max().unwrap_or_else(|| panic!("the writer said: {said}"))
 }
 
-#[test]
-fn a_writer_that_is_killed_loses_nothing_that_was_durable() {
-    let (folder, store) = store();
-    let path = folder.path().join("sessions.db");
-    let mut id = store.create(&about("crash")).unwrap();
-    drop(store);
+/// The journal is a prefix of what was sent, and has everything that was acknowledged.
+fn holds_a_prefix(store: &dyn Store, id: SessionId, durable: usize, kill: u64) -> Vec<Entry> {
+    let entries = store.load(id).unwrap().entries;
+    assert!(entries.len() >= durable, "kill {kill}: {} of {durable}", entries.len());
+    assert!(entries.iter().enumerate().all(|(at, entry)| *entry == numbered(at)), "kill {kill}");
+    assert_eq!(store.meta(id).unwrap().messages, entries.len() as u64 - 1, "kill {kill}");
+    entries
+}
+
+/// A session that is loaded from the store sends the bytes that one of the entries sent would send.
+fn sends_the_same(store: Arc<dyn Store>, id: SessionId, entries: usize) {
+    let (_, stored) = Keeper::open(store, id, Profile::longhaul()).unwrap();
+    let sent = Session::load(Profile::longhaul(), (0..entries).map(numbered)).unwrap();
+    let next = |mut session: Session| -> Vec<Message> {
+        session.push(Message::user("Go on."));
+        session.prepare(None).ok();
+        session.outgoing().messages().map(|message| Message::clone(message)).collect()
+    };
+    assert_eq!(next(stored), next(sent));
+}
+
+fn a_writer_that_is_killed_loses_nothing_that_was_durable(ground: &Ground) {
+    let mut id = ground.open().create(&about("crash")).unwrap();
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     for kill in 0..KILLS {
-        let durable = killed(&path, id, Duration::from_micros(dice.roll(40_000)));
-        let store = SqliteStore::open(&path).unwrap();
-        let entries = store.load(id).unwrap().entries;
-        assert!(entries.len() >= durable, "kill {kill}: {} of {durable}", entries.len());
-        assert!(entries.iter().enumerate().all(|(at, entry)| *entry == numbered(at)), "kill {kill}");
-        assert_eq!(store.meta(id).unwrap().messages, entries.len() as u64 - 1, "kill {kill}");
-        store.check().unwrap();
-        if entries.len() > 2_000 {
+        let durable = killed(&ground.place, id, Duration::from_micros(dice.roll(40_000)));
+        let store = ground.open();
+        let entries = holds_a_prefix(&*store, id, durable, kill);
+        ground.check();
+        if kill % 20 == 19 {
+            sends_the_same(store.clone(), id, entries.len());
+        }
+        if entries.len() > 1_000 {
             id = store.create(&about("crash")).unwrap();
         }
     }
+}
+
+#[test]
+fn a_writer_on_sqlite_that_is_killed_loses_nothing() {
+    a_writer_that_is_killed_loses_nothing_that_was_durable(&Ground::sqlite());
+}
+
+#[test]
+fn a_writer_on_postgres_that_is_killed_loses_nothing() {
+    if let Some(ground) = Ground::postgres() {
+        a_writer_that_is_killed_loses_nothing_that_was_durable(&ground);
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_loses_nothing_that_was_durable() {
+    // A server of its own. What a process has written outlives it, with an fsync and without: only the
+    // power can tell the difference.
+    let server = match Server::start(&["fsync=off"]) {
+        Ok(server) => server,
+        Err(why) => return skipped(&why),
+    };
+    let ground = Ground::on_postgres(server.database());
+    let store = ground.open();
+    let mut id = store.create(&about("crash")).unwrap();
+    let mut dice = Dice(0x6C62_272E_07BB_0142);
+    let mut lost = 0;
+    for kill in 0..SERVER_KILLS {
+        let durable = AtomicUsize::new(store.meta(id).unwrap().end.0);
+        let error = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                loop {
+                    let at = durable.load(Ordering::Relaxed);
+                    let entries: Vec<Entry> = (at..at + 1 + at % 5).map(numbered).collect();
+                    match store.append(id, Cursor(at), &entries) {
+                        Ok(()) => durable.store(at + entries.len(), Ordering::Relaxed),
+                        Err(error) => break error,
+                    }
+                }
+            });
+            std::thread::sleep(Duration::from_micros(5_000 + dice.roll(60_000)));
+            if kill % 2 == 0 {
+                server.kill()
+            } else {
+                server.stop_at_once()
+            }
+            writer.join().unwrap()
+        });
+        assert!(matches!(error, StoreError::Unavailable { .. }), "kill {kill}: {error}");
+        server.start_again();
+        // The same store goes on: its connections are made anew.
+        let durable = durable.into_inner();
+        let entries = holds_a_prefix(&*store, id, durable, kill);
+        lost += usize::from(entries.len() > durable);
+        if kill % 4 == 3 {
+            sends_the_same(store.clone(), id, entries.len());
+        }
+        if entries.len() > 1_000 {
+            id = store.create(&about("crash")).unwrap();
+        }
+    }
+    ground.check();
+    // Some appends were stored whose acknowledgement was lost.
+    println!("{lost} of {SERVER_KILLS} acknowledgements were lost");
 }
 
 /// A power cut may leave any part of the write-ahead log behind.

@@ -33,7 +33,10 @@ fn a_file_that_is_no_database_is_left_alone() {
         let error = refused(&path);
         assert_eq!(
             error.to_string(),
-            format!("{} is not a database: nothing was changed; give the store another file", path.display())
+            format!(
+                "{} is not a database: nothing was changed; give the store another place",
+                path.display()
+            )
         );
     }
     // An empty file is as good as none.
@@ -49,7 +52,8 @@ fn a_database_of_another_program_is_left_alone() {
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA application_id = 77").unwrap();
     let error = refused(&path).to_string();
     assert!(
-        error.ends_with("is a database of another program: nothing was changed; give the store another file")
+        error
+            .ends_with("is a database of another program: nothing was changed; give the store another place")
     );
 }
 
@@ -61,8 +65,8 @@ fn a_store_of_a_later_version_is_left_alone() {
     drop(store);
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
     let error = refused(&path);
-    assert!(matches!(error, StoreError::Newer { found: 9, known: 1, .. }));
-    let says = "was made by a later version of longhaul (form 9; this version reads up to form 1)";
+    assert!(matches!(error, StoreError::Newer { found: 9, known: 2, .. }));
+    let says = "was made by a later version of longhaul (form 9; this version reads up to form 2)";
     assert!(error.to_string().contains(says));
 }
 

@@ -1,14 +1,15 @@
-//! Many processes write into one file: nothing is lost, nothing stands twice, whoever lost its place is told.
+//! Many processes write into one store: nothing is lost, nothing stands twice, whoever lost its place is told.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
 mod common;
 
 use std::collections::HashSet;
 
 use common::*;
 use longhaul::Cursor;
-use longhaul_store::{Filter, SqliteStore, Store, StoreError};
+use longhaul_store::{Filter, StoreError};
 
 const WRITERS: usize = 8;
 const APPENDS: usize = 1_000;
@@ -18,8 +19,8 @@ const SESSIONS: usize = 100;
 #[test]
 #[ignore = "run by the other test as processes of their own"]
 fn appends_to_sessions_by_chance() {
-    let Some((path, writer)) = given() else { return };
-    let store = SqliteStore::open(path).unwrap();
+    let Some((place, writer)) = given() else { return };
+    let store = longhaul_store::open(&place).unwrap();
     let sessions = store.list(&Filter::default(), SESSIONS).unwrap();
     let mut ends = vec![Cursor(1); sessions.len()];
     let mut dice = Dice(0xD1B5_4A32_D192_ED03 ^ writer.parse::<u64>().unwrap().wrapping_mul(0x9E37_79B9));
@@ -39,15 +40,15 @@ fn appends_to_sessions_by_chance() {
     println!("\nconflicts {conflicts}");
 }
 
-#[test]
-fn nothing_is_lost_and_nothing_stands_twice() {
-    let (folder, store) = store();
-    let path = folder.path().join("sessions.db");
+fn nothing_is_lost_and_nothing_stands_twice(ground: &Ground) {
+    let store = ground.open();
     for _ in 0..SESSIONS {
         create(&*store, "many", &[]);
     }
     let children: Vec<_> = (0..WRITERS)
-        .map(|writer| child("appends_to_sessions_by_chance", &path, &writer.to_string()).spawn().unwrap())
+        .map(|writer| {
+            child("appends_to_sessions_by_chance", &ground.place, &writer.to_string()).spawn().unwrap()
+        })
         .collect();
     let mut conflicts = 0;
     for child in children {
@@ -73,12 +74,11 @@ fn nothing_is_lost_and_nothing_stands_twice() {
         }
     }
     assert_eq!(seen.len(), WRITERS * APPENDS);
-    store.check().unwrap();
+    ground.check();
 }
 
-#[test]
-fn threads_share_a_store() {
-    let (_folder, store) = store();
+fn threads_share_a_store(ground: &Ground) {
+    let store = ground.open();
     let ids: Vec<_> = (0..4).map(|n| create(&*store, &n.to_string(), &[])).collect();
     std::thread::scope(|scope| {
         for id in &ids {
@@ -94,17 +94,53 @@ fn threads_share_a_store() {
     assert!(ids.iter().all(|id| store.meta(*id).unwrap().messages == 49));
 }
 
-#[test]
-fn a_store_may_be_made_by_many_at_once() {
-    for _ in 0..20 {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+fn a_store_may_be_made_by_many_at_once(ground: &Ground) {
+    for _ in 0..8 {
+        let ground = ground.another();
         std::thread::scope(|scope| {
             for n in 0..6 {
-                let path = &path;
-                scope.spawn(move || create(&SqliteStore::open(path).unwrap(), &n.to_string(), &["hello"]));
+                let ground = &ground;
+                scope.spawn(move || create(&*ground.open(), &n.to_string(), &["hello"]));
             }
         });
-        assert_eq!(SqliteStore::open(&path).unwrap().list(&Filter::default(), 10).unwrap().len(), 6);
+        assert_eq!(ground.open().list(&Filter::default(), 10).unwrap().len(), 6);
     }
 }
+
+/// What is deleted is what nobody else holds, not even somebody who has just begun to.
+fn content_that_is_held_again_while_it_is_deleted_stays(ground: &Ground) {
+    let store = ground.open();
+    let texts = ["zebra ", "giraffe "].map(|word| word.repeat(200));
+    std::thread::scope(|scope| {
+        for thread in 0..6_u64 {
+            let (store, texts) = (&store, &texts);
+            scope.spawn(move || {
+                let mut dice = Dice(0xA076_1D64_78BD_642F ^ (thread + 1).wrapping_mul(0x9E37_79B9));
+                for _ in 0..60 {
+                    // Few hold a text at a time, so that often the last one lets go of it.
+                    let id = create(&**store, "p", &[&texts[dice.roll(2) as usize]]);
+                    let fork = (dice.roll(6) == 0).then(|| store.fork(id, Cursor(2)).unwrap());
+                    if dice.roll(10) == 0 {
+                        store.search("zebra", &Filter::default(), 5).unwrap();
+                    }
+                    assert_eq!(store.load(id).unwrap().entries.len(), 2);
+                    store.delete(id).unwrap();
+                    if let Some(fork) = fork {
+                        assert_eq!(store.load(fork).unwrap().entries.len(), 2);
+                        store.delete(fork).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    ground.check();
+    assert_eq!(ground.content(), 0);
+    assert!(store.search("zebra", &Filter::default(), 5).unwrap().is_empty());
+}
+
+on_each_store!(
+    nothing_is_lost_and_nothing_stands_twice,
+    threads_share_a_store,
+    a_store_may_be_made_by_many_at_once,
+    content_that_is_held_again_while_it_is_deleted_stays,
+);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::Now;
 use super::appending::place_of;
-use super::faults::Fault;
+use crate::fault::Fault;
+use crate::rows::Now;
 use crate::store::{Retention, SessionId};
 
 /// Deletes a session, inside of a transaction.

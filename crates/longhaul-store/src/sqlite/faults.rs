@@ -2,44 +2,35 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
 
 use crate::error::StoreError;
+use crate::fault::Fault;
 
 /// How every database of SQLite begins.
 pub(super) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Something went wrong inside of a call.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// SQLite says so.
-    Sql(rusqlite::Error),
-    /// What is stored is not what was written.
-    Damaged(String),
-    /// The store cannot be used.
-    Unavailable(String),
-    /// The store itself says so.
-    Store(StoreError),
-}
-
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Unavailable(error.to_string())
+        let problem = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(problem),
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase(problem),
+            // A table that is missing or a value of another type is none that was written here.
+            None
+            | Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::Unknown
+                | ErrorCode::TypeMismatch
+                | ErrorCode::ConstraintViolation,
+            ) => Self::Damaged(problem),
+            Some(_) => Self::Unavailable(problem),
+        }
     }
 }
 
@@ -59,23 +50,13 @@ impl Faults {
     }
 
     pub(super) fn of(&self, fault: Fault) -> StoreError {
-        let place = self.place();
-        match fault {
-            Fault::Store(error) => error,
-            Fault::Damaged(problem) => StoreError::Damaged { place, problem },
-            Fault::Unavailable(problem) => StoreError::Unavailable { place, problem },
-            Fault::Sql(error) => of_sql(place, &error),
-        }
+        fault.at(&self.place())
     }
 
     /// While a file is opened, it may turn out to be something else than a database.
     pub(super) fn when_opening(&self, fault: Fault) -> StoreError {
-        let code = match &fault {
-            Fault::Sql(error) => error.sqlite_error_code(),
-            _ => None,
-        };
-        match code {
-            Some(ErrorCode::NotADatabase) if !self.begins_like_a_database() => self.not_a_database(),
+        match fault {
+            Fault::NotADatabase(_) if !self.begins_like_a_database() => self.not_a_database(),
             _ => self.of(fault),
         }
     }
@@ -99,24 +80,5 @@ impl Faults {
 
     pub(super) fn unavailable(&self, problem: impl Display) -> StoreError {
         StoreError::Unavailable { place: self.place(), problem: problem.to_string() }
-    }
-}
-
-fn of_sql(place: String, error: &rusqlite::Error) -> StoreError {
-    let problem = error.to_string();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => StoreError::Full { place },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { place },
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly { place, problem },
-        // A table that is missing or a value of another type is none that was written here.
-        None
-        | Some(
-            ErrorCode::DatabaseCorrupt
-            | ErrorCode::NotADatabase
-            | ErrorCode::Unknown
-            | ErrorCode::TypeMismatch
-            | ErrorCode::ConstraintViolation,
-        ) => StoreError::Damaged { place, problem },
-        Some(_) => StoreError::Unavailable { place, problem },
     }
 }

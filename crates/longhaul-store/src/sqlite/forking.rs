@@ -3,11 +3,12 @@
 use longhaul::session::journal::Cursor;
 use rusqlite::{Connection, params};
 
-use super::appending::{Kind, place_of};
-use super::faults::Fault;
-use super::{Now, Place, reading};
+use super::appending::place_of;
+use super::{Place, reading};
 use crate::error::StoreError;
+use crate::fault::Fault;
 use crate::packing::Unpacker;
+use crate::rows::{Kind, Now};
 use crate::store::SessionId;
 
 /// Makes a session of the entries before `at`, inside of a transaction.
@@ -27,8 +28,8 @@ pub(super) fn fork(
     let fork = SessionId::fresh();
     connection
         .prepare_cached(
-            "INSERT INTO session (id, parent, agent, project, title, model, created, updated, entries, messages, calls, bytes)
-             SELECT ?1, id, agent, project, title, ?2, ?3, ?3, ?4,
+            "INSERT INTO session (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes)
+             SELECT ?1, id, tenant, agent, project, title, ?2, ?3, ?3, ?4,
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?7),
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?8),
                  (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6)
@@ -41,8 +42,8 @@ pub(super) fn fork(
             at.0,
             shared.start,
             shared.end,
-            Kind::Message as i64,
-            Kind::Request as i64,
+            Kind::Message.number(),
+            Kind::Request.number(),
             parent.0
         ])?;
     let place = Place(connection.last_insert_rowid());

@@ -8,15 +8,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::faults::{Fault, Faults};
+use super::faults::Faults;
 use crate::error::StoreError;
+use crate::fault::Fault;
 
 /// The mark of our databases in their header: `LHsn`.
 const APPLICATION: i64 = 0x4C48_736E;
 
 /// The steps from each form to the next; a new file goes through all of them. A step that was released
 /// never changes.
-const STEPS: [&str; 1] = [include_str!("1.sql")];
+const STEPS: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
 
 /// The newest form: the number of steps.
 const FORM: i64 = STEPS.len() as i64;

@@ -1,23 +1,22 @@
 //! Reading: journals, lists, and texts that were kept apart.
 
-use std::num::NonZero;
 use std::ops::Range;
-use std::panic::resume_unwind;
 
-use longhaul::session::journal::{self, Cursor, Entry};
-use longhaul::{Handle, LoadError, Snapshot, Time};
+use longhaul::session::journal::{Cursor, Entry};
+use longhaul::{Handle, Snapshot, Time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::appending::bytes_of;
-use super::faults::Fault;
 use super::{Place, appending};
 use crate::error::StoreError;
+use crate::fault::Fault;
 use crate::packing::Unpacker;
+use crate::rows::{Kind, bytes_of};
 use crate::store::{Filter, Meta, SessionId, Stored};
+use crate::unpacking::{self, missing};
 
 /// The columns of [`Meta`], in the order in which [`meta_of`] reads them.
 const META: &str =
-    "id, parent, title, agent, project, model, created, updated, entries, messages, calls, bytes";
+    "id, parent, title, tenant, agent, project, model, created, updated, entries, messages, calls, bytes";
 
 pub(super) fn load(connection: &Connection, unpacker: &mut Unpacker, id: SessionId) -> Result<Stored, Fault> {
     let (session, end) = appending::place_of(connection, id)?;
@@ -37,65 +36,15 @@ pub(super) fn since(
     entries(connection, unpacker, id, session.entries(from.0.min(end.0)..end.0)?)
 }
 
-/// So many entries are worth a thread of their own.
-const OF_A_THREAD: usize = 1_000;
-
-/// More threads than these wait for each other.
-const THREADS: usize = 4;
-
-/// The entries at these places. Many are unpacked by several threads.
+/// The entries at these places.
 fn entries(
     connection: &Connection,
     unpacker: &mut Unpacker,
     id: SessionId,
     places: Range<i64>,
 ) -> Result<Vec<Entry>, Fault> {
-    let packed = packed(connection, &places)?;
     let first = usize::try_from(places.start & i64::from(u32::MAX)).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
-    let threads = (packed.len() / OF_A_THREAD).clamp(1, cores);
-    let chunk = packed.len().div_ceil(threads).max(1);
-    let (here, rest) = packed.split_at(chunk.min(packed.len()));
-    let mut all = std::thread::scope(|scope| {
-        let chunks = rest.chunks(chunk).enumerate();
-        let others: Vec<_> = chunks
-            .map(|(n, packed)| {
-                scope.spawn(move || read(&mut Unpacker::new()?, id, first + (n + 1) * chunk, packed))
-            })
-            .collect();
-        let mut all = vec![read(unpacker, id, first, here)];
-        all.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
-        all
-    })
-    .into_iter();
-    let mut entries = all.next().transpose()?.unwrap_or_default();
-    for more in all {
-        entries.append(&mut more?);
-    }
-    Ok(entries)
-}
-
-/// Makes entries of what is stored. `first` is the number of the first one.
-fn read(
-    unpacker: &mut Unpacker,
-    id: SessionId,
-    first: usize,
-    packed: &[Vec<u8>],
-) -> Result<Vec<Entry>, Fault> {
-    let wrong = |problem| Fault::Store(StoreError::Journal { session: id, problem });
-    let mut entries = Vec::with_capacity(packed.len());
-    for (at, packed) in (first..).zip(packed) {
-        let line = unpacker.unpack(packed).map_err(Fault::Damaged)?;
-        let entry = match at {
-            // What the first line says of the version comes before all else.
-            0 => journal::read([line]).map(|mut entries| entries.pop()).map_err(wrong)?,
-            _ => serde_json::from_str(line)
-                .map(Some)
-                .map_err(|error| wrong(LoadError::Line { at, problem: error.to_string() }))?,
-        };
-        entries.extend(entry);
-    }
-    Ok(entries)
+    unpacking::entries(unpacker, id, first, &packed(connection, &places)?)
 }
 
 /// The entries at these places as they are stored. None may be missing.
@@ -108,7 +57,6 @@ fn packed(connection: &Connection, places: &Range<i64>) -> Result<Vec<Vec<u8>>, 
     let mut all = Vec::new();
     for place in places.clone() {
         let row = rows.next()?.filter(|row| row.get(0) == Ok(place));
-        let missing = || Fault::Damaged("an entry of a journal is missing".to_owned());
         all.push(row.ok_or_else(missing)?.get_ref(1)?.as_blob().map_err(|_| missing())?.to_vec());
     }
     Ok(all)
@@ -122,13 +70,11 @@ pub(super) fn model_in(
 ) -> Result<Option<String>, Fault> {
     let mut select =
         connection.prepare_cached("SELECT max(at) FROM entry WHERE at >= ?1 AND at < ?2 AND kind = ?3")?;
-    let kind = appending::Kind::Model as i64;
+    let kind = i64::from(Kind::Model.number());
     let newest = select.query_row([places.start, places.end, kind], |row| row.get::<_, Option<i64>>(0))?;
     let Some(at) = newest else { return Ok(None) };
     let packed = packed(connection, &(at..at + 1))?.pop().unwrap_or_default();
-    let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
-    let entry: Entry = serde_json::from_str(json).map_err(|error| Fault::Damaged(error.to_string()))?;
-    Ok(appending::model_of(&entry).map(str::to_owned))
+    unpacking::model(unpacker, &packed)
 }
 
 /// Sizes of messages, and how many messages there were.
@@ -142,9 +88,7 @@ fn sizes(
         .query_row([session.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((packed, messages)) = kept else { return Ok((Vec::new(), 0)) };
-    let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
-    // Sizes in the form of another version are counted again.
-    Ok(serde_json::from_str(json).map_or((Vec::new(), 0), |sizes| (sizes, messages)))
+    unpacking::sizes(unpacker, &packed, messages)
 }
 
 pub(super) fn meta(connection: &Connection, id: SessionId) -> Result<Meta, Fault> {
@@ -156,13 +100,16 @@ pub(super) fn meta(connection: &Connection, id: SessionId) -> Result<Meta, Fault
 }
 
 pub(super) fn list(connection: &Connection, filter: &Filter, limit: usize) -> Result<Vec<Meta>, Fault> {
+    // The sessions of a tenant have an index of their own.
+    let of_tenant = if filter.tenant.is_some() { "tenant = ?5" } else { "?5 IS NULL" };
     let mut select = connection.prepare_cached(&format!(
-        "SELECT {META} FROM session WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR project = ?2)
-         AND updated >= ?3 ORDER BY updated DESC, n DESC LIMIT ?4"
+        "SELECT {META} FROM session WHERE {of_tenant} AND (?1 IS NULL OR agent = ?1)
+         AND (?2 IS NULL OR project = ?2) AND updated >= ?3 ORDER BY updated DESC, n DESC LIMIT ?4"
     ))?;
     let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = select.query_map(params![filter.agent, filter.project, since, limit], meta_of)?;
+    let wanted = params![filter.agent, filter.project, since, limit, filter.tenant];
+    let rows = select.query_map(wanted, meta_of)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -171,15 +118,16 @@ fn meta_of(row: &Row<'_>) -> rusqlite::Result<Meta> {
         id: SessionId::from_bytes(row.get(0)?),
         parent: row.get::<_, Option<[u8; 16]>>(1)?.map(SessionId::from_bytes),
         title: row.get(2)?,
-        agent: row.get(3)?,
-        project: row.get(4)?,
-        model: row.get(5)?,
-        created: Time(row.get(6)?),
-        updated: Time(row.get(7)?),
-        end: Cursor(row.get(8)?),
-        messages: row.get::<_, i64>(9)?.unsigned_abs(),
-        calls: row.get::<_, i64>(10)?.unsigned_abs(),
-        bytes: row.get::<_, i64>(11)?.unsigned_abs(),
+        tenant: row.get(3)?,
+        agent: row.get(4)?,
+        project: row.get(5)?,
+        model: row.get(6)?,
+        created: Time(row.get(7)?),
+        updated: Time(row.get(8)?),
+        end: Cursor(row.get(9)?),
+        messages: row.get::<_, i64>(10)?.unsigned_abs(),
+        calls: row.get::<_, i64>(11)?.unsigned_abs(),
+        bytes: row.get::<_, i64>(12)?.unsigned_abs(),
     })
 }
 

@@ -3,23 +3,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 
-use longhaul::session::journal::{Cursor, Entry};
+use longhaul::session::journal::Cursor;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Place;
-use super::faults::Fault;
+use crate::fault::Fault;
+use crate::finding::{HOLDERS, Hits, LOOKED_AT};
 use crate::packing::Unpacker;
 use crate::store::{Filter, Hit, SessionId};
-use crate::words::{Query, said};
-
-/// Hits of one session: more would hide others.
-const OF_ONE_SESSION: usize = 3;
-
-/// So many messages are looked at, from the newest on: a search for what is everywhere ends too.
-const LOOKED_AT: usize = 20_000;
-
-/// Sessions that hold the same message and are asked whether they are looked for.
-const HOLDERS: usize = 100;
+use crate::words::Query;
 
 pub(super) fn search(
     connection: &Connection,
@@ -28,27 +20,23 @@ pub(super) fn search(
     filter: &Filter,
     limit: usize,
 ) -> Result<Vec<Hit>, Fault> {
-    let mut hits = Vec::new();
-    let Some(query) = Query::of(query).filter(|_| limit > 0) else { return Ok(hits) };
+    let Some(mut hits) = Hits::of(query, limit) else { return Ok(Vec::new()) };
     let mut sessions = Sessions { connection, filter, known: HashMap::new() };
     let mut select = connection
         .prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
-    let mut rows = select.query(params![expression(&query), LOOKED_AT])?;
-    while let Some(row) = rows.next()? {
+    let mut rows = select.query(params![expression(&hits.query), LOOKED_AT])?;
+    while let Some(row) = rows.next()?
+        && !hits.is_full()
+    {
         let content: i64 = row.get(0)?;
         let Some((at, session)) = sessions.holding(content)? else { continue };
-        if session.hits == OF_ONE_SESSION {
-            continue;
-        }
-        let Some((snippet, found)) = query.snippet(&text(connection, unpacker, content)?) else { continue };
-        session.hits += 1;
-        let at = Cursor(usize::try_from(at & i64::from(u32::MAX)).unwrap_or_default());
-        hits.push(Hit { session: session.id, title: session.title.clone(), at, snippet, found });
-        if hits.len() == limit {
-            break;
+        if hits.wants(session.id) {
+            let at = Cursor(usize::try_from(at & i64::from(u32::MAX)).unwrap_or_default());
+            let packed = packed(connection, content)?;
+            hits.offer(unpacker, (session.id, &session.title), at, &packed)?;
         }
     }
-    Ok(hits)
+    Ok(hits.into_found())
 }
 
 /// The query as the index takes it: all words, each in quotes, for they may look like an operator.
@@ -58,18 +46,13 @@ fn expression(query: &Query) -> String {
     words.collect::<Vec<_>>().join(" AND ")
 }
 
-/// What can be found of a message.
-fn text(connection: &Connection, unpacker: &mut Unpacker, content: i64) -> Result<String, Fault> {
+/// A message as it is stored.
+fn packed(connection: &Connection, content: i64) -> Result<Vec<u8>, Fault> {
     let packed: Option<Vec<u8>> = connection
         .prepare_cached("SELECT packed FROM content WHERE id = ?1")?
         .query_row([content], |row| row.get(0))
         .optional()?;
-    let packed = packed.ok_or_else(|| Fault::Damaged("a text is missing that has words".to_owned()))?;
-    let json = unpacker.unpack(&packed).map_err(Fault::Damaged)?;
-    match serde_json::from_str(json) {
-        Ok(Entry::Message(message)) => Ok(said(&message)),
-        _ => Ok(String::new()),
-    }
+    packed.ok_or_else(|| Fault::Damaged("a text is missing that has words".to_owned()))
 }
 
 /// The sessions that are looked for, as far as they were met.
@@ -83,12 +66,11 @@ struct Sessions<'a> {
 struct Session {
     id: SessionId,
     title: String,
-    hits: usize,
 }
 
 impl Sessions<'_> {
     /// The newest entry with this content in a session that is looked for.
-    fn holding(&mut self, content: i64) -> Result<Option<(i64, &mut Session)>, Fault> {
+    fn holding(&mut self, content: i64) -> Result<Option<(i64, &Session)>, Fault> {
         let mut select = self
             .connection
             .prepare_cached("SELECT at FROM entry WHERE content = ?1 ORDER BY at DESC LIMIT ?2")?;
@@ -96,7 +78,7 @@ impl Sessions<'_> {
         while let Some(row) = rows.next()? {
             let at: i64 = row.get(0)?;
             if self.is_looked_for(Place::of_entry(at))? {
-                let session = self.known.get_mut(&Place::of_entry(at)).and_then(Option::as_mut);
+                let session = self.known.get(&Place::of_entry(at)).and_then(Option::as_ref);
                 return Ok(session.map(|session| (at, session)));
             }
         }
@@ -116,10 +98,10 @@ fn read(connection: &Connection, place: Place, filter: &Filter) -> Result<Option
     let since = filter.updated_since.map_or(i64::MIN, |time| time.0);
     let mut select = connection.prepare_cached(
         "SELECT id, title FROM session WHERE n = ?1 AND (?2 IS NULL OR agent = ?2)
-         AND (?3 IS NULL OR project = ?3) AND updated >= ?4",
+         AND (?3 IS NULL OR project = ?3) AND updated >= ?4 AND (?5 IS NULL OR tenant = ?5)",
     )?;
-    let session = select.query_row(params![place.0, filter.agent, filter.project, since], |row| {
-        Ok(Session { id: SessionId::from_bytes(row.get(0)?), title: row.get(1)?, hits: 0 })
-    });
+    let wanted = params![place.0, filter.agent, filter.project, since, filter.tenant];
+    let session = select
+        .query_row(wanted, |row| Ok(Session { id: SessionId::from_bytes(row.get(0)?), title: row.get(1)? }));
     Ok(session.optional()?)
 }

@@ -1,8 +1,9 @@
 //! What the tests share.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unused_macros, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
+pub mod postgres;
+
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -14,6 +15,142 @@ pub fn store() -> (tempfile::TempDir, Arc<SqliteStore>) {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
     (folder, Arc::new(store))
+}
+
+/// A new place for a store.
+pub struct Ground {
+    pub place: String,
+    /// The folder of SQLite's files; `None` for Postgres.
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Ground {
+    pub fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("sessions.db").display().to_string();
+        Self { place, folder: Some(folder) }
+    }
+
+    /// `None` if there is no Postgres here.
+    pub fn postgres() -> Option<Self> {
+        postgres::database().map(Self::on_postgres)
+    }
+
+    /// The database of a URL.
+    pub fn on_postgres(url: String) -> Self {
+        Self { place: url, folder: None }
+    }
+
+    /// Another place of the same kind.
+    pub fn another(&self) -> Self {
+        match self.folder {
+            Some(_) => Self::sqlite(),
+            None => Self::postgres().unwrap(),
+        }
+    }
+
+    pub fn open(&self) -> Arc<dyn Store> {
+        longhaul_store::open(&self.place).unwrap()
+    }
+
+    /// Whether everything fits together.
+    pub fn check(&self) {
+        match self.folder {
+            Some(_) => SqliteStore::open(&self.place).unwrap().check().unwrap(),
+            None => {
+                let lost = "
+                    SELECT (SELECT count(*) FROM longhaul.entry WHERE content IS NOT NULL
+                            AND NOT EXISTS (SELECT FROM longhaul.content WHERE id = entry.content)),
+                        (SELECT count(*) FROM longhaul.entry WHERE apart IS NOT NULL
+                            AND NOT EXISTS (SELECT FROM longhaul.content WHERE id = entry.apart)),
+                        (SELECT count(*) FROM longhaul.entry
+                            WHERE NOT EXISTS (SELECT FROM longhaul.session WHERE n = entry.session)),
+                        (SELECT count(*) FROM longhaul.content
+                            WHERE NOT EXISTS (SELECT FROM longhaul.entry WHERE entry.content = content.id)
+                            AND NOT EXISTS (SELECT FROM longhaul.entry WHERE entry.apart = content.id)),
+                        (SELECT count(*) FROM longhaul.words
+                            WHERE NOT EXISTS (SELECT FROM longhaul.content WHERE id = words.content)),
+                        (SELECT count(*) FROM longhaul.waiting
+                            WHERE NOT EXISTS (SELECT FROM longhaul.content WHERE id = waiting.content))";
+                assert_eq!(postgres::sql(&self.place, lost), ["0"; 6]);
+            }
+        }
+    }
+
+    /// Bytes of the store on the disk, as far as they say how much is stored.
+    pub fn size(&self) -> u64 {
+        match &self.folder {
+            Some(folder) => {
+                let files = std::fs::read_dir(folder.path()).unwrap();
+                files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+            }
+            None => self.content(),
+        }
+    }
+
+    /// Bytes of all content.
+    pub fn content(&self) -> u64 {
+        match self.folder {
+            Some(_) => {
+                let connection = rusqlite::Connection::open(&self.place).unwrap();
+                let sum = "SELECT coalesce(sum(length(packed)), 0) FROM content";
+                connection.query_row(sum, [], |row| row.get(0)).unwrap()
+            }
+            None => {
+                let sum = "SELECT coalesce(sum(length(packed)), 0) FROM longhaul.content";
+                postgres::sql(&self.place, sum)[0].parse().unwrap()
+            }
+        }
+    }
+
+    /// How many messages are in the index; of SQLite how much content was looked at.
+    pub fn indexed(&self) -> u64 {
+        match self.folder {
+            Some(_) => {
+                let connection = rusqlite::Connection::open(&self.place).unwrap();
+                connection.query_row("SELECT upto FROM indexed", [], |row| row.get(0)).unwrap()
+            }
+            None => postgres::sql(&self.place, "SELECT count(*) FROM longhaul.words")[0].parse().unwrap(),
+        }
+    }
+
+    /// Every byte of the store; of Postgres every value of every row.
+    pub fn bytes(&self) -> Vec<u8> {
+        match &self.folder {
+            Some(folder) => {
+                let files = std::fs::read_dir(folder.path()).unwrap();
+                files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
+            }
+            None => ["session", "content", "entry", "sizes", "learnt", "words"]
+                .iter()
+                .flat_map(|table| {
+                    let all = format!("SET bytea_output = 'escape'; SELECT t::text FROM longhaul.{table} t");
+                    postgres::sql(&self.place, &all).concat().into_bytes()
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Makes tests of functions that take a [`Ground`]: one on SQLite and one on Postgres of each.
+macro_rules! on_each_store {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test]
+            fn $test() {
+                super::$test(&super::common::Ground::sqlite());
+            })+
+        }
+
+        mod postgres {
+            $(#[test]
+            fn $test() {
+                if let Some(ground) = super::common::Ground::postgres() {
+                    super::$test(&ground);
+                }
+            })+
+        }
+    };
 }
 
 pub fn session() -> Session {
@@ -30,7 +167,7 @@ pub fn said(text: impl Into<Arc<str>>) -> Entry {
 }
 
 pub fn about(project: &str) -> About {
-    About { agent: "test".into(), project: project.into(), title: None }
+    About { agent: "test".into(), project: project.into(), ..About::default() }
 }
 
 /// The text of an entry that is a message.
@@ -49,17 +186,17 @@ pub fn create(store: &dyn Store, project: &str, texts: &[&str]) -> longhaul_stor
 }
 
 /// This test program again, to run one ignored test as a process of its own.
-pub fn child(test: &str, path: &Path, arguments: &str) -> Command {
+pub fn child(test: &str, place: &str, arguments: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]);
-    command.env("STORE_TEST_PATH", path).env("STORE_TEST_ARGUMENTS", arguments);
+    command.env("STORE_TEST_PLACE", place).env("STORE_TEST_ARGUMENTS", arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// What [`child`] was given; `None` if this is no such process.
 pub fn given() -> Option<(String, String)> {
-    Some((std::env::var("STORE_TEST_PATH").ok()?, std::env::var("STORE_TEST_ARGUMENTS").ok()?))
+    Some((std::env::var("STORE_TEST_PLACE").ok()?, std::env::var("STORE_TEST_ARGUMENTS").ok()?))
 }
 
 /// Numbers that look random, the same for the same seed.

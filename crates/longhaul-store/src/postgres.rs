@@ -1,0 +1,238 @@
+//! A store in a schema of a Postgres database. Many programs on many machines may use it at the same time:
+//! a session is locked while one of them writes to it, and content while somebody begins to hold it.
+
+mod address;
+mod appending;
+mod blocking;
+mod deleting;
+mod faults;
+mod forking;
+mod indexing;
+mod opening;
+mod pool;
+mod reading;
+mod searching;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use longhaul::session::journal::{Cursor, Entry};
+use longhaul::size::Calibration;
+use longhaul::{Archive, Handle, Snapshot};
+
+use crate::background::{AtEnd, Background};
+use crate::error::StoreError;
+use crate::fault::Fault;
+use crate::rows::Now;
+use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
+use address::Address;
+use appending::{text, uuid};
+use pool::{Connection, PATIENCE, Pool};
+
+pub(crate) use address::is_server;
+
+/// A store in the schema `longhaul` of a Postgres database. A clone is the same store.
+#[derive(Clone)]
+pub struct PostgresStore {
+    server: Arc<Server>,
+    /// Indexes words while nobody waits for it.
+    indexing: Arc<Background>,
+    /// Messages that this store has written since it last asked for them to be indexed.
+    written: Arc<AtomicUsize>,
+}
+
+struct Server {
+    pool: Pool,
+}
+
+impl PostgresStore {
+    /// Opens the store of a database, such as `postgres://user:password@host:5432/database`, or makes its
+    /// tables if they are not there. They are in a schema of their own, `longhaul`; a schema of that name
+    /// that is something else is left alone.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let address = Address::of(url)?;
+        let place = address.shown().to_owned();
+        let pool = Pool::new(address).map_err(|fault| fault.at(&place))?;
+        let server = Arc::new(Server { pool });
+        server.call(async |connection| opening::open(connection, &place).await)?;
+        let indexed = server.clone();
+        // What is not indexed now is indexed by the next search.
+        let index = move |ends: &AtomicBool| {
+            while !ends.load(Ordering::Relaxed) && indexed.call(indexing::index_some).unwrap_or(false) {}
+        };
+        let indexing = Arc::new(Background::new(AtEnd::Leave, index));
+        Ok(Self { server, indexing, written: Arc::default() })
+    }
+
+    /// The URL of the database, without its password and its options.
+    pub fn place(&self) -> &str {
+        self.server.place()
+    }
+}
+
+impl Server {
+    fn place(&self) -> &str {
+        self.pool.address.shown()
+    }
+
+    /// Makes a call. If another writer was in its way, it is made again.
+    fn call<T>(
+        &self,
+        mut run: impl AsyncFnMut(&mut Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.pool.call(&mut run) {
+                Err(Fault::Again) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                done => return done.map_err(|fault| fault.at(self.place())),
+            }
+        }
+    }
+
+    /// Indexes all words that wait.
+    fn index(&self) -> Result<(), StoreError> {
+        if self.call(indexing::any_waits)? {
+            while self.call(indexing::index_some)? {}
+        }
+        Ok(())
+    }
+}
+
+impl Store for PostgresStore {
+    fn create(&self, about: &About) -> Result<SessionId, StoreError> {
+        self.server.call(async |connection| appending::create(connection, about, Now::get()).await)
+    }
+
+    fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
+        let new = self
+            .server
+            .call(async |connection| appending::append(connection, id, from, entries, Now::get()).await)?;
+        if self.written.fetch_add(new, Ordering::Relaxed) + new >= indexing::BATCH {
+            self.written.store(0, Ordering::Relaxed);
+            self.indexing.ask();
+        }
+        Ok(())
+    }
+
+    fn load(&self, id: SessionId) -> Result<Stored, StoreError> {
+        self.server.call(async |connection| reading::load(connection, id).await)
+    }
+
+    fn meta(&self, id: SessionId) -> Result<Meta, StoreError> {
+        self.server.call(async |connection| reading::meta(connection, id).await)
+    }
+
+    fn since(&self, id: SessionId, from: Cursor) -> Result<Vec<Entry>, StoreError> {
+        self.server.call(async |connection| reading::since(connection, id, from).await)
+    }
+
+    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError> {
+        self.server.call(async |connection| forking::fork(connection, id, at, Now::get()).await)
+    }
+
+    fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError> {
+        self.server.call(async |connection| reading::list(connection, filter, limit).await)
+    }
+
+    fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        // A store that cannot be written to at the moment is searched as far as it is indexed.
+        self.server.index().ok();
+        self.server.call(async |connection| searching::search(connection, query, filter, limit).await)
+    }
+
+    fn delete(&self, id: SessionId) -> Result<(), StoreError> {
+        self.server.call(async |connection| deleting::delete(connection, id).await)
+    }
+
+    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError> {
+        let (mut gone, mut used) = (Vec::new(), None);
+        while let Some(id) = self.server.call(async |connection| {
+            deleting::prune_one(connection, retention, &mut used, Now::get()).await
+        })? {
+            gone.push(id);
+        }
+        Ok(gone)
+    }
+
+    fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError> {
+        let json = serde_json::to_string(sizes).map_err(StoreError::Entry)?;
+        self.server.call(async |connection| {
+            let insert = "
+                INSERT INTO longhaul.sizes (session, messages, packed)
+                SELECT n, messages, $2 FROM longhaul.session WHERE id = $1 FOR KEY SHARE
+                ON CONFLICT (session) DO UPDATE SET messages = excluded.messages, packed = excluded.packed";
+            let insert = connection.statement(insert).await?;
+            let packed = connection.packer.pack(&json)?;
+            match connection.client.execute(&insert, &[&uuid(id), &packed]).await? {
+                0 => Err(StoreError::NoSession(id).into()),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {
+        let json = serde_json::to_string(calibration).map_err(StoreError::Entry)?;
+        self.server.call(async |connection| {
+            let insert = "
+                INSERT INTO longhaul.learnt (model, calibration) VALUES ($1, $2)
+                ON CONFLICT (model) DO UPDATE SET calibration = excluded.calibration";
+            let insert = connection.statement(insert).await?;
+            connection.client.execute(&insert, &[&text(model), &json]).await?;
+            Ok(())
+        })
+    }
+
+    fn learnt(&self, model: &str) -> Result<Option<Calibration>, StoreError> {
+        self.server.call(async |connection| {
+            let select = "SELECT calibration FROM longhaul.learnt WHERE model = $1";
+            let select = connection.statement(select).await?;
+            let row = connection.client.query_opt(&select, &[&text(model)]).await?;
+            let json: Option<String> = row.map(|row| row.try_get(0)).transpose()?;
+            // A form of another version: it is learnt again.
+            Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+        })
+    }
+
+    fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError> {
+        let session = self.server.call(async |connection| appending::place_of(connection, id).await)?;
+        Ok(Arc::new(Texts { server: self.server.clone(), session }))
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresStore").field(&self.place()).finish()
+    }
+}
+
+/// The texts that a session keeps apart from its entries.
+struct Texts {
+    server: Arc<Server>,
+    /// The number of the session.
+    session: i64,
+}
+
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Texts").field(&self.server.place()).field(&self.session).finish()
+    }
+}
+
+impl Archive for Texts {
+    fn get(&self, handle: Handle) -> Option<String> {
+        let read =
+            self.server.call(async |connection| reading::text_apart(connection, self.session, handle).await);
+        read.ok().flatten()
+    }
+
+    fn find(&self, start: &str) -> Option<Handle> {
+        let read = self
+            .server
+            .call(async |connection| reading::handle_starting(connection, self.session, start).await);
+        read.ok().flatten()
+    }
+}
