@@ -212,9 +212,8 @@ impl Desk {
 
     /// The provider answered a call; `usage` is what it said of its price.
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
-        let stored = lock(&call.conversation).and_then(|mut conversation| {
-            conversation.answered(call.ticket, usage).map_err(Refused::Store)
-        });
+        let stored = lock(&call.conversation)
+            .and_then(|mut conversation| conversation.answered(call.ticket, usage).map_err(Refused::Store));
         if stored.is_err() {
             // The client sends it all again; what the store has is the truth then.
             self.live.forget(call.session);
@@ -251,7 +250,13 @@ impl Desk {
 }
 
 /// A call of a conversation that is ready.
-fn call(shared: &Shared, conversation: &mut Conversation, request: Request, how: How, ticket: Ticket) -> Call {
+fn call(
+    shared: &Shared,
+    conversation: &mut Conversation,
+    request: Request,
+    how: How,
+    ticket: Ticket,
+) -> Call {
     let body = conversation.body(&request);
     let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();

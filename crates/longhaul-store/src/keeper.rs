@@ -101,6 +101,11 @@ impl Keeper {
         Ok(theirs.len() == more && pairs.all(|(theirs, ours)| json(theirs).eq(&json(&ours))))
     }
 
+    /// Names the session by hashes of its first messages ([`Store::keep_prefixes`]).
+    pub fn keep_prefixes(&self, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError> {
+        if hashes.is_empty() { Ok(()) } else { self.store.keep_prefixes(self.id, first, hashes) }
+    }
+
     /// Sizes are of messages that are stored: others may take their places after a crash.
     fn keep_sizes(&mut self, session: &Session) -> Result<(), StoreError> {
         self.store.keep_sizes(self.id, &session.snapshots())?;

@@ -10,6 +10,7 @@ mod forking;
 mod indexing;
 mod opening;
 mod pool;
+mod prefixes;
 mod reading;
 mod searching;
 
@@ -172,6 +173,14 @@ impl Store for PostgresStore {
                 _ => Ok(()),
             }
         })
+    }
+
+    fn keep_prefixes(&self, id: SessionId, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError> {
+        self.server.call(async |connection| prefixes::keep(connection, id, first, hashes).await)
+    }
+
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError> {
+        self.server.call(async |connection| prefixes::find(connection, hashes).await)
     }
 
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ mod faults;
 mod forking;
 mod indexing;
 mod opening;
+mod prefixes;
 mod reading;
 mod searching;
 
@@ -265,6 +266,14 @@ impl Store for SqliteStore {
                 .execute(params![session.0, packer.pack(&json)?])?;
             Ok(())
         })
+    }
+
+    fn keep_prefixes(&self, id: SessionId, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError> {
+        self.file.write(|connection, _, _| prefixes::keep(connection, id, first, hashes))
+    }
+
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError> {
+        self.file.read(|reader| prefixes::find(&reader.connection, hashes))
     }
 
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {

@@ -54,6 +54,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// was kept before.
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError>;
 
+    /// Names a session by what is said in it: each hash is of one message more, behind `first` that are named
+    /// already. A hash that names a session goes on to name that one.
+    fn keep_prefixes(&self, id: SessionId, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError>;
+
+    /// The session that the last of these hashes names that names any, and of how many messages it is.
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError>;
+
     /// Keeps what was learnt of how a model counts.
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError>;
 

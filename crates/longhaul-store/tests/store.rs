@@ -480,6 +480,31 @@ fn texts_that_look_like_sql_or_have_zeros_are_stored(ground: &Ground) {
     assert_eq!(store.search("test table", &Filter::default(), 9).unwrap().len(), 2);
 }
 
+fn a_session_is_found_by_how_it_begins(ground: &Ground) {
+    let store = ground.open();
+    let (one, other) = (create(&*store, "p", &["hello"]), create(&*store, "p", &["hello"]));
+    let hash = |n: u16| {
+        let mut hash = [0; 16];
+        hash[..2].copy_from_slice(&n.to_be_bytes());
+        hash
+    };
+    let hashes: Vec<[u8; 16]> = (0..700).map(hash).collect();
+    assert_eq!(store.find_prefix(&hashes).unwrap(), None);
+    store.keep_prefixes(one, 0, &hashes[..3]).unwrap();
+    store.keep_prefixes(one, 3, &hashes[3..300]).unwrap();
+    assert_eq!(store.find_prefix(&hashes[..2]).unwrap(), Some((one, 2)));
+    // The longest that is known, however much is asked for.
+    assert_eq!(store.find_prefix(&hashes).unwrap(), Some((one, 300)));
+    // What two begin with names the first of them.
+    store.keep_prefixes(other, 0, &[hash(0), hash(1_000)]).unwrap();
+    assert_eq!(store.find_prefix(&[hash(0)]).unwrap(), Some((one, 1)));
+    assert_eq!(store.find_prefix(&[hash(0), hash(1_000)]).unwrap(), Some((other, 2)));
+    store.delete(one).unwrap();
+    assert_eq!(store.find_prefix(&hashes).unwrap(), None);
+    assert_eq!(store.find_prefix(&[hash(0), hash(1_000)]).unwrap(), Some((other, 2)));
+    assert!(matches!(store.keep_prefixes(one, 0, &[hash(5)]), Err(StoreError::NoSession(_))));
+}
+
 on_each_store!(
     what_was_appended_is_loaded,
     a_writer_that_lost_its_place_is_told_and_nothing_is_written,
@@ -498,4 +523,5 @@ on_each_store!(
     words_are_indexed_while_nobody_waits,
     tenants_see_nothing_of_each_other,
     texts_that_look_like_sql_or_have_zeros_are_stored,
+    a_session_is_found_by_how_it_begins,
 );

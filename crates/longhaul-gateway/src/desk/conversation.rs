@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::session::journal::Entry;
 use longhaul::{
-    Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session, Ticket,
-    Time, Tokens, Usage, Why,
+    Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
+    Ticket, Time, Tokens, Usage, Why,
 };
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
@@ -82,7 +82,8 @@ impl Conversation {
     }
 
     fn of(tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
-        let known: Vec<Identity> = session.log().messages().iter().map(|message| Identity::of(message)).collect();
+        let known: Vec<Identity> =
+            session.log().messages().iter().map(|message| Identity::of(message)).collect();
         let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
@@ -263,7 +264,8 @@ fn window(settings: &DeskSettings, request: &Request, session: &Session) -> Opti
     /// A part of the beta's name. The date behind it changes.
     const MILLION: &str = "context-1m";
     let asks_for_a_million = request.betas().is_some_and(|betas| betas.contains(MILLION));
-    let million = Some(Tokens(1_000_000)).filter(|window| asks_for_a_million && *window > session.model().window);
+    let million =
+        Some(Tokens(1_000_000)).filter(|window| asks_for_a_million && *window > session.model().window);
     settings.window.or(million)
 }
 

@@ -63,7 +63,8 @@ impl Desk {
                 Some(shared) => shared,
                 None => self.load(incoming, id)?,
             };
-            if let Some(candidate) = self.candidate(incoming, shared, text)?.filter(|new| new.common > known) {
+            if let Some(candidate) = self.candidate(incoming, shared, text)?.filter(|new| new.common > known)
+            {
                 if candidate.goes_on {
                     return Ok(candidate.going_on());
                 }
@@ -112,8 +113,7 @@ impl Desk {
 
     /// A conversation of its own for a request that goes another way.
     fn fork(&self, incoming: &Incoming, from: Candidate) -> Result<Found, Refused> {
-        let fork =
-            lock(&from.conversation)?.fork(&incoming.tenant, from.common, from.request.frame())?;
+        let fork = lock(&from.conversation)?.fork(&incoming.tenant, from.common, from.request.frame())?;
         let conversation = Arc::new(Mutex::new(fork));
         Ok(Found { conversation, request: from.request, how: How::Forks })
     }

@@ -79,7 +79,8 @@ impl Live {
             inner.hints.insert(hint.clone(), id);
         }
         while inner.bytes > self.limit && inner.conversations.len() > 1 {
-            let Some(oldest) = inner.conversations.iter().min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
+            let Some(oldest) =
+                inner.conversations.iter().min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
             else {
                 return;
             };

@@ -41,12 +41,13 @@ pub(super) async fn delete(connection: &mut Connection, id: SessionId) -> Result
 
 /// Deletes a session, inside of a transaction. Says how many bytes of content are gone.
 async fn delete_here(connection: &mut Connection, id: SessionId) -> Result<u64, Fault> {
-    let (lock, delete_entries, lock_content, delete_content, delete_sizes, delete_session) = (
+    let (lock, delete_entries, lock_content, delete_content, delete_sizes, delete_prefixes, delete_session) = (
         connection.statement(LOCK_SESSION).await?,
         connection.statement(DELETE_ENTRIES).await?,
         connection.statement(LOCK_CONTENT).await?,
         connection.statement(DELETE_CONTENT).await?,
         connection.statement("DELETE FROM longhaul.sizes WHERE session = $1").await?,
+        connection.statement("DELETE FROM longhaul.prefix WHERE session = $1").await?,
         connection.statement("DELETE FROM longhaul.session WHERE n = $1").await?,
     );
     let client = &connection.client;
@@ -59,6 +60,7 @@ async fn delete_here(connection: &mut Connection, id: SessionId) -> Result<u64, 
         client.execute(&lock_content, &[&held]),
         client.query_one(&delete_content, &[&held]),
         client.execute(&delete_sizes, &[&session]),
+        client.execute(&delete_prefixes, &[&session]),
         client.execute(&delete_session, &[&session]),
     )?;
     Ok(gone.try_get::<_, i64>(0)?.unsigned_abs())

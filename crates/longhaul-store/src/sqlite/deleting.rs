@@ -27,6 +27,7 @@ pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), Fault
         let_go(connection, content)?;
     }
     connection.prepare_cached("DELETE FROM sizes WHERE session = ?1")?.execute([session.0])?;
+    connection.prepare_cached("DELETE FROM prefix WHERE session = ?1")?.execute([session.0])?;
     connection.prepare_cached("DELETE FROM session WHERE n = ?1")?.execute([session.0])?;
     Ok(())
 }
