@@ -219,3 +219,96 @@ fn another_writer_that_does_not_end_is_said() {
     drop(other);
     store.append(id, Cursor(2), &[said("more")]).unwrap();
 }
+
+/// Appends until there is no room, and looks that nothing is lost then. Runs where the disk is small, or where files
+/// may not grow: a write that does not fit is made in part.
+#[test]
+#[ignore = "run by the other tests as a process of its own"]
+fn fills_the_disk() {
+    let Some((folder, arguments)) = given() else { return };
+    let folder = Path::new(&folder);
+    // What is deleted later to make room.
+    let ballast = folder.join("ballast");
+    std::fs::write(&ballast, vec![7; 200_000]).unwrap();
+    let place = folder.join("sessions.db");
+    let store = SqliteStore::open(&place).unwrap();
+    let id = create(&store, "p", &[]);
+    let text = |n: usize| {
+        let mut dice = Dice(n as u64 + 1);
+        format!("message {n} {}", (0..600).map(|_| format!("{:x} ", dice.roll(1 << 40))).collect::<String>())
+    };
+    let mut durable = 1;
+    let error = loop {
+        match store.append(id, Cursor(durable), &[said(text(durable))]) {
+            Ok(()) => durable += 1,
+            Err(error) => break error,
+        }
+        assert!(durable < 10_000, "the disk is never full");
+    };
+    assert!(matches!(error, StoreError::Full { .. } | StoreError::Unavailable { .. }), "{error:?}");
+    let whole = |store: &SqliteStore, count: usize| {
+        let entries = store.load(id).unwrap().entries;
+        assert_eq!(entries.len(), count);
+        assert!(entries.iter().enumerate().skip(1).all(|(n, entry)| *entry == said(text(n))));
+    };
+    // It can be read, and it is told again that there is no room.
+    whole(&store, durable);
+    assert!(
+        store
+            .append(id, Cursor(durable), &[said((0..120).map(|n| text(n + 20_000)).collect::<String>())])
+            .is_err()
+    );
+    whole(&store, durable);
+    drop(store);
+    let store = SqliteStore::open(&place).unwrap();
+    store.check().unwrap();
+    whole(&store, durable);
+    if arguments == "disk" {
+        std::fs::remove_file(&ballast).unwrap();
+        store.append(id, Cursor(durable), &[said(text(durable))]).unwrap();
+        whole(&store, durable + 1);
+    }
+    println!("\ndurable {durable}: {error}");
+}
+
+/// Runs [`fills_the_disk`] as a process behind a shell that makes room scarce first.
+fn filled(shell: &str, before: &str, how: &str) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let child = child("fills_the_disk", folder.path().to_str().unwrap(), how);
+    let mut command = std::process::Command::new("sh");
+    command
+        .arg("-c")
+        .arg(shell.replace("{before}", before).replace("{folder}", folder.path().to_str().unwrap()));
+    command.arg("sh").arg(child.get_program()).args(child.get_args());
+    command.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    if output.status.success() { Ok(said) } else { Err(said) }
+}
+
+#[test]
+fn a_disk_that_is_really_full_is_survived() {
+    let mount = "unshare {before} --mount sh -c 'mount -t tmpfs -o size=1500k none {folder} && exec \"$@\"' sh \"$@\"";
+    let can = |before: &str| {
+        let tried = format!("unshare {before} --mount sh -c 'mount -t tmpfs none /mnt'");
+        let tried = std::process::Command::new("sh").args(["-c", &tried]).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let Some(before) = ["", "--user --map-root-user"].into_iter().find(|before| can(before)) else {
+        let line = "SKIPPED: a full disk (no small disk can be mounted here)\n";
+        std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
+        return;
+    };
+    let said = filled(mount, before, "disk").unwrap();
+    assert!(said.contains("there is no room for"), "{said}");
+}
+
+#[test]
+fn writes_that_are_made_in_part_are_survived() {
+    for blocks in [1_500, 2_011, 2_777] {
+        let shell = "trap '' XFSZ; ulimit -f {before}; exec \"$@\"";
+        let said = filled(shell, &blocks.to_string(), "files").unwrap();
+        assert!(said.contains("durable"), "{said}");
+    }
+}
