@@ -7,7 +7,7 @@ mod incoming;
 mod live;
 
 use std::fmt;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use longhaul::{Overflow, Profile, Ticket, Tokens, Usage};
@@ -155,6 +155,9 @@ impl fmt::Debug for Call {
     }
 }
 
+/// How often a request is looked at again, if others are in its way.
+const LOOKS: usize = 4;
+
 /// Every conversation that is known.
 #[derive(Debug)]
 pub struct Desk {
@@ -181,12 +184,19 @@ impl Desk {
             return Err(Reason::Off);
         }
         let text = str::from_utf8(&incoming.body).map_err(|_| Reason::Unreadable)?;
-        // Another replica may have been here in between: it is looked at once more.
-        match self.taken(incoming, text) {
-            Err(Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))) => {
-                self.taken(incoming, text).map_err(Reason::from)
+        // Another request, or another replica, may have been here in between: it is looked at again.
+        let mut looks = 0..LOOKS;
+        loop {
+            match (self.taken(incoming, text), looks.next()) {
+                (Err(Refused::Moved | Refused::Broken), Some(_)) => {}
+                (Err(Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))), Some(_)) => {}
+                (taken, _) => {
+                    return taken.map_err(|refused| {
+                        tracing::debug!(%refused, "a request is passed on");
+                        refused.into()
+                    });
+                }
             }
-            taken => taken.map_err(Reason::from),
         }
     }
 
@@ -194,17 +204,19 @@ impl Desk {
     fn taken(&self, incoming: &Incoming, text: &str) -> Result<Call, Refused> {
         let hints = incoming.hints();
         let Found { conversation, request, how } = self.find(incoming, text, &hints)?;
-        let mut locked = lock(&conversation)?;
-        let id = locked.id();
+        let mut locked = conversation.lock()?;
+        if locked.common(&request.identities()) < locked.len() {
+            return Err(Refused::Moved);
+        }
         match locked.take(&self.settings, &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
-                self.live.used(id, &conversation, locked.bytes(), &hints);
+                self.live.used(&conversation, locked.bytes(), &hints);
                 Ok(call)
             }
             Err(refused) => {
                 // What is in memory may be another than what is stored.
-                self.live.forget(id);
+                self.live.forget(conversation.id);
                 Err(refused)
             }
         }
@@ -212,7 +224,9 @@ impl Desk {
 
     /// The provider answered a call; `usage` is what it said of its price.
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
-        let stored = lock(&call.conversation)
+        let stored = call
+            .conversation
+            .lock()
             .and_then(|mut conversation| conversation.answered(call.ticket, usage).map_err(Refused::Store));
         if stored.is_err() {
             // The client sends it all again; what the store has is the truth then.
@@ -222,7 +236,7 @@ impl Desk {
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
-        let mut conversation = lock(&call.conversation).ok()?;
+        let mut conversation = call.conversation.lock().ok()?;
         if conversation.len() != call.request.messages().len() {
             // Another request has gone on from here meanwhile.
             return None;
@@ -236,11 +250,12 @@ impl Desk {
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         let text = str::from_utf8(&incoming.body).ok()?;
-        let hinted = incoming.hints().into_iter().find_map(|hint| self.live.hinted(&hint))?;
-        let conversation = lock(&hinted).ok()?;
-        let request = conversation.read(text.to_owned())?;
-        let common = conversation.common(&request.identities());
-        (common > 0 && common == conversation.len()).then(|| conversation.count(&request))
+        incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
+            let conversation = shared.lock().ok()?;
+            let request = conversation.read(text.to_owned())?;
+            let common = conversation.common(&request.identities());
+            (common > 0 && common == conversation.len()).then(|| conversation.count(&request))
+        })
     }
 
     /// How many conversations are in memory, and their bytes.
@@ -264,11 +279,6 @@ fn call(
     Call { body, session, how, view, full, edits, ticket, conversation, request }
 }
 
-/// The conversation for one request alone. One that a panic left half done is not used again.
-fn lock(conversation: &Shared) -> Result<MutexGuard<'_, Conversation>, Refused> {
-    conversation.lock().map_err(|_| Refused::Broken)
-}
-
 impl From<Refused> for Reason {
     fn from(refused: Refused) -> Self {
         match refused {
@@ -278,6 +288,7 @@ impl From<Refused> for Reason {
             Refused::NoView(_) => Self::NoView,
             Refused::Store(_) => Self::Store,
             Refused::Broken => Self::Panic,
+            Refused::Moved => Self::Slow,
         }
     }
 }

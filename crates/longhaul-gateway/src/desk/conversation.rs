@@ -31,26 +31,29 @@ pub(super) struct Conversation {
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     /// It cannot be read.
+    #[error("it is no request that can be read")]
     Unreadable,
     /// A part of the conversation is with the provider.
+    #[error("a part of the conversation is with the provider")]
     Stateful,
     /// No conversation of an agent.
+    #[error("it is no conversation of an agent")]
     Side,
     /// A panic left the conversation half done.
+    #[error("a panic left the conversation half done")]
     Broken,
+    /// Another request has gone on with the conversation meanwhile.
+    #[error("other requests are in its way")]
+    Moved,
     /// There is no view that fits.
+    #[error("{0}")]
     NoView(PrepareError),
     /// The store failed, or another replica was here.
-    Store(StoreError),
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    #[error("{0}")]
+    Store(#[from] StoreError),
 }
 
 impl Conversation {

@@ -1,14 +1,14 @@
 //! Which conversation a request belongs to. First those that it is likely to be of are looked at; then the store is
 //! asked which one begins like it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use longhaul_store::StoreError;
 use longhaul_wire::api::{Chain, Identity, Relay, Request};
 
 use super::conversation::{Conversation, Refused};
-use super::live::{Hint, Shared};
-use super::{Desk, How, Incoming, lock};
+use super::live::{Hint, Seat, Shared};
+use super::{Desk, How, Incoming};
 
 /// The conversation of a request.
 pub(super) struct Found {
@@ -36,10 +36,12 @@ const FEW: usize = 3;
 impl Desk {
     pub(super) fn find(&self, incoming: &Incoming, text: &str, hints: &[Hint]) -> Result<Found, Refused> {
         let mut best: Option<Candidate> = None;
-        for shared in hints.iter().filter_map(|hint| self.live.hinted(hint)) {
-            if best.as_ref().is_some_and(|best| Arc::ptr_eq(&best.conversation, &shared)) {
+        let mut seen: Vec<Shared> = Vec::new();
+        for shared in hints.iter().flat_map(|hint| self.live.hinted(hint)) {
+            if seen.iter().any(|seen| Arc::ptr_eq(seen, &shared)) {
                 continue;
             }
+            seen.push(shared.clone());
             let Some(candidate) = self.candidate(incoming, shared, text)? else { continue };
             if candidate.goes_on {
                 return Ok(candidate.going_on());
@@ -59,12 +61,13 @@ impl Desk {
         if let Some((id, count)) = self.store.find_prefix(&hashes)?
             && count > known
         {
-            let shared = match self.live.get(id) {
-                Some(shared) => shared,
-                None => self.load(incoming, id)?,
+            let live = self.live.get(id).map(|shared| self.candidate(incoming, shared, text)).transpose()?;
+            let candidate = match live.flatten() {
+                Some(candidate) => Some(candidate),
+                // It is not in memory, or the store knows more of it.
+                None => self.candidate(incoming, self.load(incoming, id)?, text)?,
             };
-            if let Some(candidate) = self.candidate(incoming, shared, text)?.filter(|new| new.common > known)
-            {
+            if let Some(candidate) = candidate.filter(|new| new.common > known) {
                 if candidate.goes_on {
                     return Ok(candidate.going_on());
                 }
@@ -85,7 +88,10 @@ impl Desk {
         shared: Shared,
         text: &str,
     ) -> Result<Option<Candidate>, Refused> {
-        let Ok(conversation) = lock(&shared) else { return Ok(None) };
+        let Ok(conversation) = shared.lock() else {
+            self.live.forget(shared.id);
+            return Err(Refused::Broken);
+        };
         if !conversation.is_newest(&*self.store)? {
             self.live.forget(conversation.id());
             return Ok(None);
@@ -108,14 +114,13 @@ impl Desk {
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
         let store = self.store.clone();
         let conversation = Conversation::open(store, &self.settings, &incoming.tenant, incoming.api, id)?;
-        Ok(Arc::new(Mutex::new(conversation)))
+        Ok(Seat::new(conversation))
     }
 
     /// A conversation of its own for a request that goes another way.
     fn fork(&self, incoming: &Incoming, from: Candidate) -> Result<Found, Refused> {
-        let fork = lock(&from.conversation)?.fork(&incoming.tenant, from.common, from.request.frame())?;
-        let conversation = Arc::new(Mutex::new(fork));
-        Ok(Found { conversation, request: from.request, how: How::Forks })
+        let fork = from.conversation.lock()?.fork(&incoming.tenant, from.common, from.request.frame())?;
+        Ok(Found { conversation: Seat::new(fork), request: from.request, how: How::Forks })
     }
 
     fn create(
@@ -129,7 +134,7 @@ impl Desk {
         }
         let (store, about) = (self.store.clone(), incoming.about());
         let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
-        Ok(Found { conversation: Arc::new(Mutex::new(new)), request, how: How::New })
+        Ok(Found { conversation: Seat::new(new), request, how: How::New })
     }
 }
 

@@ -67,7 +67,7 @@ impl Incoming {
         named.chain([self.hint([&b"head"[..], head])]).collect()
     }
 
-    fn hint<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Hint {
+    fn hint<'a>(&'a self, parts: impl IntoIterator<Item = &'a [u8]>) -> Hint {
         let mut hash = blake3::Hasher::new();
         for part in [self.tenant.as_bytes(), self.api.name().as_bytes()].into_iter().chain(parts) {
             hash.update(&(part.len() as u64).to_le_bytes());

@@ -6,14 +6,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_store::SessionId;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Refused};
 
 /// A conversation that several requests may want at once.
-pub(super) type Shared = Arc<Mutex<Conversation>>;
+pub(super) type Shared = Arc<Seat>;
+
+/// A conversation that one request at a time works with.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) id: SessionId,
+    conversation: Mutex<Conversation>,
+}
+
+impl Seat {
+    pub(super) fn new(conversation: Conversation) -> Shared {
+        Arc::new(Self { id: conversation.id(), conversation: Mutex::new(conversation) })
+    }
+
+    /// The conversation for one request alone. One that a panic left half done is not used again.
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, Conversation>, Refused> {
+        self.conversation.lock().map_err(|_| Refused::Broken)
+    }
+}
 
 /// What a client says of its conversation, or how its body begins: never the truth, only where to look first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Hint(pub(super) [u8; 16]);
+
+/// A hint speaks of no more conversations than these.
+const SPOKEN_OF: usize = 4;
 
 /// The conversations that are in memory.
 #[derive(Debug)]
@@ -26,7 +47,8 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 struct Inner {
     conversations: HashMap<SessionId, Slot>,
-    hints: HashMap<Hint, SessionId>,
+    /// The conversations that each hint spoke of, the newest last.
+    hints: HashMap<Hint, Vec<SessionId>>,
     bytes: usize,
     /// Counts uses.
     clock: u64,
@@ -45,11 +67,11 @@ impl Live {
         Self { inner: Mutex::default(), limit }
     }
 
-    /// The conversation that a hint spoke of last.
-    pub(super) fn hinted(&self, hint: &Hint) -> Option<Shared> {
+    /// The conversations that a hint spoke of, the newest first.
+    pub(super) fn hinted(&self, hint: &Hint) -> Vec<Shared> {
         let inner = self.lock();
-        let id = inner.hints.get(hint)?;
-        inner.conversations.get(id).map(|slot| slot.conversation.clone())
+        let ids = inner.hints.get(hint).into_iter().flatten().rev();
+        ids.filter_map(|id| inner.conversations.get(id)).map(|slot| slot.conversation.clone()).collect()
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
@@ -57,7 +79,8 @@ impl Live {
     }
 
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.
-    pub(super) fn used(&self, id: SessionId, conversation: &Shared, bytes: usize, hints: &[Hint]) {
+    pub(super) fn used(&self, conversation: &Shared, bytes: usize, hints: &[Hint]) {
+        let id = conversation.id;
         let mut inner = self.lock();
         inner.clock += 1;
         let used = inner.clock;
@@ -76,7 +99,11 @@ impl Live {
         }
         inner.bytes = (inner.bytes + bytes).saturating_sub(before);
         for hint in hints {
-            inner.hints.insert(hint.clone(), id);
+            let spoken_of = inner.hints.entry(hint.clone()).or_default();
+            spoken_of.retain(|other| *other != id);
+            spoken_of.push(id);
+            let too_many = spoken_of.len().saturating_sub(SPOKEN_OF);
+            spoken_of.drain(..too_many);
         }
         while inner.bytes > self.limit && inner.conversations.len() > 1 {
             let Some(oldest) =
@@ -109,8 +136,11 @@ impl Inner {
         let Some(slot) = self.conversations.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(slot.bytes);
         for hint in slot.hints {
-            if self.hints.get(&hint) == Some(&id) {
-                self.hints.remove(&hint);
+            if let Some(spoken_of) = self.hints.get_mut(&hint) {
+                spoken_of.retain(|other| *other != id);
+                if spoken_of.is_empty() {
+                    self.hints.remove(&hint);
+                }
             }
         }
     }

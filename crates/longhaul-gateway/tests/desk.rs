@@ -1,0 +1,408 @@
+//! What the desk makes of the requests of clients: the same bytes whoever asks, after a restart, on another replica.
+
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[macro_use]
+#[path = "../../longhaul-store/tests/common/mod.rs"]
+mod common;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use common::{Dice, Ground};
+use http::HeaderMap;
+use longhaul::{Overflow, Tokens, Usage};
+use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+use longhaul_wire::api::{Api, Request};
+use serde_json::{Value, json};
+
+on_each_store!(
+    a_restart_after_every_call_changes_no_byte,
+    a_crash_before_the_answer_changes_no_byte,
+    replicas_that_share_a_store_send_the_same_bytes,
+    tenants_have_nothing_in_common,
+);
+
+const APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
+const STEPS: usize = 40;
+
+fn settings(ground: &Ground) -> DeskSettings {
+    DeskSettings { window: Some(Tokens(12_000)), ..DeskSettings::new(ground.place.clone()) }
+}
+
+fn desk(ground: &Ground) -> Desk {
+    Desk::open(settings(ground)).unwrap()
+}
+
+/// The tool result of a step.
+fn result(n: usize) -> String {
+    (0..30).map(|line| format!("fn helper_{n}_{line}(value: u32) -> u32 {{ value + {line} }}\n")).collect()
+}
+
+/// What an agent has said and heard after so many steps, as its API writes it.
+fn conversation(api: Api, steps: usize) -> Vec<Value> {
+    let mut all = vec![json!({"role": "user", "content": "Read all files: which one defines `main`?"})];
+    for n in 0..steps {
+        let (id, arguments) = (format!("call_{n}"), json!({ "path": format!("src/file_{n}.rs") }));
+        let (said, text) = (format!("I read file {n}."), arguments.to_string());
+        match api {
+            Api::Anthropic => {
+                let call = json!({"type": "tool_use", "id": id, "name": "Read", "input": arguments});
+                let result = json!({"type": "tool_result", "tool_use_id": id, "content": result(n)});
+                all.push(json!({"role": "assistant", "content": [{"type": "text", "text": said}, call]}));
+                all.push(json!({"role": "user", "content": [result]}));
+            }
+            Api::Chat => {
+                let call =
+                    json!({"id": id, "type": "function", "function": {"name": "Read", "arguments": text}});
+                all.push(json!({"role": "assistant", "content": said, "tool_calls": [call]}));
+                all.push(json!({"role": "tool", "tool_call_id": id, "content": result(n)}));
+            }
+            Api::Responses => {
+                let words = json!([{"type": "output_text", "text": said}]);
+                all.push(json!({"type": "message", "role": "assistant", "content": words}));
+                all.push(json!({"type": "function_call", "call_id": id, "name": "Read", "arguments": text}));
+                all.push(json!({"type": "function_call_output", "call_id": id, "output": result(n)}));
+            }
+        }
+    }
+    all
+}
+
+/// The body of a request with these messages.
+fn body_of(api: Api, model: &str, messages: &[Value], tools: bool) -> Value {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let tools = |definition: Value| if tools { json!([definition]) } else { json!([]) };
+    match api {
+        Api::Anthropic => {
+            let tools = tools(json!({"name": "Read", "input_schema": schema}));
+            json!({"model": model, "max_tokens": 1_000, "system": "You read files.", "stream": true,
+                "tools": tools, "messages": messages})
+        }
+        Api::Chat => {
+            let tools =
+                tools(json!({"type": "function", "function": {"name": "Read", "parameters": schema}}));
+            json!({"model": model, "stream": true, "tools": tools, "messages": messages})
+        }
+        Api::Responses => {
+            let tools = tools(json!({"type": "function", "name": "Read", "parameters": schema}));
+            json!({"model": model, "instructions": "You read files.", "store": false, "tools": tools,
+                "input": messages})
+        }
+    }
+}
+
+fn model(api: Api) -> &'static str {
+    if api == Api::Anthropic { "claude-sonnet-4-5" } else { "gpt-4o" }
+}
+
+fn incoming(api: Api, body: &Value) -> Incoming {
+    let (tenant, body) = (Arc::from(""), Bytes::from(body.to_string()));
+    Incoming { tenant, api, headers: HeaderMap::new(), body }
+}
+
+fn step(api: Api, steps: usize) -> Incoming {
+    incoming(api, &body_of(api, model(api), &conversation(api, steps), true))
+}
+
+fn sent(desk: &Desk, incoming: &Incoming) -> Call {
+    match desk.decide(incoming) {
+        Decision::Send(call) => call,
+        Decision::PassOn(reason) => panic!("passed on: {reason}"),
+    }
+}
+
+fn passed_on(desk: &Desk, incoming: &Incoming) -> Reason {
+    match desk.decide(incoming) {
+        Decision::Send(call) => panic!("{call:?}"),
+        Decision::PassOn(reason) => reason,
+    }
+}
+
+/// What goes out.
+fn bytes(call: &Call, incoming: &Incoming) -> Bytes {
+    call.body.clone().unwrap_or_else(|| incoming.body.clone())
+}
+
+/// What a provider says of a body.
+fn usage(body: &Bytes) -> Usage {
+    Usage { input: body.len() as u64 / 4, output: 40, ..Usage::default() }
+}
+
+/// Asks, and tells the desk what it cost.
+fn asked(desk: &Desk, incoming: &Incoming) -> Bytes {
+    let call = sent(desk, incoming);
+    let body = bytes(&call, incoming);
+    desk.answered(call, Some(&usage(&body)));
+    body
+}
+
+/// What is sent in a conversation that one desk sees from its first to its last call.
+fn undisturbed(ground: &Ground, api: Api) -> Vec<Bytes> {
+    let ground = ground.another();
+    let desk = desk(&ground);
+    (0..STEPS).map(|n| asked(&desk, &step(api, n))).collect()
+}
+
+/// Says in a few words where two bodies differ.
+fn same(body: &Bytes, expected: &Bytes, api: Api, n: usize) {
+    let common = body.iter().zip(expected).take_while(|(one, other)| one == other).count();
+    let near = |body: &Bytes| {
+        String::from_utf8_lossy(&body[common.saturating_sub(80)..body.len().min(common + 80)]).into_owned()
+    };
+    assert!(body == expected, "{api:?} {n}: {}\n-- instead of --\n{}", near(body), near(expected));
+}
+
+/// True if a request has the messages of the one before it at its start.
+fn extends(api: Api, before: &Bytes, body: &Bytes) -> bool {
+    let messages = |body: &Bytes| {
+        let request = Request::decode(api, std::str::from_utf8(body).unwrap()).unwrap();
+        request.messages().to_vec()
+    };
+    messages(body).starts_with(&messages(before))
+}
+
+#[test]
+fn a_long_conversation_stays_in_its_window_and_extends_what_was_sent() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        let (mut before, mut breaks, mut own) = (None, 0, 0);
+        for n in 0..STEPS {
+            let incoming = step(api, n);
+            let call = sent(&desk, &incoming);
+            assert_eq!(call.how, if n == 0 { How::New } else { How::Extends }, "{api:?} {n}");
+            // What the provider said of the last one is part of the size of a view.
+            assert!(call.view <= Tokens(12_000).min(call.full + Tokens(500)), "{api:?} {n} {call:?}");
+            // Nothing is edited: the client's own bytes go out.
+            assert_eq!(call.body.is_none(), call.edits == 0, "{api:?} {n} {call:?}");
+            own += usize::from(call.body.is_none());
+            let body = bytes(&call, &incoming);
+            assert!(body.len() < 60_000, "{api:?} {n}: {} bytes", body.len());
+            if let Some(before) = &before {
+                breaks += usize::from(!extends(api, before, &body));
+            }
+            desk.answered(call, Some(&usage(&body)));
+            before = Some(body);
+        }
+        assert!((2..=STEPS / 4).contains(&breaks) && own > 5, "{api:?} {breaks} breaks, {own} as they came");
+    }
+}
+
+fn a_restart_after_every_call_changes_no_byte(ground: &Ground) {
+    for api in APIS {
+        let expected = undisturbed(ground, api);
+        let ground = ground.another();
+        for (n, expected) in expected.iter().enumerate() {
+            same(&asked(&desk(&ground), &step(api, n)), expected, api, n);
+        }
+    }
+}
+
+/// The process is killed when a request is on its way, or before it goes out.
+fn a_crash_before_the_answer_changes_no_byte(ground: &Ground) {
+    for api in APIS {
+        let expected = undisturbed(ground, api);
+        let ground = ground.another();
+        for (n, expected) in expected.iter().enumerate() {
+            let incoming = step(api, n);
+            for _ in 0..2 {
+                let desk = desk(&ground);
+                same(&bytes(&sent(&desk, &incoming), &incoming), expected, api, n);
+            }
+            same(&asked(&desk(&ground), &incoming), expected, api, n);
+        }
+    }
+}
+
+fn replicas_that_share_a_store_send_the_same_bytes(ground: &Ground) {
+    let mut dice = Dice(0x2545_F491_4F6C_DD1D);
+    for api in APIS {
+        let expected = undisturbed(ground, api);
+        let ground = ground.another();
+        let replicas = [desk(&ground), desk(&ground), desk(&ground)];
+        for (n, expected) in expected.iter().enumerate() {
+            let desk = &replicas[dice.roll(3) as usize];
+            same(&asked(desk, &step(api, n)), expected, api, n);
+        }
+    }
+}
+
+fn tenants_have_nothing_in_common(ground: &Ground) {
+    let desk = desk(ground);
+    let of = |tenant: &str, n: usize| Incoming { tenant: tenant.into(), ..step(Api::Chat, n) };
+    let (first, second) = (sent(&desk, &of("a", 20)), sent(&desk, &of("b", 20)));
+    assert_ne!(first.session, second.session);
+    assert_eq!((first.how, second.how), (How::New, How::New));
+    let (first, second) = (first.session, second.session);
+    assert_eq!(sent(&desk, &of("a", 21)).session, first);
+    assert_eq!(sent(&desk, &of("b", 21)).session, second);
+    let store = ground.open();
+    assert_eq!([first, second].map(|id| store.meta(id).unwrap().tenant), ["a", "b"]);
+}
+
+#[test]
+fn the_same_request_again_is_the_same_again() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        (0..30).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let first = sent(&desk, &step(api, 30));
+        for _ in 0..3 {
+            let again = sent(&desk, &step(api, 30));
+            assert_eq!((again.how, again.session, again.view), (How::Retry, first.session, first.view));
+            assert_eq!(again.body, first.body);
+        }
+    }
+}
+
+#[test]
+fn who_goes_back_goes_another_way_and_can_return() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        (0..30).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let main = sent(&desk, &step(api, 30));
+        let mut messages = conversation(api, 12);
+        messages.push(json!({"role": "user", "content": "Stop. What did you see so far?"}));
+        let back = sent(&desk, &incoming(api, &body_of(api, model(api), &messages, true)));
+        assert_eq!(back.how, How::Forks, "{api:?}");
+        assert_ne!(back.session, main.session);
+        // Both go on where they were.
+        let next = sent(&desk, &step(api, 31));
+        assert_eq!((next.how, next.session), (How::Extends, main.session), "{api:?}");
+        messages.push(json!({"role": "assistant", "content": "Twelve files."}));
+        messages.push(json!({"role": "user", "content": "Go on."}));
+        let on = sent(&desk, &incoming(api, &body_of(api, model(api), &messages, true)));
+        assert_eq!((on.how, on.session), (How::Extends, back.session), "{api:?}");
+    }
+}
+
+#[test]
+fn requests_that_are_made_at_once_do_not_mix() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        (0..20).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let ask = |n: usize| {
+            let mut messages = conversation(api, 20);
+            messages.push(json!({"role": "user", "content": format!("Question number {n}?")}));
+            let incoming = incoming(api, &body_of(api, model(api), &messages, true));
+            let call = sent(&desk, &incoming);
+            let body = bytes(&call, &incoming);
+            let text = std::str::from_utf8(&body).unwrap();
+            assert!(text.contains(&format!("Question number {n}?")));
+            assert_eq!(text.matches("Question number").count(), 1, "{api:?}");
+            let session = call.session.to_string();
+            desk.answered(call, Some(&usage(&body)));
+            session
+        };
+        let sessions: HashSet<String> = std::thread::scope(|scope| {
+            let asks: Vec<_> = (0..50).map(|n| scope.spawn(move || ask(n))).collect();
+            asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+        });
+        assert_eq!(sessions.len(), 50, "{api:?}");
+    }
+}
+
+/// A client falls back to another model for one request, and returns.
+#[test]
+fn another_model_is_another_way() {
+    for (api, other) in [(Api::Anthropic, "claude-haiku-4-5"), (Api::Chat, "gpt-4o-mini")] {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        (0..30).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let before = sent(&desk, &step(api, 30));
+        let fallback = incoming(api, &body_of(api, other, &conversation(api, 30), true));
+        assert_eq!(sent(&desk, &fallback).how, How::Forks);
+        let after = sent(&desk, &step(api, 31));
+        assert_eq!((after.how, after.session), (How::Extends, before.session));
+        assert!(extends(api, &before.body.unwrap(), &after.body.unwrap()));
+    }
+}
+
+#[test]
+fn what_is_no_conversation_is_passed_on_and_said() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground);
+    let title = [json!({"role": "user", "content": "Write a title for this."})];
+    for api in APIS {
+        let side = body_of(api, model(api), &title, false);
+        assert_eq!(passed_on(&desk, &incoming(api, &side)), Reason::Side);
+    }
+    let odd = |body: Bytes| Incoming { body, ..incoming(Api::Chat, &json!({})) };
+    for text in ["", "{", "[]", "null", "{\"messages\": 7}", "\u{feff}{"] {
+        assert_eq!(passed_on(&desk, &odd(Bytes::from(text.to_owned()))), Reason::Unreadable, "{text}");
+    }
+    assert_eq!(passed_on(&desk, &odd(Bytes::from_static(b"{\"messages\": [\xff]}"))), Reason::Unreadable);
+    let mut stateful = body_of(Api::Responses, "gpt-4o", &conversation(Api::Responses, 3), true);
+    stateful["previous_response_id"] = json!("resp_1");
+    assert_eq!(passed_on(&desk, &incoming(Api::Responses, &stateful)), Reason::Stateful);
+    let mut off = step(Api::Chat, 5);
+    off.headers.insert("x-longhaul", "off".parse().unwrap());
+    assert_eq!(passed_on(&desk, &off), Reason::Off);
+    // A system prompt that is larger than the window.
+    let mut large = body_of(Api::Anthropic, "claude-sonnet-4-5", &conversation(Api::Anthropic, 3), true);
+    large["system"] = json!("Be careful. ".repeat(12_000));
+    assert_eq!(passed_on(&desk, &incoming(Api::Anthropic, &large)), Reason::NoView);
+}
+
+#[test]
+fn a_request_that_was_refused_as_too_long_becomes_smaller() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let open = || Desk::open(DeskSettings { window: None, ..settings(&ground) }).unwrap();
+        let desk = open();
+        (0..20).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let call = sent(&desk, &step(api, 20));
+        let before = call.view;
+        let overflow = Overflow { prompt: None, window: Some(Tokens(9_000)) };
+        let smaller = desk.overflowed(call, overflow).unwrap();
+        assert!(smaller.view < before && smaller.view <= Tokens(9_000), "{api:?} {smaller:?}");
+        assert!(smaller.body.is_some());
+        desk.answered(smaller, None);
+        // The window is known from now on, after a restart too.
+        drop(desk);
+        assert!(sent(&open(), &step(api, 21)).view <= Tokens(9_000), "{api:?}");
+    }
+}
+
+#[test]
+fn a_store_that_fails_lets_the_clients_bytes_through() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground);
+    (0..20).for_each(|n| drop(asked(&desk, &step(Api::Chat, n))));
+    let other = rusqlite::Connection::open(&ground.place).unwrap();
+    other.execute_batch("DROP TABLE entry; DROP TABLE session").unwrap();
+    assert_eq!(passed_on(&desk, &step(Api::Chat, 20)), Reason::Store);
+}
+
+#[test]
+fn a_known_conversation_is_counted_as_it_is_sent() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground);
+    (0..35).for_each(|n| drop(asked(&desk, &step(Api::Anthropic, n))));
+    let next = step(Api::Anthropic, 35);
+    let counted = desk.count(&next).unwrap();
+    let call = sent(&desk, &next);
+    assert!(call.full > Tokens(14_000) && counted < Tokens(13_000), "{counted} {call:?}");
+    assert_eq!(desk.count(&incoming(Api::Anthropic, &json!({"messages": []}))), None);
+}
+
+#[test]
+fn conversations_leave_memory_and_are_loaded_again() {
+    let ground = Ground::sqlite();
+    let expected = undisturbed(&ground, Api::Chat);
+    let desk = Desk::open(DeskSettings { memory: 1, ..settings(&ground) }).unwrap();
+    let other = |n: usize| {
+        let mut messages = conversation(Api::Chat, n);
+        messages[0]["content"] = json!("Read them once more.");
+        incoming(Api::Chat, &body_of(Api::Chat, "gpt-4o", &messages, true))
+    };
+    for (n, expected) in expected.iter().enumerate() {
+        same(&asked(&desk, &step(Api::Chat, n)), expected, Api::Chat, n);
+        asked(&desk, &other(n));
+        assert_eq!(desk.live().0, 1);
+    }
+}
