@@ -1,19 +1,58 @@
-//! Work that nobody waits for, on a thread of its own: it begins when it is asked for first and ends with
-//! whoever asks.
+//! Work that nobody waits for, on a thread of its own: it begins when it is asked for first, gives way to whoever
+//! is in a hurry, and ends with whoever asks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// What is done whenever it is asked for. It looks now and then whether it is to end.
-type Work = dyn Fn(&AtomicBool) + Send + Sync;
+/// What is done whenever it is asked for. Between its parts it asks whether it goes on.
+type Work = dyn Fn(&Pace) + Send + Sync;
+
+/// The work goes on when nobody was in a hurry for so long.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// A part of the work waits no longer than this.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// When the work goes on.
+pub(crate) struct Pace {
+    ends: AtomicBool,
+    begun: Instant,
+    /// When somebody was in a hurry last, in milliseconds since it begun.
+    hurried: AtomicU64,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { ends: AtomicBool::new(false), begun: Instant::now(), hurried: AtomicU64::new(0) }
+    }
+
+    /// Waits until nobody is in a hurry, or for long enough. False if the work is to end.
+    pub(crate) fn goes_on(&self) -> bool {
+        let waited = Instant::now();
+        while !self.has_ended() && self.is_hurried() && waited.elapsed() < LONGEST {
+            std::thread::sleep(QUIET / 5);
+        }
+        !self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
+    }
+
+    fn is_hurried(&self) -> bool {
+        let hurried = Duration::from_millis(self.hurried.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(hurried) < QUIET
+    }
+}
 
 /// A thread that waits for work.
 pub(crate) struct Background {
     work: Arc<Work>,
     at_end: AtEnd,
-    ends: Arc<AtomicBool>,
+    pace: Arc<Pace>,
     thread: Mutex<Option<(SyncSender<()>, JoinHandle<()>)>>,
 }
 
@@ -27,8 +66,14 @@ pub(crate) enum AtEnd {
 }
 
 impl Background {
-    pub(crate) fn new(at_end: AtEnd, work: impl Fn(&AtomicBool) + Send + Sync + 'static) -> Self {
-        Self { work: Arc::new(work), at_end, ends: Arc::default(), thread: Mutex::default() }
+    pub(crate) fn new(at_end: AtEnd, work: impl Fn(&Pace) + Send + Sync + 'static) -> Self {
+        Self { work: Arc::new(work), at_end, pace: Arc::new(Pace::new()), thread: Mutex::default() }
+    }
+
+    /// Somebody is in a hurry: the work gives way.
+    pub(crate) fn give_way(&self) {
+        let since = self.pace.begun.elapsed().as_millis();
+        self.pace.hurried.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Asks for the work. If it is under way, it is done once more behind that.
@@ -46,10 +91,10 @@ impl Background {
     /// `None` if there can be no more threads: the work is asked for again.
     fn begin(&self) -> Option<(SyncSender<()>, JoinHandle<()>)> {
         let (asked, asks) = sync_channel(1);
-        let (work, ends) = (self.work.clone(), self.ends.clone());
+        let (work, pace) = (self.work.clone(), self.pace.clone());
         let thread = std::thread::Builder::new().name("longhaul-index".to_owned()).spawn(move || {
-            while asks.recv().is_ok() && !ends.load(Ordering::Relaxed) {
-                work(&ends);
+            while asks.recv().is_ok() && pace.goes_on() {
+                work(&pace);
             }
         });
         thread.ok().map(|thread| (asked, thread))
@@ -58,7 +103,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
+        self.pace.ends.store(true, Ordering::Relaxed);
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((asked, thread)) = thread {
             drop(asked);
@@ -73,16 +118,15 @@ impl Drop for Background {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
-    use std::time::{Duration, Instant};
 
     #[test]
     fn work_is_done_and_ends_with_its_owner() {
         let done = Arc::new(AtomicUsize::new(0));
         let counted = done.clone();
-        let background = Background::new(AtEnd::Wait, move |ends| {
+        let background = Background::new(AtEnd::Wait, move |pace| {
             counted.fetch_add(1, Ordering::Relaxed);
             let begun = Instant::now();
-            while !ends.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(30) {
+            while pace.goes_on() && begun.elapsed() < Duration::from_secs(30) {
                 std::thread::yield_now();
             }
         });

@@ -16,14 +16,14 @@ mod searching;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
 use longhaul::{Archive, Handle, Snapshot};
 
-use crate::background::{AtEnd, Background};
+use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
@@ -60,8 +60,8 @@ impl PostgresStore {
         server.call(async |connection| opening::open(connection, &place).await)?;
         let indexed = server.clone();
         // What is not indexed now is indexed by the next search.
-        let index = move |ends: &AtomicBool| {
-            while !ends.load(Ordering::Relaxed) && indexed.call(indexing::index_some).unwrap_or(false) {}
+        let index = move |pace: &Pace| {
+            while pace.goes_on() && indexed.call(indexing::index_some).unwrap_or(false) {}
         };
         let indexing = Arc::new(Background::new(AtEnd::Leave, index));
         Ok(Self { server, indexing, written: Arc::default() })
@@ -109,6 +109,7 @@ impl Store for PostgresStore {
     }
 
     fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
+        self.indexing.give_way();
         let new = self
             .server
             .call(async |connection| appending::append(connection, id, from, entries, Now::get()).await)?;

@@ -14,7 +14,6 @@ mod searching;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use longhaul::size::Calibration;
 use longhaul::{Archive, Handle, Snapshot};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::background::{AtEnd, Background};
+use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
@@ -98,8 +97,8 @@ impl SqliteStore {
         let file = Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers });
         let indexed = file.clone();
         // What is not indexed now is indexed by the next search.
-        let index = move |ends: &AtomicBool| {
-            while !ends.load(Ordering::Relaxed) && indexed.index_some(indexing::SMALL).unwrap_or(false) {
+        let index = move |pace: &Pace| {
+            while pace.goes_on() && indexed.index_some(indexing::SMALL).unwrap_or(false) {
                 // Others get their turn: it takes about as long.
                 std::thread::sleep(Duration::from_millis(4));
             }
@@ -198,6 +197,7 @@ impl Store for SqliteStore {
     }
 
     fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
+        self.indexing.give_way();
         let index_is_due = self.file.write(|connection, packer, _| {
             appending::append(connection, packer, id, from, entries, Now::get())?;
             indexing::is_due(connection)
