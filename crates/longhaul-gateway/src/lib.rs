@@ -5,9 +5,43 @@
 //! | look for | in |
 //! |---|---|
 //! | what goes out in the place of a client's request | `desk` |
+//! | connections, start and stop | `server` |
+//! | who may come in, and whose request it is | `door` |
+//! | what a path asks for | `route` |
+//! | a request's body, read and unpacked | `intake`, `packing` |
+//! | the threads on which the desk works | `engine` |
+//! | the life of a request | `exchange` |
+//! | the providers | `upstream`, `headers` |
+//! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
+//! | usage that is asked for in the client's place | `ask_usage` |
+//! | what we say ourselves | `words` |
+//! | counters | `figures` |
 
 #![forbid(unsafe_code)]
 
+mod answer;
+mod ask_usage;
 pub mod desk;
+mod door;
+mod engine;
+mod exchange;
+mod figures;
+mod headers;
+mod hold;
+mod intake;
+mod packing;
+mod reading;
+mod route;
+mod server;
+mod settings;
+mod upstream;
+mod words;
 
 pub use desk::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+#[doc(hidden)]
+pub use engine::Decide;
+pub use figures::Figures;
+#[doc(hidden)]
+pub use server::start_with;
+pub use server::{Gateway, GatewayError, start};
+pub use settings::{Limits, Settings, Token};

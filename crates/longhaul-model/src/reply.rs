@@ -76,6 +76,11 @@ trait Format: std::fmt::Debug + Send {
         self.is_closed()
     }
 
+    /// True if the provider has said that its stream is at its end, whether or not the reply is whole.
+    fn is_finished(&self) -> bool {
+        self.is_closed()
+    }
+
     /// The reply, in the form of the API.
     fn end(self: Box<Self>) -> Result<Ended, Fault>;
 }
@@ -140,6 +145,11 @@ impl ReplyReader {
     /// What the provider has reported so far.
     pub fn usage(&self) -> Option<Usage> {
         self.format.usage()
+    }
+
+    /// True if the provider has said that its stream is at its end. One that ends before was cut off.
+    pub fn is_finished(&self) -> bool {
+        self.format.is_finished()
     }
 
     /// The stream has ended: the reply, if it was closed. A stream that ends without its closing event was

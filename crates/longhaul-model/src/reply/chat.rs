@@ -131,6 +131,10 @@ impl Format for Stream {
         self.is_closed() && self.done
     }
 
+    fn is_finished(&self) -> bool {
+        self.is_closed() || self.done
+    }
+
     fn end(self: Box<Self>) -> Result<Ended, Fault> {
         let Self { text, refusal, thinking, calls, rest, usage, stop, done: _ } = *self;
         let mut message = Map::new();

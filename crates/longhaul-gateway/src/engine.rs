@@ -1,0 +1,206 @@
+//! The threads on which the desk works: a fixed number, since each of them keeps memory of its own. Whatever
+//! happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use bytes::Bytes;
+use longhaul::session::Overflow;
+use longhaul::{Tokens, Usage};
+use longhaul_store::SessionId;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::desk::{Call, Decision, Desk, How, Incoming, Reason};
+
+/// What the gateway needs of a desk. Tests have desks of their own.
+pub trait Decide: Send + Sync + 'static {
+    /// Says what is done with a request.
+    fn decide(&self, incoming: &Incoming) -> Decision;
+    /// The provider answered a call.
+    fn answered(&self, call: Call, usage: Option<&Usage>);
+    /// The provider refused a call as too long.
+    fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call>;
+    /// Tokens of the view of a conversation, if it is a known one.
+    fn count(&self, incoming: &Incoming) -> Option<Tokens>;
+}
+
+impl Decide for Desk {
+    fn decide(&self, incoming: &Incoming) -> Decision {
+        Desk::decide(self, incoming)
+    }
+
+    fn answered(&self, call: Call, usage: Option<&Usage>) {
+        Desk::answered(self, call, usage);
+    }
+
+    fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
+        Desk::overflowed(self, call, overflow)
+    }
+
+    fn count(&self, incoming: &Incoming) -> Option<Tokens> {
+        Desk::count(self, incoming)
+    }
+}
+
+type Job = Box<dyn FnOnce(&dyn Decide) + Send>;
+
+/// What a thread does next.
+enum Next {
+    Work(Job),
+    Stop,
+}
+
+/// The threads. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    work: Sender<Next>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    deadline: Duration,
+}
+
+/// What is done with a request.
+pub(crate) enum Verdict {
+    PassOn(Reason),
+    Send(OpenCall),
+}
+
+impl Engine {
+    pub(crate) fn start(desk: Arc<dyn Decide>, threads: usize, deadline: Duration) -> std::io::Result<Self> {
+        let (work, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let thread = |number| {
+            let (desk, waiting) = (desk.clone(), waiting.clone());
+            let name = format!("longhaul-{number}");
+            Builder::new().name(name).spawn(move || work_until_stopped(&*desk, &waiting))
+        };
+        let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
+        Ok(Self { work, threads: Arc::new(Mutex::new(threads)), deadline })
+    }
+
+    /// Decides. Too late or with a panic, it is passed on.
+    pub(crate) async fn decide(&self, incoming: Incoming) -> Verdict {
+        let engine = self.clone();
+        let decided = self.ask(self.deadline, move |desk| match desk.decide(&incoming) {
+            Decision::PassOn(reason) => Verdict::PassOn(reason),
+            Decision::Send(call) => Verdict::Send(OpenCall::new(call, engine)),
+        });
+        match decided.await {
+            Ok(verdict) => verdict,
+            Err(reason) => Verdict::PassOn(reason),
+        }
+    }
+
+    /// The size of a known conversation.
+    pub(crate) async fn count(&self, incoming: Incoming) -> Option<Tokens> {
+        self.ask(self.deadline, move |desk| desk.count(&incoming)).await.ok().flatten()
+    }
+
+    /// Waits until what was begun is done, and ends the threads.
+    pub(crate) fn stop(&self) {
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for _ in &threads {
+            _ = self.work.send(Next::Stop);
+        }
+        for thread in threads {
+            _ = thread.join();
+        }
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        deadline: Duration,
+        question: impl FnOnce(&dyn Decide) -> T + Send + 'static,
+    ) -> Result<T, Reason> {
+        let (tell, mut told) = oneshot::channel();
+        self.run(Box::new(move |desk| {
+            // Nobody waits any more.
+            if tell.is_closed() {
+                return;
+            }
+            _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
+        }));
+        match timeout(deadline, &mut told).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(Reason::Panic),
+            Err(_) => {
+                told.close();
+                told.try_recv().unwrap_or(Err(Reason::Slow))
+            }
+        }
+    }
+
+    fn run(&self, job: Job) {
+        // Without a thread nothing is decided, and whoever waits is told so by the end of the channel.
+        _ = self.work.send(Next::Work(job));
+    }
+}
+
+fn work_until_stopped(desk: &dyn Decide, waiting: &Mutex<Receiver<Next>>) {
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Ok(Next::Work(job)) => _ = catch_unwind(AssertUnwindSafe(|| job(desk))),
+            Ok(Next::Stop) | Err(_) => return,
+        }
+    }
+}
+
+/// What is said of a call in headers and logs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Brief {
+    pub(crate) session: SessionId,
+    pub(crate) how: How,
+    pub(crate) view: Tokens,
+    pub(crate) full: Tokens,
+    pub(crate) edits: usize,
+}
+
+/// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
+pub(crate) struct OpenCall {
+    call: Option<Call>,
+    engine: Engine,
+    pub(crate) brief: Brief,
+    /// The body to send; `None` if it is the client's own.
+    pub(crate) body: Option<Bytes>,
+}
+
+impl OpenCall {
+    fn new(call: Call, engine: Engine) -> Self {
+        let Call { session, how, view, full, edits, .. } = &call;
+        let brief = Brief { session: *session, how: *how, view: *view, full: *full, edits: *edits };
+        let body = call.body.clone();
+        Self { call: Some(call), engine, brief, body }
+    }
+
+    /// The provider answered.
+    pub(crate) fn answered(mut self, usage: Option<Usage>) {
+        self.tell(usage);
+    }
+
+    /// The provider refused the call as too long. What to send instead.
+    pub(crate) async fn overflowed(mut self, overflow: Overflow) -> Option<Self> {
+        /// A conversation that is folded takes its time, and the client waits for a model anyway.
+        const MOST: Duration = Duration::from_secs(10);
+        let (call, engine) = (self.call.take()?, self.engine.clone());
+        let next = self
+            .engine
+            .ask(MOST, move |desk| desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine)));
+        next.await.ok().flatten()
+    }
+
+    fn tell(&mut self, usage: Option<Usage>) {
+        if let Some(call) = self.call.take() {
+            self.engine.run(Box::new(move |desk| desk.answered(call, usage.as_ref())));
+        }
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.tell(None);
+    }
+}

@@ -1,0 +1,358 @@
+//! The life of a request: let in, read, decided, sent, held until an overflow can be told, and answered as the
+//! provider answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderValue, UPGRADE};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming as ClientRequestBody;
+use longhaul_wire::api::Api;
+use tokio::sync::Semaphore;
+
+use crate::answer::{Answer, ClientBody, Ledger};
+use crate::ask_usage::{KeepBack, asking};
+use crate::desk::{Incoming, Reason};
+use crate::door::{Door, WrongHost};
+use crate::engine::{Brief, Engine, OpenCall, Verdict};
+use crate::figures::Counters;
+use crate::headers;
+use crate::hold::{Held, Patience, Said};
+use crate::intake::{self, Chained, NoBody, Taken};
+use crate::packing::{packings, unpacked};
+use crate::reading::Reading;
+use crate::route::{Route, Side};
+use crate::settings::Limits;
+use crate::upstream::Upstream;
+use crate::words;
+
+/// A call is sent again so often at most.
+const MOST_RESENT: u64 = 2;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) door: Door,
+    pub(crate) engine: Engine,
+    pub(crate) upstream: Upstream,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) limits: Limits,
+    /// So many bodies are unpacked at once: each may take as much memory as a body may have.
+    pub(crate) unpacking: Semaphore,
+    /// The provider of OpenAI Chat refused to be asked for usage. It is not asked again.
+    pub(crate) no_usage: AtomicBool,
+}
+
+/// What is said of a request when its answer begins.
+#[derive(Default)]
+struct Report {
+    sent: Option<Brief>,
+    passed_on: Option<Reason>,
+    resent: u64,
+    own_time: Duration,
+}
+
+/// A request that was let in and read.
+struct Asked {
+    api: Api,
+    parts: Parts,
+    tenant: Arc<str>,
+}
+
+/// Answers a request.
+pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBody>) -> Response<ClientBody> {
+    let (mut parts, body) = request.into_parts();
+    let entered = shared.door.enter(&mut parts);
+    let route = Route::of(&parts.method, &parts.uri, &parts.headers);
+    let mut report = Report::default();
+    let refuse = |status, says| words::error(route.side(), status, says);
+    let response = match (entered, route) {
+        (Err(WrongHost), _) => {
+            refuse(StatusCode::FORBIDDEN, "longhaul: this gateway is asked as localhost or 127.0.0.1 only")
+        }
+        (Ok(_), Route::Health) => words::text(StatusCode::OK, "text/plain", "alive\n".to_owned()),
+        (Ok(_), Route::Ready) => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
+        (Ok(guest), _) if !guest.has_token => no_token(route),
+        (Ok(_), Route::Metrics) => {
+            let page = shared.counters.figures().prometheus();
+            words::text(StatusCode::OK, "text/plain; version=0.0.4", page)
+        }
+        (Ok(_), Route::WebSocket) => {
+            let says = "longhaul: no WebSocket here; send the request by POST";
+            let mut response = refuse(StatusCode::UPGRADE_REQUIRED, says);
+            response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+            response
+        }
+        (Ok(_), _) if parts.method == Method::CONNECT => {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: no tunnels here")
+        }
+        (Ok(guest), Route::Model(api)) => {
+            let asked = Asked { api, parts, tenant: guest.tenant };
+            shared.model(asked, body, &mut report).await
+        }
+        (Ok(guest), Route::Count) => {
+            let asked = Asked { api: Api::Anthropic, parts, tenant: guest.tenant };
+            shared.count(asked, body).await
+        }
+        (Ok(_), Route::Other(side)) => {
+            let body = reqwest::Body::wrap(Chained::unread(body));
+            shared.pass(side, &parts, body).await
+        }
+    };
+    shared.log(route, response.status(), &report);
+    response
+}
+
+fn no_token(route: Route) -> Response<ClientBody> {
+    words::error(route.side(), StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
+}
+
+impl Shared {
+    /// A request to a model.
+    async fn model(
+        &self,
+        asked: Asked,
+        body: ClientRequestBody,
+        report: &mut Report,
+    ) -> Response<ClientBody> {
+        let side = Side::of(asked.api);
+        let body = match intake::take(body, self.limits.body_bytes, self.limits.body_wait).await {
+            Ok(Taken::Whole(body)) => body,
+            Ok(Taken::Long(body)) => {
+                let body = reqwest::Body::wrap(body);
+                return self.pass_on(&asked, body, Reason::Unreadable, report).await;
+            }
+            Err(no_body) => return refuse_body(side, no_body),
+        };
+        let began = Instant::now();
+        let verdict = match self.incoming(&asked, &body).await {
+            Some(incoming) => {
+                let plain = incoming.body.clone();
+                (self.engine.decide(incoming).await, plain)
+            }
+            None => (Verdict::PassOn(Reason::Unreadable), Bytes::new()),
+        };
+        report.own_time = began.elapsed();
+        self.counters.own_time(asked.api.name(), report.own_time);
+        match verdict {
+            (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
+            (Verdict::Send(call), plain) => self.converse(&asked, call, Bodies { body, plain }, report).await,
+        }
+    }
+
+    /// What the desk sees; `None` if the body cannot be unpacked.
+    async fn incoming(&self, asked: &Asked, body: &Bytes) -> Option<Incoming> {
+        let packings = packings(&asked.parts.headers);
+        let body = match packings.is_empty() {
+            true => body.clone(),
+            false => {
+                let _turn = self.unpacking.acquire().await.ok()?;
+                let (packed, most) = (body.clone(), self.limits.body_bytes);
+                let unpacked = tokio::task::spawn_blocking(move || unpacked(&packed, &packings, most));
+                unpacked.await.ok()?.ok()?
+            }
+        };
+        let headers = headers::without_keys(&asked.parts.headers);
+        Some(Incoming { tenant: asked.tenant.clone(), api: asked.api, headers, body })
+    }
+
+    /// Passes a request to a model on as it came.
+    async fn pass_on(
+        &self,
+        asked: &Asked,
+        body: reqwest::Body,
+        reason: Reason,
+        report: &mut Report,
+    ) -> Response<ClientBody> {
+        report.passed_on = Some(reason);
+        self.counters.passed_on(reason);
+        let headers = headers::onward(&asked.parts.headers, headers::Body::Own);
+        let mut response = match self.send(asked, headers, body).await {
+            Ok(response) => self.answer(asked.api, Held::nothing(response), None, None),
+            Err(refused) => refused,
+        };
+        headers::say_passed_on(response.headers_mut(), reason);
+        response
+    }
+
+    /// Sends a call of a known conversation, and again if it is too long.
+    async fn converse(
+        &self,
+        asked: &Asked,
+        mut call: OpenCall,
+        bodies: Bodies,
+        report: &mut Report,
+    ) -> Response<ClientBody> {
+        let patience = Patience { bytes: self.limits.held_bytes, time: self.limits.hold };
+        loop {
+            let brief = call.brief;
+            report.sent = Some(brief);
+            let sent = self.outgoing(asked.api, &call, &bodies);
+            let mut headers = headers::onward(&asked.parts.headers, sent.form);
+            headers::ask_for_plain(&mut headers);
+            let mut response = match self.send(asked, headers, sent.body.into()).await {
+                Ok(response) => {
+                    let (held, said) = Held::until_known(asked.api, response, patience).await;
+                    let keep_back = sent.asks_usage.then(KeepBack::default);
+                    match said {
+                        Said::NoSuchOption if sent.asks_usage => {
+                            self.no_usage.store(true, Ordering::Relaxed);
+                            continue;
+                        }
+                        Said::TooLong(overflow) if report.resent < MOST_RESENT => {
+                            match call.overflowed(overflow).await {
+                                Some(next) => {
+                                    report.resent += 1;
+                                    self.counters.resent();
+                                    call = next;
+                                    continue;
+                                }
+                                None => self.answer(asked.api, held, None, keep_back),
+                            }
+                        }
+                        _ => self.answer(asked.api, held, Some(call), keep_back),
+                    }
+                }
+                Err(refused) => refused,
+            };
+            headers::say_sent(response.headers_mut(), &brief);
+            return response;
+        }
+    }
+
+    /// What is sent for a call.
+    fn outgoing(&self, api: Api, call: &OpenCall, bodies: &Bodies) -> Outgoing {
+        let plain = call.body.as_ref().unwrap_or(&bodies.plain);
+        let may_ask = api == Api::Chat && !self.no_usage.load(Ordering::Relaxed);
+        if let Some(body) = may_ask.then(|| asking(plain)).flatten() {
+            return Outgoing { body, form: headers::Body::Plain, asks_usage: true };
+        }
+        match &call.body {
+            Some(body) => Outgoing { body: body.clone(), form: headers::Body::Plain, asks_usage: false },
+            None => Outgoing { body: bodies.body.clone(), form: headers::Body::Own, asks_usage: false },
+        }
+    }
+
+    async fn send(
+        &self,
+        asked: &Asked,
+        headers: http::HeaderMap,
+        body: reqwest::Body,
+    ) -> Result<Response<reqwest::Body>, Response<ClientBody>> {
+        let (side, parts) = (Side::of(asked.api), &asked.parts);
+        let sent = self.upstream.send(side, parts.method.clone(), &parts.uri, headers, body).await;
+        sent.map_err(|says| unreachable(side, &says))
+    }
+
+    /// The answer of a provider, on its way to the client.
+    fn answer(
+        &self,
+        api: Api,
+        held: Held,
+        call: Option<OpenCall>,
+        keep_back: Option<KeepBack>,
+    ) -> Response<ClientBody> {
+        let Held { head, first, rest } = held;
+        let is_ok = head.status == StatusCode::OK;
+        let keep_back = keep_back.filter(|_| is_ok);
+        let mut headers = headers::back(&head.headers);
+        if keep_back.is_some() {
+            headers.remove(CONTENT_LENGTH);
+        }
+        let ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
+        *response.status_mut() = head.status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// The size of a conversation, by us if we know it, else by the provider.
+    async fn count(&self, asked: Asked, body: ClientRequestBody) -> Response<ClientBody> {
+        let body = match intake::take(body, self.limits.body_bytes, self.limits.body_wait).await {
+            Ok(Taken::Whole(body)) => body,
+            Ok(Taken::Long(body)) => {
+                return self.pass(Side::Anthropic, &asked.parts, reqwest::Body::wrap(body)).await;
+            }
+            Err(no_body) => return refuse_body(Side::Anthropic, no_body),
+        };
+        if let Some(incoming) = self.incoming(&asked, &body).await
+            && let Some(tokens) = self.engine.count(incoming).await
+        {
+            return words::json(StatusCode::OK, serde_json::json!({ "input_tokens": tokens.0 }).to_string());
+        }
+        self.pass(Side::Anthropic, &asked.parts, body.into()).await
+    }
+
+    /// Passes on what is no request to a model.
+    async fn pass(&self, side: Side, parts: &Parts, body: reqwest::Body) -> Response<ClientBody> {
+        let headers = headers::onward(&parts.headers, headers::Body::Own);
+        match self.upstream.send(side, parts.method.clone(), &parts.uri, headers, body).await {
+            Ok(response) => {
+                let Held { head, first, rest } = Held::nothing(response);
+                let ledger = Ledger::new(Reading::Blind(None), None, false, self.counters.clone());
+                let mut response = Response::new(Answer::new(first, rest, None, ledger).boxed_unsync());
+                *response.status_mut() = head.status;
+                *response.headers_mut() = headers::back(&head.headers);
+                response
+            }
+            Err(says) => unreachable(side, &says),
+        }
+    }
+
+    /// One line, without content and without keys: not even a path, which may hold either.
+    fn log(&self, route: Route, status: StatusCode, report: &Report) {
+        let (api, status) = (route.name(), status.as_u16());
+        if api != "own" {
+            self.counters.request(api, status);
+        }
+        let ms = report.own_time.as_secs_f64() * 1_000.0;
+        match (report.sent, report.passed_on) {
+            (Some(Brief { session, how, view, full, edits }), _) => tracing::info!(
+                api,
+                status,
+                how = how.name(),
+                %session,
+                view = view.0,
+                full = full.0,
+                edits,
+                resent = report.resent,
+                ms,
+                "sent"
+            ),
+            (None, Some(why)) => tracing::info!(api, status, why = why.name(), ms, "passed on"),
+            (None, None) => tracing::debug!(api, status, "answered"),
+        }
+    }
+}
+
+/// A body as the client sent it, and without its compression.
+struct Bodies {
+    body: Bytes,
+    plain: Bytes,
+}
+
+/// What goes to the provider.
+struct Outgoing {
+    body: Bytes,
+    form: headers::Body,
+    /// We ask for usage, and the client does not.
+    asks_usage: bool,
+}
+
+fn refuse_body(side: Side, why: NoBody) -> Response<ClientBody> {
+    match why {
+        NoBody::Slow => {
+            words::error(side, StatusCode::REQUEST_TIMEOUT, "longhaul: the body of the request did not come")
+        }
+        NoBody::Broken => {
+            words::error(side, StatusCode::BAD_REQUEST, "longhaul: the body of the request cannot be read")
+        }
+    }
+}
+
+fn unreachable(side: Side, says: &str) -> Response<ClientBody> {
+    words::error(side, StatusCode::BAD_GATEWAY, &format!("longhaul: the provider does not answer: {says}"))
+}

@@ -1,0 +1,228 @@
+//! What the gateway counts, for whoever runs it: as values, and as Prometheus takes them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longhaul::Usage;
+
+use crate::desk::{How, Reason};
+use crate::engine::Brief;
+
+/// What was counted since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Requests, by what was spoken (`anthropic`, `responses`, `chat`, `count`, `other`, …) and the status of
+    /// the answer.
+    pub requests: BTreeMap<(&'static str, u16), u64>,
+    /// Requests to models that were passed on as they came, by [`Reason::name`].
+    pub passed_on: BTreeMap<&'static str, u64>,
+    /// Calls of known conversations that were answered with status 200.
+    pub calls: u64,
+    /// Calls that were sent again because the provider found them too long.
+    pub resent: u64,
+    /// Tokens that providers billed: neither read from nor written to a cache.
+    pub input: u64,
+    /// Tokens that models wrote.
+    pub output: u64,
+    /// Tokens that were read from a cache.
+    pub cache_read: u64,
+    /// Tokens that were written to a cache.
+    pub cache_write: u64,
+    /// Tokens that were not sent: whole conversations less what was sent of them, in our count.
+    pub saved: u64,
+    /// Calls that go on with a conversation, and of which the provider read nothing from its cache.
+    pub breaks: u64,
+    /// Streams that ended before their end.
+    pub cut: u64,
+    /// Time of our own from the whole request to the provider, by what was spoken.
+    pub own_time: BTreeMap<&'static str, Times>,
+}
+
+/// How long something took, many times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// How often it took no longer than the bound of the same place in [`Times::BOUNDS`], and longer than
+    /// the one before.
+    pub counts: [u64; Self::BOUNDS.len()],
+    /// How often in all.
+    pub count: u64,
+    /// How long in all, in microseconds.
+    pub micros: u64,
+}
+
+impl Times {
+    /// In microseconds.
+    pub const BOUNDS: [u64; 14] = [
+        100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+        2_500_000,
+    ];
+
+    fn add(&mut self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        if let Some(place) = Self::BOUNDS.iter().position(|bound| micros <= *bound) {
+            self.counts[place] += 1;
+        }
+        self.count += 1;
+        self.micros = self.micros.saturating_add(micros);
+    }
+}
+
+impl Figures {
+    /// Tokens of all prompts, as billed.
+    pub fn prompt(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write
+    }
+
+    /// As Prometheus takes them.
+    pub fn prometheus(&self) -> String {
+        let mut page = Page::default();
+        page.begin("requests_total", "counter", "Requests by API and status of the answer.");
+        for ((api, status), count) in &self.requests {
+            page.line("requests_total", &format!("api=\"{api}\",status=\"{status}\""), count);
+        }
+        page.begin("passed_on_total", "counter", "Requests to models that were passed on as they came.");
+        for (reason, count) in &self.passed_on {
+            page.line("passed_on_total", &format!("reason=\"{reason}\""), count);
+        }
+        page.begin("tokens_total", "counter", "Tokens as billed by providers.");
+        for (kind, count) in [
+            ("input", self.input),
+            ("output", self.output),
+            ("read", self.cache_read),
+            ("written", self.cache_write),
+        ] {
+            page.line("tokens_total", &format!("kind=\"{kind}\""), &count);
+        }
+        for (name, help, count) in [
+            ("calls_total", "Calls of known conversations that were answered.", self.calls),
+            ("resent_total", "Calls that were sent again because they were too long.", self.resent),
+            ("tokens_saved_total", "Tokens of conversations that were not sent.", self.saved),
+            ("breaks_total", "Calls of going conversations that read nothing from the cache.", self.breaks),
+            ("cut_total", "Streams that ended before their end.", self.cut),
+        ] {
+            page.begin(name, "counter", help);
+            page.line(name, "", &count);
+        }
+        page.begin("own_seconds", "histogram", "Time of our own from the whole request to the provider.");
+        for (api, times) in &self.own_time {
+            let mut sum = 0;
+            for (bound, count) in Times::BOUNDS.iter().zip(times.counts) {
+                sum += count;
+                let labels = format!("api=\"{api}\",le=\"{}\"", seconds(*bound));
+                page.line("own_seconds_bucket", &labels, &sum);
+            }
+            page.line("own_seconds_bucket", &format!("api=\"{api}\",le=\"+Inf\""), &times.count);
+            page.line("own_seconds_sum", &format!("api=\"{api}\""), &seconds(times.micros));
+            page.line("own_seconds_count", &format!("api=\"{api}\""), &times.count);
+        }
+        page.0
+    }
+}
+
+/// Microseconds in seconds, without a rounding error.
+fn seconds(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    // Writing into a text does not fail.
+    fn begin(&mut self, name: &str, kind: &str, help: &str) {
+        _ = write!(self.0, "# HELP longhaul_{name} {help}\n# TYPE longhaul_{name} {kind}\n");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+        _ = match labels {
+            "" => writeln!(self.0, "longhaul_{name} {value}"),
+            labels => writeln!(self.0, "longhaul_{name}{{{labels}}} {value}"),
+        };
+    }
+}
+
+/// Where the gateway counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counters(Mutex<Figures>);
+
+impl Counters {
+    pub(crate) fn figures(&self) -> Figures {
+        self.lock().clone()
+    }
+
+    pub(crate) fn request(&self, api: &'static str, status: u16) {
+        *self.lock().requests.entry((api, status)).or_default() += 1;
+    }
+
+    pub(crate) fn passed_on(&self, reason: Reason) {
+        *self.lock().passed_on.entry(reason.name()).or_default() += 1;
+    }
+
+    pub(crate) fn own_time(&self, api: &'static str, time: Duration) {
+        self.lock().own_time.entry(api).or_default().add(time);
+    }
+
+    pub(crate) fn resent(&self) {
+        self.lock().resent += 1;
+    }
+
+    pub(crate) fn cut(&self) {
+        self.lock().cut += 1;
+    }
+
+    /// What a provider billed.
+    pub(crate) fn billed(&self, usage: &Usage) {
+        let mut figures = self.lock();
+        figures.input += usage.input;
+        figures.output += usage.output;
+        figures.cache_read += usage.cache_read;
+        figures.cache_write += usage.cache_write;
+    }
+
+    /// A call was answered.
+    pub(crate) fn call(&self, sent: &Brief, usage: Option<&Usage>) {
+        let mut figures = self.lock();
+        figures.calls += 1;
+        figures.saved += sent.full.0.saturating_sub(sent.view.0);
+        let goes_on = matches!(sent.how, How::Extends | How::Retry);
+        figures.breaks += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Figures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_one_that_prometheus_reads() {
+        let counters = Counters::default();
+        counters.request("chat", 200);
+        counters.request("chat", 200);
+        counters.passed_on(Reason::Side);
+        counters.billed(&Usage { input: 3, output: 2, cache_read: 9, ..Usage::default() });
+        counters.own_time("chat", Duration::from_micros(300));
+        counters.own_time("chat", Duration::from_secs(9));
+        let page = counters.figures().prometheus();
+        for line in [
+            "longhaul_requests_total{api=\"chat\",status=\"200\"} 2",
+            "longhaul_passed_on_total{reason=\"side\"} 1",
+            "longhaul_tokens_total{kind=\"read\"} 9",
+            "longhaul_tokens_saved_total 0",
+            "longhaul_own_seconds_bucket{api=\"chat\",le=\"0.00025\"} 0",
+            "longhaul_own_seconds_bucket{api=\"chat\",le=\"0.0005\"} 1",
+            "longhaul_own_seconds_bucket{api=\"chat\",le=\"2.5\"} 1",
+            "longhaul_own_seconds_bucket{api=\"chat\",le=\"+Inf\"} 2",
+            "longhaul_own_seconds_sum{api=\"chat\"} 9.0003",
+            "longhaul_own_seconds_count{api=\"chat\"} 2",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+        }
+    }
+}

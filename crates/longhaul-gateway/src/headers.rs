@@ -1,0 +1,141 @@
+//! Headers on their way to a provider and back: all of them, but for those that belong to one connection and
+//! those that are ours.
+
+use std::fmt::Write;
+
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, COOKIE, HOST, HeaderMap,
+    HeaderName, HeaderValue,
+};
+
+use crate::desk::Reason;
+use crate::engine::Brief;
+
+/// Headers of one connection.
+const HOP: [&str; 6] = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+
+/// How the body that is sent on is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// As the client wrote it.
+    Own,
+    /// Plain, whatever the client's was.
+    Plain,
+}
+
+/// What goes to a provider. The client sets the length anew.
+pub(crate) fn onward(headers: &HeaderMap, body: Body) -> HeaderMap {
+    let mut sent = kept(headers);
+    sent.remove(HOST);
+    sent.remove(CONTENT_LENGTH);
+    if body == Body::Plain {
+        sent.remove(CONTENT_ENCODING);
+    }
+    let ours: Vec<HeaderName> = sent.keys().filter(|name| is_ours(name)).cloned().collect();
+    ours.into_iter().for_each(|name| _ = sent.remove(name));
+    sent
+}
+
+/// The provider shall not compress its answer: we read what it costs.
+pub(crate) fn ask_for_plain(headers: &mut HeaderMap) {
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+}
+
+/// What goes back to the client.
+pub(crate) fn back(headers: &HeaderMap) -> HeaderMap {
+    kept(headers)
+}
+
+/// What the desk sees: no keys.
+pub(crate) fn without_keys(headers: &HeaderMap) -> HeaderMap {
+    let mut seen = headers.clone();
+    for name in [AUTHORIZATION, COOKIE] {
+        seen.remove(name);
+    }
+    for name in ["x-api-key", "api-key", "proxy-authorization"] {
+        seen.remove(name);
+    }
+    seen
+}
+
+/// Says what was sent.
+pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
+    let Brief { session, how, view, full, edits } = sent;
+    say(headers, "x-longhaul-session", &session.to_string());
+    let mut says = how.name().to_owned();
+    // Writing into a text does not fail.
+    _ = write!(says, "; view={}; full={}; edits={edits}", view.0, full.0);
+    say(headers, "x-longhaul", &says);
+}
+
+/// Says why a request was passed on.
+pub(crate) fn say_passed_on(headers: &mut HeaderMap, reason: Reason) {
+    say(headers, "x-longhaul", &format!("passed-on; why={reason}"));
+}
+
+fn say(headers: &mut HeaderMap, name: &'static str, says: &str) {
+    if let Ok(says) = HeaderValue::from_str(says) {
+        headers.insert(HeaderName::from_static(name), says);
+    }
+}
+
+fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-longhaul")
+}
+
+fn kept(headers: &HeaderMap) -> HeaderMap {
+    let named: Vec<&str> =
+        headers.get_all(CONNECTION).iter().filter_map(|names| names.to_str().ok()).collect();
+    let named: Vec<&str> = named.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
+    let is_hop = |name: &str| {
+        HOP.contains(&name)
+            || name.starts_with("proxy-")
+            || named.iter().any(|other| other.eq_ignore_ascii_case(name))
+    };
+    let kept = headers.iter().filter(|(name, _)| !is_hop(name.as_str()));
+    let mut copy = HeaderMap::with_capacity(headers.len());
+    kept.for_each(|(name, value)| _ = copy.append(name.clone(), value.clone()));
+    copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(headers: &[(&'static str, &'static str)]) -> HeaderMap {
+        headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn headers_of_the_connection_and_ours_stay_here() {
+        let came = map(&[
+            ("host", "localhost"),
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("proxy-authorization", "secret"),
+            ("content-length", "7"),
+            ("content-encoding", "gzip"),
+            ("x-longhaul", "off"),
+            ("x-longhaul-token", "T"),
+            ("authorization", "Bearer k"),
+            ("anthropic-beta", "a"),
+        ]);
+        let kept =
+            map(&[("content-encoding", "gzip"), ("authorization", "Bearer k"), ("anthropic-beta", "a")]);
+        assert_eq!(onward(&came, Body::Own), kept);
+        assert!(!onward(&came, Body::Plain).contains_key("content-encoding"));
+        assert_eq!(back(&map(&[("content-length", "7"), ("upgrade", "x")])), map(&[("content-length", "7")]));
+        assert!(!without_keys(&came).contains_key("authorization"));
+    }
+
+    #[test]
+    fn values_of_one_name_stay_many() {
+        let mut came = HeaderMap::new();
+        came.append("set-cookie", HeaderValue::from_static("a"));
+        came.append("set-cookie", HeaderValue::from_static("b"));
+        assert_eq!(back(&came).get_all("set-cookie").iter().count(), 2);
+    }
+}

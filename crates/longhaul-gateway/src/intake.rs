@@ -1,0 +1,97 @@
+//! The body of a request: kept whole up to a limit. What is longer is passed on as it comes.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+/// A body.
+pub(crate) enum Taken {
+    Whole(Bytes),
+    Long(Chained),
+}
+
+/// Why there is no body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoBody {
+    /// The client was silent for too long.
+    Slow,
+    /// The client went away, or what it sends is no body.
+    Broken,
+}
+
+/// Reads a body of at most so many bytes; each piece of it may take so long.
+pub(crate) async fn take(mut body: Incoming, most: usize, wait: Duration) -> Result<Taken, NoBody> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if expected > most {
+        return Ok(Taken::Long(Chained { first: VecDeque::new(), rest: body }));
+    }
+    let mut pieces = VecDeque::new();
+    let mut read = 0;
+    loop {
+        let frame = timeout(wait, body.frame()).await.map_err(|_| NoBody::Slow)?;
+        let Some(frame) = frame else { return Ok(Taken::Whole(joined(pieces, read))) };
+        let Ok(piece) = frame.map_err(|_| NoBody::Broken)?.into_data() else { continue };
+        read += piece.len();
+        pieces.push_back(piece);
+        if read > most {
+            return Ok(Taken::Long(Chained { first: pieces, rest: body }));
+        }
+    }
+}
+
+fn joined(mut pieces: VecDeque<Bytes>, size: usize) -> Bytes {
+    if pieces.len() == 1 {
+        return pieces.pop_front().unwrap_or_default();
+    }
+    let mut whole = BytesMut::with_capacity(size);
+    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+    whole.freeze()
+}
+
+/// A body whose first bytes were read.
+pub(crate) struct Chained {
+    first: VecDeque<Bytes>,
+    rest: Incoming,
+}
+
+impl Chained {
+    /// A body of which nothing was read.
+    pub(crate) fn unread(rest: Incoming) -> Self {
+        Self { first: VecDeque::new(), rest }
+    }
+}
+
+impl Body for Chained {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.first.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let read = self.first.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let rest = self.rest.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + read);
+        rest.upper().into_iter().for_each(|upper| hint.set_upper(upper + read));
+        hint
+    }
+}

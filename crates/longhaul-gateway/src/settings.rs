@@ -1,0 +1,148 @@
+//! What a gateway is told when it starts.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+
+use crate::desk::DeskSettings;
+
+/// What a gateway is told when it starts.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where clients connect. An address that others can reach needs a token.
+    pub listen: SocketAddr,
+    /// The base URL of Anthropic Messages, as Anthropic's SDKs take it: `https://api.anthropic.com`.
+    pub anthropic: String,
+    /// The base URL of OpenAI Chat and Responses, as OpenAI's SDKs take it: `https://api.openai.com/v1`.
+    pub openai: String,
+    /// What a client must know.
+    pub token: Option<Token>,
+    /// How conversations are kept small, and where.
+    pub desk: DeskSettings,
+    /// How much, how many, how long.
+    pub limits: Limits,
+}
+
+impl fmt::Debug for Settings {
+    /// Base URLs may hold a password, and the store's name may too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("listen", &self.listen)
+            .field("anthropic", &shown(&self.anthropic))
+            .field("openai", &shown(&self.openai))
+            .field("token", &self.token)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A base URL without what may be secret in it.
+pub(crate) fn shown(base: &str) -> String {
+    match Url::parse(base) {
+        Ok(url) => {
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+        }
+        Err(_) => "[no URL]".to_owned(),
+    }
+}
+
+/// What a client must know to be let in. Only its hash is kept.
+///
+/// ```
+/// use longhaul_gateway::Token;
+/// let token = Token::new("a-long-random-text");
+/// assert_eq!(format!("{token:?}"), "[token]");
+/// assert!(token.is("a-long-random-text") && !token.is("another"));
+/// ```
+#[derive(Clone)]
+pub struct Token(blake3::Hash);
+
+impl Token {
+    /// This text.
+    pub fn new(text: &str) -> Self {
+        Self(blake3::hash(text.trim().as_bytes()))
+    }
+
+    /// Whether it is this text. The time that it takes says nothing about the token.
+    pub fn is(&self, text: &str) -> bool {
+        self.0 == blake3::hash(text.as_bytes())
+    }
+
+    /// The name of those who have this token.
+    pub(crate) fn tenant(&self) -> Arc<str> {
+        self.0.to_hex().as_str()[..16].into()
+    }
+
+    /// A token that everybody knows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is("")
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[token]")
+    }
+}
+
+/// How much, how many, how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections of clients at once. More wait until one ends.
+    pub connections: usize,
+    /// Bytes of a request's head.
+    pub head_bytes: usize,
+    /// How long a client may take for a request's head, and be silent between two requests.
+    pub head_wait: Duration,
+    /// Bytes of a request's body that are kept. A longer body is passed on as it comes.
+    pub body_bytes: usize,
+    /// How long a client may be silent inside a body.
+    pub body_wait: Duration,
+    /// How long a decision may take. Then the client's own bytes go out.
+    pub decide: Duration,
+    /// Threads that decide. Each of them takes some megabytes.
+    pub threads: usize,
+    /// Bytes of an answer that are held until it is known whether the request was too long.
+    pub held_bytes: usize,
+    /// How long they are held.
+    pub hold: Duration,
+    /// How long a connection to a provider may take.
+    pub connect: Duration,
+    /// How long answers may go on when the gateway stops.
+    pub stop: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            connections: 1_024,
+            head_bytes: 256 << 10,
+            head_wait: seconds(30),
+            body_bytes: 64 << 20,
+            body_wait: seconds(60),
+            decide: seconds(2),
+            // One that hangs must not stop the others.
+            threads: std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)),
+            held_bytes: 64 << 10,
+            hold: seconds(10),
+            connect: seconds(15),
+            stop: seconds(30),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(shown("https://me:secret@h:9/v1?key=secret"), "https://h:9/v1");
+        assert_eq!(shown("secret"), "[no URL]");
+    }
+}

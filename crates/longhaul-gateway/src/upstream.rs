@@ -1,0 +1,169 @@
+//! The providers: where they are, and the client that asks them.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Uri};
+use reqwest::redirect::Policy;
+use reqwest::{Body, Client, ClientBuilder, Url};
+
+use crate::route::Side;
+use crate::settings::shown;
+
+/// The providers.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    client: Client,
+    anthropic: Base,
+    openai: Base,
+}
+
+/// Why there is no provider.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoUpstream {
+    #[error("the base URL {0} {1}")]
+    Base(String, &'static str),
+    #[error("no client for HTTP: {0}")]
+    Client(String),
+}
+
+impl Upstream {
+    pub(crate) fn new(anthropic: &str, openai: &str, connect: Duration) -> Result<Self, NoUpstream> {
+        // The one provider of cryptography in this program. Whoever was first has set it.
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let client = client(connect).build().map_err(|error| NoUpstream::Client(causes(error)))?;
+        Ok(Self {
+            client,
+            anthropic: Base::of(Side::Anthropic, anthropic)?,
+            openai: Base::of(Side::OpenAi, openai)?,
+        })
+    }
+
+    /// Sends a request, and waits for the head of the answer. What is said of an error has no address and no
+    /// key.
+    pub(crate) async fn send(
+        &self,
+        side: Side,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<http::Response<Body>, String> {
+        let base = match side {
+            Side::Anthropic => &self.anthropic,
+            Side::OpenAi => &self.openai,
+        };
+        let address = base.address(uri).ok_or("the path cannot be passed on")?;
+        let request = self.client.request(method, address).headers(headers).body(body);
+        request.send().await.map(Into::into).map_err(causes)
+    }
+}
+
+/// Bytes go through as they are, to the address that was given and to no other.
+fn client(connect: Duration) -> ClientBuilder {
+    Client::builder().redirect(Policy::none()).connect_timeout(connect).tcp_nodelay(true).no_gzip()
+}
+
+/// All that is said of an error, without the address, which may hold a key.
+pub(crate) fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut says = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        says = format!("{says}: {error}");
+        cause = error.source();
+    }
+    says
+}
+
+/// Where a provider is: what stands before a path.
+struct Base {
+    url: String,
+    side: Side,
+}
+
+impl Base {
+    /// OpenAI's SDKs have the version in the base URL, Anthropic's do not, and people write either.
+    fn of(side: Side, base: &str) -> Result<Self, NoUpstream> {
+        let base = base.trim().trim_end_matches('/');
+        let wrong = |why| NoUpstream::Base(shown(base), why);
+        let url = Url::parse(base).map_err(|_| wrong("is none"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong("begins neither with http:// nor with https://"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(wrong("has a query or a fragment"));
+        }
+        let url = match side {
+            Side::Anthropic => base.strip_suffix("/v1").unwrap_or(base).to_owned(),
+            // Whoever writes a path means it.
+            Side::OpenAi if url.path().len() > 1 => base.to_owned(),
+            Side::OpenAi => format!("{base}/v1"),
+        };
+        Ok(Self { url, side })
+    }
+
+    /// The address of what a client asks us for.
+    fn address(&self, uri: &Uri) -> Option<Url> {
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let is_end = |rest: &&str| rest.is_empty() || rest.starts_with(['/', '?']);
+        let path = match self.side {
+            Side::Anthropic => path,
+            Side::OpenAi => path.strip_prefix("/v1").filter(is_end).unwrap_or(path),
+        };
+        let is_path = path.is_empty() || path.starts_with(['/', '?']);
+        is_path.then(|| Url::parse(&format!("{}{path}", self.url)).ok()).flatten()
+    }
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&shown(&self.url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(side: Side, base: &str, path: &str) -> String {
+        Base::of(side, base).unwrap().address(&path.parse().unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn paths_go_behind_the_base() {
+        let anthropic = |base, path| at(Side::Anthropic, base, path);
+        assert_eq!(
+            anthropic("https://api.anthropic.com", "/v1/messages?beta=true"),
+            "https://api.anthropic.com/v1/messages?beta=true"
+        );
+        assert_eq!(anthropic("http://h:1/v1/", "/v1/messages"), "http://h:1/v1/messages");
+        assert_eq!(anthropic("http://h/api/anthropic", "/v1/models"), "http://h/api/anthropic/v1/models");
+        let openai = |base, path| at(Side::OpenAi, base, path);
+        for path in ["/v1/chat/completions", "/chat/completions"] {
+            assert_eq!(
+                openai("https://api.openai.com/v1", path),
+                "https://api.openai.com/v1/chat/completions"
+            );
+            assert_eq!(openai("http://h:1", path), "http://h:1/v1/chat/completions");
+            assert_eq!(openai("http://h/x/codex/", path), "http://h/x/codex/chat/completions");
+        }
+        assert_eq!(openai("http://h/v1", "/v1?a"), "http://h/v1?a");
+        assert_eq!(openai("http://h/v1", "//evil.example/"), "http://h/v1//evil.example/");
+    }
+
+    #[test]
+    fn what_is_no_base_url_is_said_without_secrets() {
+        for base in ["", "localhost:8080", "ftp://me:secret@h", "http://me:secret@h/?key=secret"] {
+            let error = Base::of(Side::OpenAi, base).unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        let base = Base::of(Side::OpenAi, "http://me:secret@h/v1").unwrap();
+        assert!(!format!("{base:?}").contains("secret"));
+    }
+
+    /// Finding 20 of the trial: without it small writes wait for an acknowledgement.
+    #[test]
+    fn small_writes_to_providers_do_not_wait() {
+        assert!(format!("{:?}", client(Duration::from_secs(1))).contains("tcp_nodelay: true"));
+    }
+}
