@@ -142,16 +142,30 @@ pub struct Call {
     pub full: Tokens,
     /// How many edits stand.
     pub edits: usize,
+    /// Where it belongs; `None` for a call that no desk of ours made.
+    at: Option<At>,
+}
+
+/// Where a call belongs.
+struct At {
     ticket: Ticket,
     conversation: Shared,
     request: Request,
 }
 
+impl Call {
+    /// A call of a desk that is not ours.
+    #[doc(hidden)]
+    pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
+        Self { body, session, how, view, full, edits: 0, at: None }
+    }
+}
+
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nothing that anybody said.
-        let Self { session, how, view, full, edits, ticket, .. } = self;
-        write!(f, "Call {{ {session} {ticket:?} {how:?}, {view} of {full}, {edits} edits }}")
+        let Self { session, how, view, full, edits, .. } = self;
+        write!(f, "Call {{ {session} {how:?}, {view} of {full}, {edits} edits }}")
     }
 }
 
@@ -224,10 +238,11 @@ impl Desk {
 
     /// The provider answered a call; `usage` is what it said of its price.
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
-        let stored = call
+        let Some(at) = call.at else { return };
+        let stored = at
             .conversation
             .lock()
-            .and_then(|mut conversation| conversation.answered(call.ticket, usage).map_err(Refused::Store));
+            .and_then(|mut conversation| conversation.answered(at.ticket, usage).map_err(Refused::Store));
         if stored.is_err() {
             // The client sends it all again; what the store has is the truth then.
             self.live.forget(call.session);
@@ -236,15 +251,15 @@ impl Desk {
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
-        let mut conversation = call.conversation.lock().ok()?;
-        if conversation.len() != call.request.messages().len() {
+        let At { ticket, conversation: shared, request } = call.at?;
+        let mut conversation = shared.lock().ok()?;
+        if conversation.len() != request.messages().len() {
             // Another request has gone on from here meanwhile.
             return None;
         }
-        let ticket = conversation.overflowed(call.ticket, overflow).ok()?;
-        let Call { request, how, view, conversation: shared, .. } = &call;
-        let smaller = self::call(shared, &mut conversation, request.clone(), *how, ticket);
-        (smaller.view < *view).then_some(smaller)
+        let ticket = conversation.overflowed(ticket, overflow).ok()?;
+        let smaller = self::call(&shared, &mut conversation, request, call.how, ticket);
+        (smaller.view < call.view).then_some(smaller)
     }
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
@@ -275,8 +290,8 @@ fn call(
     let body = conversation.body(&request);
     let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
-    let (session, conversation) = (conversation.id(), shared.clone());
-    Call { body, session, how, view, full, edits, ticket, conversation, request }
+    let (session, at) = (conversation.id(), At { ticket, conversation: shared.clone(), request });
+    Call { body, session, how, view, full, edits, at: Some(at) }
 }
 
 impl From<Refused> for Reason {
