@@ -1,5 +1,6 @@
 //! The commands, a file each: what a command takes, does and prints. No command knows another;
-//! what they share is in [`lab`](crate::lab), [`parts`](crate::parts) and [`terminal`](crate::terminal).
+//! what they share is in [`lab`](crate::lab), [`gateway`](crate::gateway), [`place`](crate::place),
+//! [`parts`](crate::parts) and [`terminal`](crate::terminal).
 
 pub mod bench;
 pub mod compact;
@@ -7,7 +8,10 @@ pub mod completions;
 pub mod config;
 pub mod convert;
 pub mod demo;
+pub mod env;
 pub mod explain;
 pub mod profiles;
 pub mod replay;
+pub mod serve;
 pub mod sessions;
+pub mod wrap;

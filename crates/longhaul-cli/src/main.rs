@@ -5,8 +5,10 @@
 
 mod commands;
 mod error;
+mod gateway;
 mod lab;
 mod parts;
+mod place;
 mod terminal;
 
 use std::io::Write;
@@ -15,7 +17,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use longhaul_config::Config;
 
-use commands::{bench, compact, completions, config, convert, demo, explain, profiles, replay, sessions};
+use commands::{
+    bench, compact, completions, config, convert, demo, env, explain, profiles, replay, serve, sessions, wrap,
+};
 use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
@@ -29,6 +33,8 @@ Examples:
   longhaul bench corpus               profiles beside reference policies
   longhaul profiles archive           what a way to compact does
   longhaul explain session.jsonl --call 40     what would be sent there, and why
+  longhaul wrap claude                Claude Code, longer and cheaper
+  longhaul serve                      the same for any agent, by its base URL
   longhaul convert rollout.jsonl out.jsonl     another agent's session as ours
   longhaul sessions list              stored sessions, the newest first")]
 struct Cli {
@@ -47,6 +53,9 @@ enum Command {
     Sessions(sessions::Args),
     Config(config::Args),
     Profiles(profiles::Args),
+    Serve(serve::Args),
+    Wrap(wrap::Args),
+    Env(env::Args),
     Completions(completions::Args),
 }
 
@@ -73,6 +82,12 @@ fn main() -> ExitCode {
         Command::Sessions(args) => config.and_then(|config| sessions::run(&args, &config)),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
         Command::Profiles(args) => config.and_then(|config| profiles::run(&args, &config)),
+        Command::Serve(args) => config.and_then(|config| serve::run(&args, &config)),
+        Command::Wrap(args) => match config.and_then(|config| wrap::run(&args, &config)) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::Env(args) => env::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     match done {

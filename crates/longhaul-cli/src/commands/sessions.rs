@@ -9,7 +9,6 @@ mod import;
 mod list;
 mod naming;
 mod pin;
-mod place;
 mod recall;
 mod search;
 mod show;
@@ -27,7 +26,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::lab::recorded::without_model;
-use place::Place;
+use crate::place::Place;
 
 /// List, search, show, change, fork, export and delete stored sessions
 #[derive(clap::Args)]
@@ -147,7 +146,7 @@ struct Which {
 impl Which {
     fn filter(&self) -> Filter {
         let (agent, project) = (self.agent.clone(), self.project.clone());
-        Filter { agent, project, updated_since: self.since.map(when::Since::time) }
+        Filter { agent, project, updated_since: self.since.map(when::Since::time), ..Filter::default() }
     }
 
     fn limit(&self) -> usize {

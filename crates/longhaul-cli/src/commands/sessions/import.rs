@@ -164,6 +164,7 @@ impl Import<'_> {
             agent: self.args.agent.clone().unwrap_or_else(|| taken.agent.clone()),
             project: self.args.project.clone().unwrap_or_default(),
             title: None,
+            ..About::default()
         };
         let mut keeper = Keeper::create(store.clone(), &about, &taken.session)?;
         keeper.finish(&taken.session)?;

@@ -2,8 +2,8 @@
 
 use longhaul_store::{Filter, Meta, SessionId, Store};
 
-use super::place::Place;
 use crate::error::Failure;
+use crate::place::Place;
 use crate::terminal;
 
 /// A start that is shorter names nothing.

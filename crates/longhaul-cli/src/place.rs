@@ -50,6 +50,11 @@ impl Place {
         Ok(longhaul_store::open(&self.0)?)
     }
 
+    /// The place as it was said, with its password.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     fn is_url(&self) -> bool {
         self.0.contains("://")
     }

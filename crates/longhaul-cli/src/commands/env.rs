@@ -1,0 +1,62 @@
+//! `longhaul env`: what an agent is told so that it goes through a gateway that runs already.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use crate::error::Failure;
+use crate::gateway::agents::{self, ANY, Setting, Told};
+
+/// Print what sends an agent through a gateway that runs already
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  eval \"$(longhaul env claude)\" && claude
+  longhaul env codex --gateway 127.0.0.1:9000")]
+pub struct Args {
+    /// The agent: claude, codex, opencode, aider, qwen, mini, or any other
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// Where the gateway listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
+    gateway: SocketAddr,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let agent = agents::find(&args.agent).unwrap_or(&ANY);
+    let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
+    let told = Told { gateway: args.gateway, is_anthropic: true, has_openai_key };
+    let mut out = anstream::stdout().lock();
+    let mut arguments = Vec::new();
+    for setting in (agent.told)(&told) {
+        match setting {
+            Setting::Variable(name, value) => writeln!(out, "export {name}={}", quoted(&value))?,
+            Setting::Argument(argument) => arguments.push(quoted(&argument)),
+        }
+    }
+    if !arguments.is_empty() {
+        writeln!(out, "# run it as: {} {}", agent.program, arguments.join(" "))?;
+    }
+    Ok(())
+}
+
+/// A text as a shell takes it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | ':' | '_' | '-' | '=');
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_it_as_it_is() {
+        assert_eq!(quoted("http://127.0.0.1:8484/v1"), "http://127.0.0.1:8484/v1");
+        assert_eq!(quoted(r#"{"a": "it's"}"#), r#"'{"a": "it'\''s"}'"#);
+        assert_eq!(quoted(""), "''");
+    }
+}

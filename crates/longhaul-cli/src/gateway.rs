@@ -1,0 +1,23 @@
+//! The gateway as commands start it: what they are told about it, and agents that are sent through it.
+
+pub mod agents;
+pub mod options;
+
+use std::io::Write;
+
+use longhaul_gateway::{Gateway, Settings};
+
+use crate::error::Failure;
+
+/// A gateway that serves.
+pub async fn started(settings: Settings) -> Result<Gateway, Failure> {
+    longhaul_gateway::start(settings).await.map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Stops the gateway and says what it did.
+pub async fn stopped(gateway: Gateway) {
+    let figures = gateway.figures();
+    gateway.stop().await;
+    // Where stderr is closed nobody wants to know.
+    _ = writeln!(anstream::stderr(), "{}", options::summary(&figures));
+}

@@ -1,0 +1,175 @@
+//! Agents that are sent through the gateway: what each is told, by its environment or by flags. One row for each.
+
+use std::net::SocketAddr;
+
+/// An agent, and how it is told where its provider is.
+pub struct Agent {
+    /// Its name here.
+    pub name: &'static str,
+    /// The program to run.
+    pub program: &'static str,
+    /// Variables that say where the provider is, if the user has set one: the gateway goes on to there.
+    pub upstream: &'static [(&'static str, Upstream)],
+    /// What it is told.
+    pub told: fn(&Told) -> Vec<Setting>,
+}
+
+/// Whose address a variable has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upstream {
+    Anthropic,
+    OpenAi,
+}
+
+/// What is known when an agent is started.
+pub struct Told {
+    /// Where the gateway listens.
+    pub gateway: SocketAddr,
+    /// Requests go on to Anthropic itself.
+    pub is_anthropic: bool,
+    /// The user has a key of OpenAI in the environment.
+    pub has_openai_key: bool,
+}
+
+/// One thing that an agent is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// By a variable of its environment.
+    Variable(&'static str, String),
+    /// By an argument, before those of the user.
+    Argument(String),
+}
+
+impl Told {
+    fn anthropic(&self) -> String {
+        format!("http://{}", self.gateway)
+    }
+
+    fn openai(&self) -> String {
+        format!("http://{}/v1", self.gateway)
+    }
+}
+
+const ANTHROPIC_URL: (&str, Upstream) = ("ANTHROPIC_BASE_URL", Upstream::Anthropic);
+const OPENAI_URLS: [(&str, Upstream); 2] =
+    [("OPENAI_BASE_URL", Upstream::OpenAi), ("OPENAI_API_BASE", Upstream::OpenAi)];
+
+/// All agents that are known.
+pub static AGENTS: [Agent; 6] = [
+    Agent { name: "claude", program: "claude", upstream: &[ANTHROPIC_URL], told: claude },
+    Agent { name: "codex", program: "codex", upstream: &OPENAI_URLS, told: codex },
+    Agent {
+        name: "opencode",
+        program: "opencode",
+        upstream: &[ANTHROPIC_URL, OPENAI_URLS[0]],
+        told: opencode,
+    },
+    Agent { name: "aider", program: "aider", upstream: &[OPENAI_URLS[1], ANTHROPIC_URL], told: any },
+    Agent { name: "qwen", program: "qwen", upstream: &OPENAI_URLS, told: any },
+    Agent { name: "mini", program: "mini", upstream: &OPENAI_URLS, told: any },
+];
+
+/// What a program is told that goes by the usual variables.
+pub static ANY: Agent =
+    Agent { name: "", program: "", upstream: &[ANTHROPIC_URL, OPENAI_URLS[0], OPENAI_URLS[1]], told: any };
+
+/// The agent of this name.
+pub fn find(name: &str) -> Option<&'static Agent> {
+    AGENTS.iter().find(|agent| agent.name == name)
+}
+
+fn variable(name: &'static str, value: impl Into<String>) -> Setting {
+    Setting::Variable(name, value.into())
+}
+
+fn claude(told: &Told) -> Vec<Setting> {
+    let mut settings = vec![
+        variable("ANTHROPIC_BASE_URL", told.anthropic()),
+        // Its own compaction would only lose what ours keeps.
+        variable("DISABLE_AUTO_COMPACT", "1"),
+    ];
+    if told.is_anthropic {
+        // Behind another address it takes a window of a million for one of 200,000.
+        settings.push(variable("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1"));
+    }
+    settings
+}
+
+fn codex(told: &Told) -> Vec<Setting> {
+    let login = match told.has_openai_key {
+        true => r#"env_key="OPENAI_API_KEY""#,
+        false => "requires_openai_auth=true",
+    };
+    let provider = format!(
+        r#"model_providers.longhaul={{name="longhaul",base_url="{}",{login},wire_api="responses",supports_websockets=false}}"#,
+        told.openai()
+    );
+    ["-c", "model_provider=longhaul", "-c", &provider]
+        .map(|argument| Setting::Argument(argument.to_owned()))
+        .to_vec()
+}
+
+fn opencode(told: &Told) -> Vec<Setting> {
+    let config = serde_json::json!({
+        "provider": {
+            "anthropic": {"options": {"baseURL": format!("{}/v1", told.anthropic())}},
+            "openai": {"options": {"baseURL": told.openai()}},
+        },
+        "compaction": {"auto": false},
+    });
+    vec![variable("OPENCODE_CONFIG_CONTENT", config.to_string())]
+}
+
+fn any(told: &Told) -> Vec<Setting> {
+    vec![
+        variable("ANTHROPIC_BASE_URL", told.anthropic()),
+        variable("ANTHROPIC_API_BASE", told.anthropic()),
+        variable("OPENAI_BASE_URL", told.openai()),
+        variable("OPENAI_API_BASE", told.openai()),
+    ]
+}
+
+/// Addresses that no proxy of the user is asked for, with ours among them.
+pub fn no_proxy(before: Option<&str>) -> String {
+    const OURS: &str = "127.0.0.1,localhost";
+    match before {
+        Some(before) if !before.trim().is_empty() => format!("{before},{OURS}"),
+        _ => OURS.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(is_anthropic: bool, has_openai_key: bool) -> Told {
+        Told { gateway: "127.0.0.1:4040".parse().unwrap(), is_anthropic, has_openai_key }
+    }
+
+    #[test]
+    fn claude_keeps_a_large_window_only_where_anthropic_answers() {
+        let names = |told: &Told| {
+            let settings = (find("claude").unwrap().told)(told);
+            settings
+                .iter()
+                .filter(|s| matches!(s, Setting::Variable(name, _) if name.starts_with('_')))
+                .count()
+        };
+        assert_eq!((names(&told(true, false)), names(&told(false, false))), (1, 0));
+    }
+
+    #[test]
+    fn codex_gets_a_provider_of_its_own_and_no_secret() {
+        for (has_key, login) in [(true, "env_key=\"OPENAI_API_KEY\""), (false, "requires_openai_auth=true")] {
+            let settings = (find("codex").unwrap().told)(&told(true, has_key));
+            let Setting::Argument(provider) = &settings[3] else { panic!() };
+            assert!(provider.contains(login) && provider.contains("http://127.0.0.1:4040/v1"), "{provider}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_of_the_user_is_not_asked_for_our_address() {
+        assert_eq!(no_proxy(None), "127.0.0.1,localhost");
+        assert_eq!(no_proxy(Some("intranet")), "intranet,127.0.0.1,localhost");
+    }
+}

@@ -1,0 +1,128 @@
+//! What a command that starts the gateway is told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use longhaul::Tokens;
+use longhaul_config::Config;
+use longhaul_gateway::{DeskSettings, Figures, Limits, Settings, Token};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::error::Failure;
+use crate::place::Place;
+use crate::terminal::short;
+
+/// Anthropic's own address.
+pub const ANTHROPIC: &str = "https://api.anthropic.com";
+/// OpenAI's own address.
+pub const OPENAI: &str = "https://api.openai.com/v1";
+
+/// What the gateway is told, however it is started.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Where requests of Anthropic Messages go, as Anthropic's SDKs take it
+    #[arg(long, value_name = "URL")]
+    pub anthropic: Option<String>,
+    /// Where requests of OpenAI Chat and Responses go, as OpenAI's SDKs take it
+    #[arg(long, value_name = "URL")]
+    pub openai: Option<String>,
+    /// Where sessions are kept: the path of a file, or postgres://…
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
+    /// Tokens that fit into the window; without it, the model's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: Option<u64>,
+    /// How to compact
+    #[arg(long, value_name = "P")]
+    profile: Option<String>,
+    /// Write a line for each request to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+impl Options {
+    /// The settings of a gateway that listens there. `anthropic` and `openai` are where requests go if no flag
+    /// says so.
+    pub fn settings(
+        &self,
+        config: &Config,
+        listen: SocketAddr,
+        token: Option<&str>,
+        [anthropic, openai]: [&str; 2],
+    ) -> Result<Settings, Failure> {
+        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
+        // A folder that is missing is made, and a store that cannot be used is said now.
+        drop(place.open_or_make()?);
+        let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
+        let window = self.window.map(Tokens).or_else(|| config.own_window());
+        let desk = DeskSettings { profile, window, ..DeskSettings::new(place.as_str()) };
+        Ok(Settings {
+            listen,
+            anthropic: self.anthropic.clone().unwrap_or_else(|| anthropic.to_owned()),
+            openai: self.openai.clone().unwrap_or_else(|| openai.to_owned()),
+            token: token.map(Token::new),
+            desk,
+            limits: Limits::default(),
+        })
+    }
+
+    /// Where log lines go: the file, if one is named, else stderr if that is free.
+    pub fn write_log(&self, stderr_is_free: bool) -> Result<(), Failure> {
+        let to_file = match &self.log {
+            Some(path) => {
+                let file = std::fs::File::options().create(true).append(true).open(path);
+                Some(file.map_err(|error| Failure::file(path, error))?)
+            }
+            None => None,
+        };
+        let builder = tracing_subscriber::fmt().with_max_level(LevelFilter::INFO).with_ansi(false);
+        // A second one is the test's own.
+        match to_file {
+            Some(file) => _ = builder.with_writer(std::sync::Mutex::new(file)).try_init(),
+            None if stderr_is_free => _ = builder.with_writer(std::io::stderr).try_init(),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// What was billed, and what was not sent, in one line.
+pub fn summary(figures: &Figures) -> String {
+    let passed_on: u64 = figures.passed_on.values().sum();
+    let others = if passed_on == 0 { String::new() } else { format!(" and {passed_on} passed on") };
+    if figures.calls == 0 {
+        return format!("longhaul: no calls{others}");
+    }
+    let whole = figures.prompt() + figures.saved;
+    let share = if whole == 0 { 0 } else { figures.saved * 100 / whole };
+    format!(
+        "longhaul: {} calls{others}; billed {} read from cache, {} new, {} out; {} of {} tokens not sent ({share} %)",
+        figures.calls,
+        short(figures.cache_read),
+        short(figures.input + figures.cache_write),
+        short(figures.output),
+        short(figures.saved),
+        short(whole),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_one_line_of_billed_figures() {
+        assert_eq!(summary(&Figures::default()), "longhaul: no calls");
+        let figures = Figures {
+            calls: 12,
+            input: 500,
+            cache_read: 60_000,
+            cache_write: 1_500,
+            output: 700,
+            saved: 38_000,
+            ..Figures::default()
+        };
+        let line = summary(&figures);
+        assert!(line.starts_with("longhaul: 12 calls; billed ") && line.ends_with("(38 %)"), "{line}");
+    }
+}
