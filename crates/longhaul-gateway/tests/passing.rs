@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{APIS, End, LONG, Seen, ask, body, client, passing, path, see, settings, url};
 use longhaul_fake::{Answer, Close, Fake, RetryAfter, Settings, Trouble};
-use longhaul_gateway::start;
+use longhaul_gateway::{Gateway, start};
 use longhaul_wire::api::Api;
 use serde_json::json;
 
@@ -16,16 +16,36 @@ fn script() -> Settings {
     Settings::new().answer(call).piece(5)
 }
 
-/// What a client sees without and with the gateway.
+/// A fake alone, and one behind a gateway, both with the same settings.
+struct Both {
+    alone: Fake,
+    behind: Fake,
+    gateway: Gateway,
+}
+
+impl Both {
+    async fn start() -> Self {
+        let (alone, behind) = (script().start().await, script().start().await);
+        let gateway = passing(&behind).await;
+        Self { alone, behind, gateway }
+    }
+
+    /// What a client sees without and with the gateway.
+    async fn see(&self, settings: Settings, api: Api, stream: bool, wait: Duration) -> (Seen, Seen) {
+        self.alone.restart(settings.clone()).await;
+        self.behind.restart(settings).await;
+        let body = body(api, stream);
+        let direct = ask(&self.alone.base_url(), api, &body, wait).await;
+        let through = ask(&url(&self.gateway), api, &body, wait).await;
+        let sent =
+            |fake: &Fake| fake.log().into_iter().map(|call| (call.path, call.body)).collect::<Vec<_>>();
+        assert_eq!(sent(&self.alone), sent(&self.behind));
+        (direct, through)
+    }
+}
+
 async fn both(settings: Settings, api: Api, stream: bool, wait: Duration) -> (Seen, Seen) {
-    let (alone, behind) = (settings.clone().start().await, settings.start().await);
-    let gateway = passing(&behind).await;
-    let body = body(api, stream);
-    let direct = ask(&alone.base_url(), api, &body, wait).await;
-    let through = ask(&url(&gateway), api, &body, wait).await;
-    let sent = |fake: &Fake| fake.log().into_iter().map(|call| (call.path, call.body)).collect::<Vec<_>>();
-    assert_eq!(sent(&alone), sent(&behind));
-    (direct, through)
+    Both::start().await.see(settings, api, stream, wait).await
 }
 
 #[tokio::test]
@@ -81,15 +101,20 @@ async fn faults_come_back_as_they_are() {
         Trouble::Gzip,
         Trouble::StaysOpen,
     ];
-    for trouble in troubles {
-        for api in APIS {
-            for stream in [false, true] {
+    // The kinds of requests at the same time: some troubles are that nothing comes.
+    let mut kinds = tokio::task::JoinSet::new();
+    for (api, stream) in APIS.into_iter().flat_map(|api| [(api, false), (api, true)]) {
+        let troubles = troubles.clone();
+        kinds.spawn(async move {
+            let both = Both::start().await;
+            for trouble in troubles {
                 let settings = script().trouble(1.., trouble.clone());
-                let (direct, through) = both(settings, api, stream, short).await;
+                let (direct, through) = both.see(settings, api, stream, short).await;
                 assert_eq!(through.without_ours(), direct, "{trouble:?} {api:?} {stream}");
             }
-        }
+        });
     }
+    kinds.join_all().await;
 }
 
 #[tokio::test]

@@ -152,15 +152,18 @@ impl Seen {
     }
 }
 
+thread_local! {
+    /// A client is dear, and each test has a thread.
+    static CLIENT: reqwest::Client = {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_gzip().no_proxy();
+        client.redirect(reqwest::redirect::Policy::none()).build().unwrap()
+    };
+}
+
 /// A client that takes bytes as they are.
 pub fn client() -> reqwest::Client {
-    _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .no_gzip()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .unwrap()
+    CLIENT.with(Clone::clone)
 }
 
 /// Reads an answer until it ends, or nothing comes for so long.
