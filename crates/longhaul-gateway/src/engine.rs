@@ -68,7 +68,7 @@ pub(crate) struct Engine {
 /// What is done with a request.
 pub(crate) enum Verdict {
     PassOn(Reason),
-    Send(OpenCall),
+    Send(Box<OpenCall>),
 }
 
 impl Engine {
@@ -89,7 +89,7 @@ impl Engine {
         let engine = self.clone();
         let decided = self.ask(self.deadline, move |desk| match desk.decide(&incoming) {
             Decision::PassOn(reason) => Verdict::PassOn(reason),
-            Decision::Send(call) => Verdict::Send(OpenCall::new(call, engine)),
+            Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
         });
         match decided.await {
             Ok(verdict) => verdict,

@@ -139,7 +139,9 @@ impl Shared {
         };
         match verdict {
             (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
-            (Verdict::Send(call), plain) => self.converse(&asked, call, Bodies { body, plain }, report).await,
+            (Verdict::Send(call), plain) => {
+                self.converse(&asked, *call, Bodies { body, plain }, report).await
+            }
         }
     }
 
