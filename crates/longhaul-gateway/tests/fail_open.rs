@@ -1,5 +1,7 @@
 //! Whatever goes wrong on our side, the client's own bytes go out, and it is said.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::io::Write;

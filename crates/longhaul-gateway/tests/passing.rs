@@ -1,5 +1,7 @@
 //! What is passed on: the client sees what it would see without the gateway.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::time::Duration;

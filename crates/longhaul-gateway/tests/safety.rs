@@ -1,5 +1,7 @@
 //! Who gets in, and what those can do who mean no good.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! Keys and content: in no log line, no error, no value that is shown. One test for each program, since what
 //! is logged is caught for the whole of it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::io;

@@ -1,5 +1,6 @@
 //! A fake provider, a gateway before it, and clients that see every byte.
-#![allow(dead_code, reason = "each test uses some of it")]
+
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
