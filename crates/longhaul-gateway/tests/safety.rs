@@ -122,7 +122,7 @@ async fn the_token_opens_and_goes_no_further() {
         assert_eq!(call.path, "/v1/messages");
         assert!(!format!("{call:?}").contains("T0ken"));
     }
-    let seen = desk.seen.lock().unwrap();
+    let seen = desk.seen.lock().unwrap().clone();
     assert!(seen.iter().all(|incoming| incoming.tenant == seen[0].tenant && incoming.tenant.len() == 16));
     assert!(!format!("{seen:?}").contains("T0ken"));
     let page = client().get(format!("{base}/t/T0ken/metrics")).send().await.unwrap().text().await.unwrap();
