@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{APIS, End, LONG, Scripted, ask, body, client, path, see, settings, until, url};
+use common::{APIS, End, LONG, SHORT, Scripted, ask, body, client, path, see, settings, until, url};
 use longhaul::{Overflow, Tokens};
 use longhaul_fake::{Answer, Close, Counts, Settings, Trouble};
 use longhaul_gateway::{Gateway, start_with};
@@ -234,7 +234,8 @@ async fn the_desk_hears_once_of_calls_that_fail() {
             for (trouble, end) in troubles {
                 let fake = script().trouble(1.., trouble.clone()).start().await;
                 let (gateway, desk) = scripted(&fake, Scripted::default()).await;
-                let seen = ask(&url(&gateway), api, &body(api, true), Duration::from_millis(200)).await;
+                let wait = if end == End::Silent { SHORT } else { LONG };
+                let seen = ask(&url(&gateway), api, &body(api, true), wait).await;
                 assert_eq!(seen.end, end, "{api:?} {trouble:?}");
                 until(|| desk.told.lock().unwrap().len() == 1).await;
                 tokio::time::timeout(LONG, fake.until_idle()).await.expect("the provider is left alone");

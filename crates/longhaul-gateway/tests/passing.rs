@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{APIS, End, LONG, Seen, ask, body, client, passing, path, see, settings, url};
+use common::{APIS, End, LONG, SHORT, Seen, ask, body, client, passing, path, see, settings, url};
 use longhaul_fake::{Answer, Close, Fake, RetryAfter, Settings, Trouble};
 use longhaul_gateway::{Gateway, start};
 use longhaul_wire::api::Api;
@@ -64,7 +64,6 @@ async fn answers_come_back_byte_for_byte() {
 
 #[tokio::test]
 async fn faults_come_back_as_they_are() {
-    let short = Duration::from_millis(150);
     let millis = Duration::from_millis;
     let response = Trouble::Response {
         status: 418,
@@ -106,12 +105,15 @@ async fn faults_come_back_as_they_are() {
     // The kinds of requests at the same time: some troubles are that nothing comes.
     let mut kinds = tokio::task::JoinSet::new();
     for (api, stream) in APIS.into_iter().flat_map(|api| [(api, false), (api, true)]) {
-        let troubles = troubles.clone();
+        let (both, troubles) = (Both::start().await, troubles.clone());
         kinds.spawn(async move {
-            let both = Both::start().await;
             for trouble in troubles {
+                let wait = match trouble {
+                    Trouble::Hang | Trouble::HangAfter(_) | Trouble::StaysOpen => SHORT,
+                    _ => LONG,
+                };
                 let settings = script().trouble(1.., trouble.clone());
-                let (direct, through) = both.see(settings, api, stream, short).await;
+                let (direct, through) = both.see(settings, api, stream, wait).await;
                 assert_eq!(through.without_ours(), direct, "{trouble:?} {api:?} {stream}");
             }
         });
@@ -198,7 +200,7 @@ async fn a_client_that_goes_ends_the_request() {
         for trouble in [Trouble::Hang, Trouble::HangAfter(2)] {
             let fake = script().trouble(1.., trouble).start().await;
             let gateway = passing(&fake).await;
-            let gone = ask(&url(&gateway), api, &body(api, true), Duration::from_millis(100)).await;
+            let gone = ask(&url(&gateway), api, &body(api, true), SHORT).await;
             assert_eq!(gone.end, End::Silent);
             tokio::time::timeout(LONG, fake.until_idle()).await.expect("the provider is left alone");
         }

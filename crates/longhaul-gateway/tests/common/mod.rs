@@ -25,6 +25,9 @@ pub const APIS: [Api; 3] = [Api::Chat, Api::Responses, Api::Anthropic];
 /// Long enough for anything that comes at all.
 pub const LONG: Duration = Duration::from_secs(20);
 
+/// Long enough to believe that nothing comes.
+pub const SHORT: Duration = Duration::from_millis(400);
+
 pub fn settings(fake: &Fake) -> Settings {
     Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
