@@ -225,7 +225,7 @@ impl Desk {
         match locked.take(&self.settings, &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
-                self.live.used(&conversation, locked.bytes(), &hints);
+                self.live.used(&conversation, locked.bytes(), &hints, locked.end());
                 Ok(call)
             }
             Err(refused) => {

@@ -2,6 +2,7 @@
 //! happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -59,13 +60,15 @@ enum Next {
 pub(crate) struct Engine {
     work: Sender<Next>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Questions that no thread has taken.
+    waiting: Arc<AtomicUsize>,
     deadline: Duration,
 }
 
 /// What is done with a request.
 pub(crate) enum Verdict {
     PassOn(Reason),
-    Send(OpenCall),
+    Send(Box<OpenCall>),
 }
 
 impl Engine {
@@ -78,7 +81,7 @@ impl Engine {
             Builder::new().name(name).spawn(move || work_until_stopped(&*desk, &waiting))
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { work, threads: Arc::new(Mutex::new(threads)), deadline })
+        Ok(Self { work, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
     }
 
     /// Decides. Too late or with a panic, it is passed on.
@@ -86,7 +89,7 @@ impl Engine {
         let engine = self.clone();
         let decided = self.ask(self.deadline, move |desk| match desk.decide(&incoming) {
             Decision::PassOn(reason) => Verdict::PassOn(reason),
-            Decision::Send(call) => Verdict::Send(OpenCall::new(call, engine)),
+            Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
         });
         match decided.await {
             Ok(verdict) => verdict,
@@ -115,28 +118,51 @@ impl Engine {
         deadline: Duration,
         question: impl FnOnce(&dyn Decide) -> T + Send + 'static,
     ) -> Result<T, Reason> {
+        /// More questions wait only if the desk hangs.
+        const MOST_WAITING: usize = 1_024;
+        if self.waiting.load(Ordering::Relaxed) >= MOST_WAITING {
+            return Err(Reason::Slow);
+        }
         let (tell, mut told) = oneshot::channel();
+        let asked = Arc::new(Mutex::new(Some(question)));
+        let withdrawn = Withdrawn(asked.clone());
+        let waiting = self.waiting.clone();
+        waiting.fetch_add(1, Ordering::Relaxed);
         self.run(Box::new(move |desk| {
-            // Nobody waits any more.
-            if tell.is_closed() {
-                return;
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            if let Some(question) = taken(&asked) {
+                _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
             }
-            _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
         }));
-        match timeout(deadline, &mut told).await {
+        let result = match timeout(deadline, &mut told).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Reason::Panic),
             Err(_) => {
                 told.close();
                 told.try_recv().unwrap_or(Err(Reason::Slow))
             }
-        }
+        };
+        drop(withdrawn);
+        result
     }
 
     fn run(&self, job: Job) {
         // Without a thread nothing is decided, and whoever waits is told so by the end of the channel.
         _ = self.work.send(Next::Work(job));
     }
+}
+
+/// Takes a question back, with all that it holds, when nobody waits for its answer any more.
+struct Withdrawn<Q>(Arc<Mutex<Option<Q>>>);
+
+impl<Q> Drop for Withdrawn<Q> {
+    fn drop(&mut self) {
+        drop(taken(&self.0));
+    }
+}
+
+fn taken<Q>(asked: &Mutex<Option<Q>>) -> Option<Q> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn work_until_stopped(desk: &dyn Decide, waiting: &Mutex<Receiver<Next>>) {

@@ -52,6 +52,8 @@ struct Report {
     sent: Option<Brief>,
     passed_on: Option<Reason>,
     resent: u64,
+    /// The request was read.
+    read: Option<Instant>,
     own_time: Duration,
 }
 
@@ -127,7 +129,7 @@ impl Shared {
             }
             Err(no_body) => return refuse_body(side, no_body),
         };
-        let began = Instant::now();
+        report.read = Some(Instant::now());
         let verdict = match self.incoming(&asked, &body).await {
             Some(incoming) => {
                 let plain = incoming.body.clone();
@@ -135,11 +137,11 @@ impl Shared {
             }
             None => (Verdict::PassOn(Reason::Unreadable), Bytes::new()),
         };
-        report.own_time = began.elapsed();
-        self.counters.own_time(asked.api.name(), report.own_time);
         match verdict {
             (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
-            (Verdict::Send(call), plain) => self.converse(&asked, call, Bodies { body, plain }, report).await,
+            (Verdict::Send(call), plain) => {
+                self.converse(&asked, *call, Bodies { body, plain }, report).await
+            }
         }
     }
 
@@ -170,6 +172,7 @@ impl Shared {
         report.passed_on = Some(reason);
         self.counters.passed_on(reason);
         let headers = headers::onward(&asked.parts.headers, headers::Body::Own);
+        self.time(asked.api, report);
         let mut response = match self.send(asked, headers, body).await {
             Ok(response) => self.answer(asked.api, Held::nothing(response), None, None),
             Err(refused) => refused,
@@ -193,6 +196,7 @@ impl Shared {
             let sent = self.outgoing(asked.api, &call, &bodies);
             let mut headers = headers::onward(&asked.parts.headers, sent.form);
             headers::ask_for_plain(&mut headers);
+            self.time(asked.api, report);
             let mut response = match self.send(asked, headers, sent.body.into()).await {
                 Ok(response) => {
                     let (held, said) = Held::until_known(asked.api, response, patience).await;
@@ -220,6 +224,14 @@ impl Shared {
             };
             headers::say_sent(response.headers_mut(), &brief);
             return response;
+        }
+    }
+
+    /// Notes how long our own part took, once.
+    fn time(&self, api: Api, report: &mut Report) {
+        if let Some(read) = report.read.take() {
+            report.own_time = read.elapsed();
+            self.counters.own_time(api.name(), report.own_time);
         }
     }
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "clients/mod.rs"]
+mod clients;
 #[macro_use]
 #[path = "../../longhaul-store/tests/common/mod.rs"]
 mod common;
@@ -10,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use clients::{APIS, body_of, conversation, model};
 use common::{Dice, Ground};
 use http::HeaderMap;
 use longhaul::{Overflow, Tokens, Usage};
@@ -24,7 +27,6 @@ on_each_store!(
     tenants_have_nothing_in_common,
 );
 
-const APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
 const STEPS: usize = 40;
 
 fn settings(ground: &Ground) -> DeskSettings {
@@ -33,68 +35,6 @@ fn settings(ground: &Ground) -> DeskSettings {
 
 fn desk(ground: &Ground) -> Desk {
     Desk::open(settings(ground)).unwrap()
-}
-
-/// The tool result of a step.
-fn result(n: usize) -> String {
-    (0..30).map(|line| format!("fn helper_{n}_{line}(value: u32) -> u32 {{ value + {line} }}\n")).collect()
-}
-
-/// What an agent has said and heard after so many steps, as its API writes it.
-fn conversation(api: Api, steps: usize) -> Vec<Value> {
-    let mut all = vec![json!({"role": "user", "content": "Read all files: which one defines `main`?"})];
-    for n in 0..steps {
-        let (id, arguments) = (format!("call_{n}"), json!({ "path": format!("src/file_{n}.rs") }));
-        let (said, text) = (format!("I read file {n}."), arguments.to_string());
-        match api {
-            Api::Anthropic => {
-                let call = json!({"type": "tool_use", "id": id, "name": "Read", "input": arguments});
-                let result = json!({"type": "tool_result", "tool_use_id": id, "content": result(n)});
-                all.push(json!({"role": "assistant", "content": [{"type": "text", "text": said}, call]}));
-                all.push(json!({"role": "user", "content": [result]}));
-            }
-            Api::Chat => {
-                let call =
-                    json!({"id": id, "type": "function", "function": {"name": "Read", "arguments": text}});
-                all.push(json!({"role": "assistant", "content": said, "tool_calls": [call]}));
-                all.push(json!({"role": "tool", "tool_call_id": id, "content": result(n)}));
-            }
-            Api::Responses => {
-                let words = json!([{"type": "output_text", "text": said}]);
-                all.push(json!({"type": "message", "role": "assistant", "content": words}));
-                all.push(json!({"type": "function_call", "call_id": id, "name": "Read", "arguments": text}));
-                all.push(json!({"type": "function_call_output", "call_id": id, "output": result(n)}));
-            }
-        }
-    }
-    all
-}
-
-/// The body of a request with these messages.
-fn body_of(api: Api, model: &str, messages: &[Value], tools: bool) -> Value {
-    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-    let tools = |definition: Value| if tools { json!([definition]) } else { json!([]) };
-    match api {
-        Api::Anthropic => {
-            let tools = tools(json!({"name": "Read", "input_schema": schema}));
-            json!({"model": model, "max_tokens": 1_000, "system": "You read files.", "stream": true,
-                "tools": tools, "messages": messages})
-        }
-        Api::Chat => {
-            let tools =
-                tools(json!({"type": "function", "function": {"name": "Read", "parameters": schema}}));
-            json!({"model": model, "stream": true, "tools": tools, "messages": messages})
-        }
-        Api::Responses => {
-            let tools = tools(json!({"type": "function", "name": "Read", "parameters": schema}));
-            json!({"model": model, "instructions": "You read files.", "store": false, "tools": tools,
-                "input": messages})
-        }
-    }
-}
-
-fn model(api: Api) -> &'static str {
-    if api == Api::Anthropic { "claude-sonnet-4-5" } else { "gpt-4o" }
 }
 
 fn incoming(api: Api, body: &Value) -> Incoming {

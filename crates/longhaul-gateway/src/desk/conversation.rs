@@ -12,6 +12,7 @@ use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
 use super::DeskSettings;
+use super::live::Hint;
 
 /// A conversation that is live.
 #[derive(Debug)]
@@ -125,6 +126,11 @@ impl Conversation {
     /// How many messages there are.
     pub(super) fn len(&self) -> usize {
         self.known.len()
+    }
+
+    /// The hash of all that is said in it.
+    pub(super) fn end(&self) -> Option<Hint> {
+        self.chains.last().map(|chain| Hint(chain.bytes()))
     }
 
     /// True if the same agent goes on.

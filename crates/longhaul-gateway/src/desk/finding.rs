@@ -46,18 +46,26 @@ impl Desk {
             if candidate.goes_on {
                 return Ok(candidate.going_on());
             }
-            if best.as_ref().is_none_or(|best| best.common < candidate.common) {
-                best = Some(candidate);
-            }
+            best = better(best, candidate);
         }
         let request = match &best {
             Some(best) => best.request.clone(),
             None => read(&Relay::new(incoming.api), incoming, text)?,
         };
-        let known = best.as_ref().map_or(0, |best| best.common);
         let identities = request.identities().into_owned();
         let chains = Chain::start(&incoming.tenant, incoming.api).over(&identities);
         let hashes: Vec<[u8; 16]> = chains.map(|chain| chain.bytes()).collect();
+        // One that is live may have more than is stored of it.
+        let mut ends = hashes.iter().rev().flat_map(|hash| self.live.hinted(&Hint(*hash)));
+        if let Some(shared) = ends.find(|shared| !seen.iter().any(|seen| Arc::ptr_eq(seen, shared)))
+            && let Some(candidate) = self.candidate(incoming, shared, text)?
+        {
+            if candidate.goes_on {
+                return Ok(candidate.going_on());
+            }
+            best = better(best, candidate);
+        }
+        let known = best.as_ref().map_or(0, |best| best.common);
         if let Some((id, count)) = self.store.find_prefix(&hashes)?
             && count > known
         {
@@ -67,11 +75,10 @@ impl Desk {
                 // It is not in memory, or the store knows more of it.
                 None => self.candidate(incoming, self.load(incoming, id)?, text)?,
             };
-            if let Some(candidate) = candidate.filter(|new| new.common > known) {
-                if candidate.goes_on {
-                    return Ok(candidate.going_on());
-                }
-                best = Some(candidate);
+            match candidate {
+                Some(candidate) if candidate.goes_on => return Ok(candidate.going_on()),
+                Some(candidate) => best = better(best, candidate),
+                None => {}
             }
         }
         match best.filter(|best| best.answered) {
@@ -135,6 +142,14 @@ impl Desk {
         let (store, about) = (self.store.clone(), incoming.about());
         let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
         Ok(Found { conversation: Seat::new(new), request, how: How::New })
+    }
+}
+
+/// The one that has more in common with the request.
+fn better(best: Option<Candidate>, new: Candidate) -> Option<Candidate> {
+    match best {
+        Some(best) if best.common >= new.common => Some(best),
+        _ => Some(new),
     }
 }
 
