@@ -54,10 +54,9 @@ async fn a_conversation_stays_in_its_window_over_every_api() {
         assert!(log.len() == STEPS && sent * 5 < came * 4, "{api:?} {sent} of {came} bytes");
         let figures = gateway.figures();
         assert_eq!((figures.calls, figures.passed_on.len()), (STEPS as u64, 0), "{figures:?}");
-        assert!(
-            figures.saved > 10_000 && figures.output > 0 && figures.cache_read > figures.input,
-            "{figures:?}"
-        );
+        assert!(figures.saved > 10_000 && figures.output > 0, "{figures:?}");
+        // This client marks nothing for the cache of Anthropic, and its own bytes go out until something is edited.
+        assert!(api == Api::Anthropic || figures.cache_read > figures.input, "{figures:?}");
         gateway.stop().await;
     }
 }
