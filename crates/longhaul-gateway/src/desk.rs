@@ -219,15 +219,13 @@ impl Desk {
         let hints = incoming.hints();
         let Found { conversation, request, how } = self.find(incoming, text, &hints)?;
         let mut locked = conversation.lock()?;
-        if locked.common(&request.identities()) < locked.len() {
-            return Err(Refused::Moved);
-        }
         match locked.take(&self.settings, &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
                 self.live.used(&conversation, locked.bytes(), &hints, locked.end());
                 Ok(call)
             }
+            Err(Refused::Moved) => Err(Refused::Moved),
             Err(refused) => {
                 // What is in memory may be another than what is stored.
                 self.live.forget(conversation.id);
@@ -253,7 +251,7 @@ impl Desk {
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
         let At { ticket, conversation: shared, request } = call.at?;
         let mut conversation = shared.lock().ok()?;
-        if conversation.len() != request.messages().len() {
+        if conversation.new_from(&request) != Some(request.messages().len()) {
             // Another request has gone on from here meanwhile.
             return None;
         }
@@ -268,8 +266,7 @@ impl Desk {
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
             let conversation = shared.lock().ok()?;
             let request = conversation.read(text.to_owned())?;
-            let common = conversation.common(&request.identities());
-            (common > 0 && common == conversation.len()).then(|| conversation.count(&request))
+            if conversation.common(&request.identities()) == 0 { None } else { conversation.count(&request) }
         })
     }
 

@@ -346,3 +346,50 @@ fn conversations_leave_memory_and_are_loaded_again() {
         assert_eq!(desk.live().0, 1);
     }
 }
+
+/// Some clients make old results shorter by themselves, and some drop their oldest messages. What was sent stays.
+#[test]
+fn what_the_client_takes_away_itself_breaks_nothing() {
+    let clear = |api: Api, messages: &mut Vec<Value>| {
+        for message in messages.iter_mut().take(20) {
+            match api {
+                Api::Anthropic if message["content"][0]["type"] == "tool_result" => {
+                    message["content"][0]["content"] = json!("[Old tool result content cleared]");
+                }
+                Api::Chat if message["role"] == "tool" => message["content"] = json!("[cleared]"),
+                Api::Responses if message["type"] == "function_call_output" => {
+                    message["output"] = json!("[cleared]")
+                }
+                _ => {}
+            }
+        }
+    };
+    let drop_oldest = |_: Api, messages: &mut Vec<Value>| drop(messages.drain(1..19));
+    let drop_the_first_too = |_: Api, messages: &mut Vec<Value>| drop(messages.drain(..19));
+    // Such a client says which conversation it is: its body begins otherwise each time.
+    let named = |mut incoming: Incoming| {
+        incoming.headers.insert("x-session-id", "s-1".parse().unwrap());
+        incoming
+    };
+    type Change<'a> = &'a dyn Fn(Api, &mut Vec<Value>);
+    let changes: [Change<'_>; 3] = [&clear, &drop_oldest, &drop_the_first_too];
+    for api in APIS {
+        for (number, change) in changes.into_iter().enumerate() {
+            let ground = Ground::sqlite();
+            let desk = desk(&ground);
+            (0..30).for_each(|n| drop(asked(&desk, &named(step(api, n)))));
+            let first = sent(&desk, &named(step(api, 30)));
+            let mut before = bytes(&first, &step(api, 30));
+            for n in 31..34 {
+                let mut messages = conversation(api, n);
+                change(api, &mut messages);
+                let incoming = named(incoming(api, &body_of(api, model(api), &messages, true)));
+                let call = sent(&desk, &incoming);
+                assert_eq!((call.how, call.session), (How::Extends, first.session), "{api:?} {number} {n}");
+                let body = bytes(&call, &incoming);
+                assert!(extends(api, &before, &body), "{api:?} {number} {n}");
+                before = body;
+            }
+        }
+    }
+}

@@ -26,6 +26,8 @@ struct Candidate {
     common: usize,
     /// The request goes on where the conversation ends, and the same agent speaks.
     goes_on: bool,
+    /// The request has nothing that is new.
+    is_retry: bool,
     /// A model has answered in what both begin with.
     answered: bool,
 }
@@ -109,13 +111,15 @@ impl Desk {
         }
         let request = with_betas(request, incoming);
         let common = conversation.common(&request.identities());
-        if common == 0 {
+        let new_from = conversation.new_from(&request);
+        if common == 0 && new_from.is_none() {
             return Ok(None);
         }
-        let goes_on = common == conversation.len() && conversation.is_of(request.frame());
+        let is_of = conversation.is_of(request.frame());
+        let (goes_on, is_retry) = (new_from.is_some() && is_of, new_from == Some(request.messages().len()));
         let answered = conversation.is_answered_in(common);
         drop(conversation);
-        Ok(Some(Candidate { conversation: shared, request, common, goes_on, answered }))
+        Ok(Some(Candidate { conversation: shared, request, common, goes_on, is_retry, answered }))
     }
 
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
@@ -155,8 +159,7 @@ fn better(best: Option<Candidate>, new: Candidate) -> Option<Candidate> {
 
 impl Candidate {
     fn going_on(self) -> Found {
-        let is_same = self.common == self.request.messages().len();
-        let how = if is_same { How::Retry } else { How::Extends };
+        let how = if self.is_retry { How::Retry } else { How::Extends };
         Found { conversation: self.conversation, request: self.request, how }
     }
 }
