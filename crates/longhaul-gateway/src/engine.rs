@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -59,6 +59,7 @@ enum Next {
 #[derive(Clone)]
 pub(crate) struct Engine {
     work: Sender<Next>,
+    queue: Arc<Queue>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Questions that no thread has taken.
     waiting: Arc<AtomicUsize>,
@@ -74,14 +75,13 @@ pub(crate) enum Verdict {
 impl Engine {
     pub(crate) fn start(desk: Arc<dyn Decide>, threads: usize, deadline: Duration) -> std::io::Result<Self> {
         let (work, waiting) = channel();
-        let waiting = Arc::new(Mutex::new(waiting));
+        let queue = Arc::new(Queue { desk, waiting: Mutex::new(waiting) });
         let thread = |number| {
-            let (desk, waiting) = (desk.clone(), waiting.clone());
-            let name = format!("longhaul-{number}");
-            Builder::new().name(name).spawn(move || work_until_stopped(&*desk, &waiting))
+            let (queue, name) = (queue.clone(), format!("longhaul-{number}"));
+            Builder::new().name(name).spawn(move || queue.work_until_stopped())
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { work, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
+        Ok(Self { work, queue, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
     }
 
     /// Decides. Too late or with a panic, it is passed on.
@@ -111,6 +111,8 @@ impl Engine {
         for thread in threads {
             _ = thread.join();
         }
+        // A question whose answer nobody waited for may have left the end of a call to be told.
+        self.queue.work_off();
     }
 
     async fn ask<T: Send + 'static>(
@@ -165,13 +167,36 @@ fn taken<Q>(asked: &Mutex<Option<Q>>) -> Option<Q> {
     asked.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn work_until_stopped(desk: &dyn Decide, waiting: &Mutex<Receiver<Next>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match next {
-            Ok(Next::Work(job)) => _ = catch_unwind(AssertUnwindSafe(|| job(desk))),
-            Ok(Next::Stop) | Err(_) => return,
+/// What waits for a thread, and whom it is asked.
+struct Queue {
+    desk: Arc<dyn Decide>,
+    waiting: Mutex<Receiver<Next>>,
+}
+
+impl Queue {
+    fn work_until_stopped(&self) {
+        loop {
+            // The lock is not kept while the job runs.
+            let next = self.lock().recv();
+            let Ok(Next::Work(job)) = next else { return };
+            self.run(job);
         }
+    }
+
+    fn work_off(&self) {
+        loop {
+            let next = self.lock().try_recv();
+            let Ok(Next::Work(job)) = next else { return };
+            self.run(job);
+        }
+    }
+
+    fn run(&self, job: Job) {
+        _ = catch_unwind(AssertUnwindSafe(|| job(&*self.desk)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Receiver<Next>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
