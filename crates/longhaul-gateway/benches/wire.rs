@@ -35,6 +35,9 @@ impl Decide for PassesOn {
 
 const ANSWER: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
+/// Where models are asked.
+const MODEL: &str = "/v1/chat/completions";
+
 /// Reads one request or one response: a head with a length, and its body.
 async fn message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
     buffer.clear();
@@ -72,10 +75,10 @@ async fn provider(listener: TcpListener) {
 }
 
 /// How long requests take, one after the other.
-async fn times(address: std::net::SocketAddr, bytes: usize, rounds: usize) -> Vec<Duration> {
+async fn times(address: std::net::SocketAddr, path: &str, bytes: usize, rounds: usize) -> Vec<Duration> {
     let body = format!("{{\"messages\":[{{\"content\":\"{}\"}}]}}", "x".repeat(bytes));
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: ";
-    let request = format!("{head}{}\r\n\r\n{body}", body.len());
+    let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}", body.len());
+    let request = format!("{head}\r\n\r\n{body}");
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let (mut buffer, mut times) = (Vec::new(), Vec::new());
@@ -105,22 +108,21 @@ async fn main() {
     let began = Instant::now();
     let gateway = start_with(settings, Arc::new(PassesOn)).await.unwrap();
     println!("start {:?}", began.elapsed());
-    println!("{:>9} {:>12} {:>12} {:>12} {:>12}", "bytes", "direct p50", "p99", "gateway p50", "p99");
+    println!("{:>9} {:>24} {:>24} {:>24}", "bytes", "direct p50, p99", "plain proxy", "gateway");
     for (bytes, rounds) in [(2_000, 2_000), (20_000, 2_000), (800_000, 500), (2_000_000, 200)] {
-        let plain = times(direct, bytes, rounds).await;
-        let through = times(gateway.address(), bytes, rounds).await;
-        let at = |times: &[Duration], part: usize| format!("{:?}", times[times.len() * part / 100]);
-        println!(
-            "{bytes:>9} {:>12} {:>12} {:>12} {:>12}",
-            at(&plain, 50),
-            at(&plain, 99),
-            at(&through, 50),
-            at(&through, 99)
-        );
+        let mut line = format!("{bytes:>9}");
+        // What is no request to a model is passed on while it comes.
+        for (address, path) in [(direct, MODEL), (gateway.address(), "/v1/files"), (gateway.address(), MODEL)]
+        {
+            let times = times(address, path, bytes, rounds).await;
+            let at = |part: usize| format!("{:.0?}", times[times.len() * part / 100]);
+            line += &format!(" {:>24}", format!("{}, {}", at(50), at(99)));
+        }
+        println!("{line}");
     }
     let (clients, rounds, began) = (32, 200, Instant::now());
     let mut all = tokio::task::JoinSet::new();
-    (0..clients).for_each(|_| _ = all.spawn(times(gateway.address(), 20_000, rounds)));
+    (0..clients).for_each(|_| _ = all.spawn(times(gateway.address(), MODEL, 20_000, rounds)));
     all.join_all().await;
     let requests = clients * rounds;
     println!("{clients} clients, 20 KB: {:.0} requests/s", requests as f64 / began.elapsed().as_secs_f64());

@@ -212,6 +212,8 @@ async fn other_paths_and_methods_go_to_their_provider() {
     let (anthropic, openai) = (script().start().await, script().start().await);
     let mut settings = settings(&anthropic);
     settings.openai = openai.base_url() + "/v1";
+    let folder = tempfile::tempdir().unwrap();
+    settings.desk.store = folder.path().join("sessions.db").to_string_lossy().into_owned();
     let gateway = start(settings).await.unwrap();
     let base = url(&gateway);
     let see = |request: reqwest::RequestBuilder| see(request, LONG);
