@@ -1,6 +1,7 @@
 //! The desk: every conversation that is known, and what goes out in the place of a client's request. Calls of the
 //! desk block; they are made on threads that may.
 
+mod asking;
 mod conversation;
 mod finding;
 mod incoming;
@@ -14,6 +15,7 @@ use longhaul::{Overflow, Profile, Ticket, Tokens, Usage};
 use longhaul_store::{SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
+pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
 use finding::Found;
 pub use incoming::Incoming;

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use bytes::Bytes;
 use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
 use longhaul_store::SessionId;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::desk::{Call, Decision, Desk, How, Incoming, Reason};
+use crate::mcp;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
 pub trait Decide: Send + Sync + 'static {
@@ -27,6 +29,10 @@ pub trait Decide: Send + Sync + 'static {
     fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call>;
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
+    /// Answers a message to our tools; `None` if it wants no answer.
+    fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
+        None
+    }
 }
 
 impl Decide for Desk {
@@ -45,6 +51,10 @@ impl Decide for Desk {
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         Desk::count(self, incoming)
     }
+
+    fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
+        mcp::answer(self, tenant, message)
+    }
 }
 
 type Job = Box<dyn FnOnce(&dyn Decide) + Send>;
@@ -59,6 +69,7 @@ enum Next {
 #[derive(Clone)]
 pub(crate) struct Engine {
     work: Sender<Next>,
+    queue: Arc<Queue>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Questions that no thread has taken.
     waiting: Arc<AtomicUsize>,
@@ -74,14 +85,13 @@ pub(crate) enum Verdict {
 impl Engine {
     pub(crate) fn start(desk: Arc<dyn Decide>, threads: usize, deadline: Duration) -> std::io::Result<Self> {
         let (work, waiting) = channel();
-        let waiting = Arc::new(Mutex::new(waiting));
+        let queue = Arc::new(Queue { desk, waiting: Mutex::new(waiting) });
         let thread = |number| {
-            let (desk, waiting) = (desk.clone(), waiting.clone());
-            let name = format!("longhaul-{number}");
-            Builder::new().name(name).spawn(move || work_until_stopped(&*desk, &waiting))
+            let (queue, name) = (queue.clone(), format!("longhaul-{number}"));
+            Builder::new().name(name).spawn(move || queue.work_until_stopped())
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { work, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
+        Ok(Self { work, queue, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
     }
 
     /// Decides. Too late or with a panic, it is passed on.
@@ -102,6 +112,13 @@ impl Engine {
         self.ask(self.deadline, move |desk| desk.count(&incoming)).await.ok().flatten()
     }
 
+    /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer.
+    pub(crate) async fn tools(&self, tenant: Arc<str>, message: String) -> Result<Option<Value>, Reason> {
+        /// Looking through stored conversations takes longer than a request may wait.
+        const PATIENCE: Duration = Duration::from_secs(30);
+        self.ask(PATIENCE, move |desk| desk.tools(&tenant, &message)).await
+    }
+
     /// Waits until what was begun is done, and ends the threads.
     pub(crate) fn stop(&self) {
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -111,6 +128,8 @@ impl Engine {
         for thread in threads {
             _ = thread.join();
         }
+        // A question whose answer nobody waited for may have left the end of a call to be told.
+        self.queue.work_off();
     }
 
     async fn ask<T: Send + 'static>(
@@ -165,13 +184,36 @@ fn taken<Q>(asked: &Mutex<Option<Q>>) -> Option<Q> {
     asked.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn work_until_stopped(desk: &dyn Decide, waiting: &Mutex<Receiver<Next>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match next {
-            Ok(Next::Work(job)) => _ = catch_unwind(AssertUnwindSafe(|| job(desk))),
-            Ok(Next::Stop) | Err(_) => return,
+/// What waits for a thread, and whom it is asked.
+struct Queue {
+    desk: Arc<dyn Decide>,
+    waiting: Mutex<Receiver<Next>>,
+}
+
+impl Queue {
+    fn work_until_stopped(&self) {
+        loop {
+            // The lock is not kept while the job runs.
+            let next = self.lock().recv();
+            let Ok(Next::Work(job)) = next else { return };
+            self.run(job);
         }
+    }
+
+    fn work_off(&self) {
+        loop {
+            let next = self.lock().try_recv();
+            let Ok(Next::Work(job)) = next else { return };
+            self.run(job);
+        }
+    }
+
+    fn run(&self, job: Job) {
+        _ = catch_unwind(AssertUnwindSafe(|| job(&*self.desk)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Receiver<Next>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -33,6 +33,9 @@ use crate::words;
 /// A call is sent again so often at most.
 const MOST_RESENT: u64 = 2;
 
+/// Bytes of a message to our tools.
+const MOST_OF_A_MESSAGE: usize = 1 << 20;
+
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) door: Door,
@@ -99,6 +102,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
             let asked = Asked { api: Api::Anthropic, parts, tenant: guest.tenant };
             shared.count(asked, body).await
         }
+        (Ok(guest), Route::Tools) => shared.tools(guest.tenant, &parts, body).await,
         (Ok(_), Route::Other(side)) => {
             let body = reqwest::Body::wrap(Chained::unread(body));
             shared.pass(side, &parts, body).await
@@ -296,6 +300,28 @@ impl Shared {
             return words::json(StatusCode::OK, serde_json::json!({ "input_tokens": tokens.0 }).to_string());
         }
         self.pass(Side::Anthropic, &asked.parts, body.into()).await
+    }
+
+    /// A message to our tools.
+    async fn tools(&self, tenant: Arc<str>, parts: &Parts, body: ClientRequestBody) -> Response<ClientBody> {
+        let refuse = |status, says| words::error(Side::OpenAi, status, says);
+        if parts.method != Method::POST {
+            // There is nothing that we would say unasked.
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: messages to tools come by POST");
+        }
+        let body = match intake::take(body, MOST_OF_A_MESSAGE, self.limits.body_wait).await {
+            Ok(Taken::Whole(body)) => body,
+            Ok(Taken::Long(_)) => {
+                return refuse(StatusCode::PAYLOAD_TOO_LARGE, "longhaul: the message is too long");
+            }
+            Err(no_body) => return refuse_body(Side::OpenAi, no_body),
+        };
+        let message = String::from_utf8_lossy(&body).into_owned();
+        match self.engine.tools(tenant, message).await {
+            Ok(Some(answer)) => words::json(StatusCode::OK, answer.to_string()),
+            Ok(None) => words::text(StatusCode::ACCEPTED, "text/plain", String::new()),
+            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "longhaul: the tools cannot answer now"),
+        }
     }
 
     /// Passes on what is no request to a model.

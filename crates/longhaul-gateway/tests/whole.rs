@@ -13,7 +13,7 @@ use longhaul::Tokens;
 use longhaul_fake::{Answer, Fake, Settings as Script};
 use longhaul_gateway::{Gateway, start};
 use longhaul_wire::api::Api;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const STEPS: usize = 30;
 
@@ -96,4 +96,63 @@ async fn an_overflow_is_hidden() {
         assert!((1..=4).contains(&resent), "{api:?} {resent}");
         gateway.stop().await;
     }
+}
+
+/// A model gets back what was taken out, byte for byte, after a restart too; other tenants do not.
+#[tokio::test]
+async fn what_was_taken_out_is_recalled_by_a_tool() {
+    for api in APIS {
+        let (fake, folder) = (script().start().await, tempfile::tempdir().unwrap());
+        let mut served = gateway(&fake, &folder, Some(12_000)).await;
+        for n in 0..STEPS {
+            ask(&url(&served), api, &step(api, n), LONG).await;
+        }
+        let sent = fake.log().last().unwrap().body.to_string();
+        let handle = sent.split("; recall ").nth(1).unwrap()[..12].to_owned();
+        for _ in 0..2 {
+            let recalled = tool(&served, "recall", json!({"handle": handle})).await;
+            for n in 0..5 {
+                assert!(recalled.contains(&clients::result(n)), "{api:?} {n}");
+            }
+            let lines = tool(&served, "recall", json!({"handle": handle, "pattern": "helper_3_17\\("})).await;
+            assert!(lines.contains("fn helper_3_17(value: u32)") && lines.lines().count() == 1, "{lines}");
+            served.stop().await;
+            served = gateway(&fake, &folder, Some(12_000)).await;
+        }
+        assert_eq!(
+            tool(&served, "recall", json!({"handle": "000000000000"})).await,
+            "no single original has the handle \"000000000000\""
+        );
+        assert!(tool(&served, "search", json!({"query": "which defines"})).await.contains("Read all files"));
+        // Nothing is live behind a restart: a pin waits for the next request.
+        assert!(
+            tool(&served, "pin", json!({"text": "Never touch src/old."}))
+                .await
+                .starts_with("no conversation is live")
+        );
+        ask(&url(&served), api, &step(api, STEPS), LONG).await;
+        assert_eq!(
+            tool(&served, "pin", json!({"text": "Never touch src/old."})).await,
+            "Pin 1: Never touch src/old."
+        );
+        ask(&url(&served), api, &step(api, STEPS + 1), LONG).await;
+        assert!(fake.log().last().unwrap().body.to_string().contains("Never touch src/old."), "{api:?}");
+        assert!(tool(&served, "context", json!({})).await.contains("in a window of 12000; "), "{api:?}");
+        assert_eq!(
+            tool(&served, "unpin", json!({"number": 1})).await,
+            "No goal was set, and nothing is pinned."
+        );
+        assert_eq!(fake.violations(), [""; 0]);
+        served.stop().await;
+    }
+}
+
+/// What a tool of the gateway says.
+async fn tool(gateway: &Gateway, name: &str, arguments: Value) -> String {
+    let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+    let request = common::client().post(url(gateway) + "/mcp").header("content-type", "application/json");
+    let seen = common::see(request.body(message.to_string()), LONG).await;
+    assert_eq!(seen.status, 200, "{}", seen.text());
+    let answer: Value = serde_json::from_slice(&seen.body).unwrap();
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use longhaul::conversation::FactKind;
 use longhaul::session::journal::Entry;
 use longhaul::{
     Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
@@ -12,6 +13,7 @@ use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
 use super::DeskSettings;
+use super::asking::{Action, AskError};
 use super::live::Hint;
 
 /// A conversation that is live.
@@ -111,6 +113,29 @@ impl Conversation {
     /// The stored session.
     pub(super) fn id(&self) -> SessionId {
         self.keeper.id()
+    }
+
+    /// Its session, to be looked at.
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Does something that a person or a model asked for, and stores it.
+    pub(super) fn act(&mut self, action: &Action) -> Result<(), AskError> {
+        let pins = self.session.log().facts(FactKind::Pin).into_iter();
+        let names: Vec<String> = pins.map(|(name, _)| name.to_owned()).collect();
+        match action {
+            Action::Pin(text) => {
+                let free = (1..).map(|number| format!("pin-{number}")).find(|name| !names.contains(name));
+                self.session.pin(free.unwrap_or_default(), text.as_str());
+            }
+            Action::Unpin(number) => {
+                let name = number.checked_sub(1).and_then(|at| names.get(at));
+                self.session.unpin(name.ok_or(AskError::NoPin(*number))?.as_str());
+            }
+            Action::Goal(text) => self.session.set_goal(text.as_str()),
+        }
+        Ok(self.save()?)
     }
 
     /// How the client says it: its request, read with what is known.

@@ -125,13 +125,17 @@ impl Desk {
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
         let store = self.store.clone();
         let conversation = Conversation::open(store, &self.settings, &incoming.tenant, incoming.api, id)?;
-        Ok(Seat::new(conversation))
+        Ok(Seat::new(conversation, incoming.tenant.clone()))
     }
 
     /// A conversation of its own for a request that goes another way.
     fn fork(&self, incoming: &Incoming, from: Candidate) -> Result<Found, Refused> {
         let fork = from.conversation.lock()?.fork(&incoming.tenant, from.common, from.request.frame())?;
-        Ok(Found { conversation: Seat::new(fork), request: from.request, how: How::Forks })
+        Ok(Found {
+            conversation: Seat::new(fork, incoming.tenant.clone()),
+            request: from.request,
+            how: How::Forks,
+        })
     }
 
     fn create(
@@ -145,7 +149,7 @@ impl Desk {
         }
         let (store, about) = (self.store.clone(), incoming.about());
         let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
-        Ok(Found { conversation: Seat::new(new), request, how: How::New })
+        Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }
 }
 

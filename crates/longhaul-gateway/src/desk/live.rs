@@ -15,12 +15,14 @@ pub(super) type Shared = Arc<Seat>;
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) id: SessionId,
+    /// Whose it is.
+    tenant: Arc<str>,
     conversation: Mutex<Conversation>,
 }
 
 impl Seat {
-    pub(super) fn new(conversation: Conversation) -> Shared {
-        Arc::new(Self { id: conversation.id(), conversation: Mutex::new(conversation) })
+    pub(super) fn new(conversation: Conversation, tenant: Arc<str>) -> Shared {
+        Arc::new(Self { id: conversation.id(), tenant, conversation: Mutex::new(conversation) })
     }
 
     /// The conversation for one request alone. One that a panic left half done is not used again.
@@ -78,6 +80,15 @@ impl Live {
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
         self.lock().conversations.get(&id).map(|slot| slot.conversation.clone())
+    }
+
+    /// The conversations of a tenant, the one that was used last first.
+    pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Shared> {
+        let inner = self.lock();
+        let own = inner.conversations.values().filter(|slot| &*slot.conversation.tenant == tenant);
+        let mut own: Vec<&Slot> = own.collect();
+        own.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.used));
+        own.into_iter().map(|slot| slot.conversation.clone()).collect()
     }
 
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub const APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
 
 /// The tool result of a step.
-fn result(n: usize) -> String {
+pub fn result(n: usize) -> String {
     (0..30).map(|line| format!("fn helper_{n}_{line}(value: u32) -> u32 {{ value + {line} }}\n")).collect()
 }
 
