@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longhaul::{Overflow, Profile, Ticket, Tokens, Usage};
+use longhaul::{Overflow, Profile, Ticket, Tokens, Usage, Vocabulary};
 use longhaul_store::{SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
@@ -186,6 +186,8 @@ impl Desk {
     /// With the store that the settings name.
     pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
         let store = longhaul_store::open(&settings.store)?;
+        // The first request does not wait for the vocabulary of most models. Without a thread it does.
+        _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
         let live = Live::new(settings.memory);
         Ok(Self { settings, store, live })
     }
