@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::{KeepBack, asking};
 use crate::desk::{Incoming, Reason};
-use crate::door::{Door, WrongHost};
+use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Brief, Engine, OpenCall, Verdict};
 use crate::figures::Counters;
 use crate::headers;
@@ -70,49 +70,56 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
     let entered = shared.door.enter(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
-    let refuse = |status, says| words::error(route.side(), status, says);
-    let response = match (entered, route) {
-        (Err(WrongHost), _) => {
-            refuse(StatusCode::FORBIDDEN, "longhaul: this gateway is asked as localhost or 127.0.0.1 only")
+    let response = match shared.own_answer(entered, route, &parts) {
+        Err(response) => {
+            intake::discard(body).await;
+            *response
         }
-        (Ok(_), Route::Health) => words::text(StatusCode::OK, "text/plain", "alive\n".to_owned()),
-        (Ok(_), Route::Ready) => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
-        (Ok(guest), _) if !guest.has_token => no_token(route),
-        (Ok(_), Route::Metrics) => {
-            let page = shared.counters.figures().prometheus();
-            words::text(StatusCode::OK, "text/plain; version=0.0.4", page)
-        }
-        (Ok(_), Route::WebSocket) => {
-            let says = "longhaul: no WebSocket here; send the request by POST";
-            let mut response = refuse(StatusCode::UPGRADE_REQUIRED, says);
-            response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
-            response
-        }
-        (Ok(_), _) if parts.method == Method::CONNECT => {
-            refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: no tunnels here")
-        }
-        (Ok(guest), Route::Model(api)) => {
-            let asked = Asked { api, parts, tenant: guest.tenant };
-            shared.model(asked, body, &mut report).await
-        }
-        (Ok(guest), Route::Count) => {
-            let asked = Asked { api: Api::Anthropic, parts, tenant: guest.tenant };
-            shared.count(asked, body).await
-        }
-        (Ok(_), Route::Other(side)) => {
-            let body = reqwest::Body::wrap(Chained::unread(body));
-            shared.pass(side, &parts, body).await
-        }
+        Ok(tenant) => match route {
+            Route::Model(api) => shared.model(Asked { api, parts, tenant }, body, &mut report).await,
+            Route::Count => shared.count(Asked { api: Api::Anthropic, parts, tenant }, body).await,
+            _ => shared.pass(route.side(), &parts, reqwest::Body::wrap(Chained::unread(body))).await,
+        },
     };
     shared.log(route, response.status(), &report);
     response
 }
 
-fn no_token(route: Route) -> Response<ClientBody> {
-    words::error(route.side(), StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
-}
-
 impl Shared {
+    /// Whose request it is; or what we answer ourselves.
+    fn own_answer(
+        &self,
+        entered: Result<Guest, WrongHost>,
+        route: Route,
+        parts: &Parts,
+    ) -> Result<Arc<str>, Box<Response<ClientBody>>> {
+        let refuse = |status, says| words::error(route.side(), status, says);
+        let text = |text: &str| words::text(StatusCode::OK, "text/plain; version=0.0.4", text.to_owned());
+        let answer = match (entered, route) {
+            (Err(WrongHost), _) => refuse(
+                StatusCode::FORBIDDEN,
+                "longhaul: this gateway is asked as localhost or 127.0.0.1 only",
+            ),
+            (Ok(_), Route::Health) => text("alive\n"),
+            (Ok(_), Route::Ready) => text("ready\n"),
+            (Ok(guest), _) if !guest.has_token => {
+                refuse(StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
+            }
+            (Ok(_), Route::Metrics) => text(&self.counters.figures().prometheus()),
+            (Ok(_), Route::WebSocket) => {
+                let says = "longhaul: no WebSocket here; send the request by POST";
+                let mut response = refuse(StatusCode::UPGRADE_REQUIRED, says);
+                response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+                response
+            }
+            (Ok(_), _) if parts.method == Method::CONNECT => {
+                refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: no tunnels here")
+            }
+            (Ok(guest), Route::Model(_) | Route::Count | Route::Other(_)) => return Ok(guest.tenant),
+        };
+        Err(Box::new(answer))
+    }
+
     /// A request to a model.
     async fn model(
         &self,

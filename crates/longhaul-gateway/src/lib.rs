@@ -40,7 +40,7 @@ mod words;
 pub use desk::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 #[doc(hidden)]
 pub use engine::Decide;
-pub use figures::Figures;
+pub use figures::{Figures, Times};
 #[doc(hidden)]
 pub use server::start_with;
 pub use server::{Gateway, GatewayError, start};

@@ -339,3 +339,27 @@ async fn a_stop_lets_answers_end_but_not_for_ever() {
     assert_eq!(desk.told.lock().unwrap().len(), 2);
     assert!(request(&at).send().await.is_err(), "nobody listens any more");
 }
+
+#[tokio::test]
+async fn many_at_once_are_each_told_once() {
+    let fake = Settings::new().piece(3).start().await;
+    let (gateway, desk) = scripted(&fake, Scripted::default()).await;
+    let base = url(&gateway);
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..60 {
+        let base = base.clone();
+        clients.spawn(async move {
+            for round in 0..4 {
+                let (api, stream) = (APIS[(client + round) % 3], round % 2 == 0);
+                let seen = ask(&base, api, &body(api, stream), LONG).await;
+                assert_eq!((seen.status, seen.end), (200, End::Clean));
+            }
+        });
+    }
+    clients.join_all().await;
+    gateway.stop().await;
+    let told = desk.told.lock().unwrap();
+    let sessions: std::collections::HashSet<_> = told.iter().map(|(session, _)| *session).collect();
+    assert_eq!((told.len(), sessions.len()), (240, 240));
+    assert!(told.iter().all(|(_, usage)| usage.is_some()));
+}
