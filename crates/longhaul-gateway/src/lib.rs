@@ -37,6 +37,11 @@ mod settings;
 mod upstream;
 mod words;
 
+/// Compiles the example of the page on the wire.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gateway-http.md")]
+struct Page;
+
 pub use desk::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 #[doc(hidden)]
 pub use engine::Decide;
