@@ -44,7 +44,7 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
-pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};
