@@ -95,7 +95,7 @@ pub fn summary(figures: &Figures) -> String {
     }
     let calls = if figures.calls == 1 { "call" } else { "calls" };
     let whole = figures.prompt() + figures.saved;
-    let share = if whole == 0 { 0 } else { figures.saved * 100 / whole };
+    let share = (figures.saved * 100).checked_div(whole).unwrap_or_default();
     format!(
         "longhaul: {} {calls}{others}; billed {} read from cache, {} new, {} out; {} of {} tokens not sent ({share} %)",
         figures.calls,
