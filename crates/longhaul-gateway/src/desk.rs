@@ -1,6 +1,7 @@
 //! The desk: every conversation that is known, and what goes out in the place of a client's request. Calls of the
 //! desk block; they are made on threads that may.
 
+mod asking;
 mod conversation;
 mod finding;
 mod incoming;
@@ -10,10 +11,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longhaul::{Overflow, Profile, Ticket, Tokens, Usage};
+use longhaul::{Overflow, Profile, Ticket, Tokens, Usage, Vocabulary};
 use longhaul_store::{SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
+pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
 use finding::Found;
 pub use incoming::Incoming;
@@ -184,6 +186,8 @@ impl Desk {
     /// With the store that the settings name.
     pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
         let store = longhaul_store::open(&settings.store)?;
+        // The first request does not wait for the vocabulary of most models. Without a thread it does.
+        _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
         let live = Live::new(settings.memory);
         Ok(Self { settings, store, live })
     }
@@ -219,15 +223,13 @@ impl Desk {
         let hints = incoming.hints();
         let Found { conversation, request, how } = self.find(incoming, text, &hints)?;
         let mut locked = conversation.lock()?;
-        if locked.common(&request.identities()) < locked.len() {
-            return Err(Refused::Moved);
-        }
         match locked.take(&self.settings, &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
-                self.live.used(&conversation, locked.bytes(), &hints);
+                self.live.used(&conversation, locked.bytes(), &hints, locked.end());
                 Ok(call)
             }
+            Err(Refused::Moved) => Err(Refused::Moved),
             Err(refused) => {
                 // What is in memory may be another than what is stored.
                 self.live.forget(conversation.id);
@@ -253,7 +255,7 @@ impl Desk {
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
         let At { ticket, conversation: shared, request } = call.at?;
         let mut conversation = shared.lock().ok()?;
-        if conversation.len() != request.messages().len() {
+        if conversation.new_from(&request) != Some(request.messages().len()) {
             // Another request has gone on from here meanwhile.
             return None;
         }
@@ -268,8 +270,7 @@ impl Desk {
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
             let conversation = shared.lock().ok()?;
             let request = conversation.read(text.to_owned())?;
-            let common = conversation.common(&request.identities());
-            (common > 0 && common == conversation.len()).then(|| conversation.count(&request))
+            if conversation.common(&request.identities()) == 0 { None } else { conversation.count(&request) }
         })
     }
 

@@ -2,8 +2,9 @@
 //! happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use bytes::Bytes;
 use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
 use longhaul_store::SessionId;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::desk::{Call, Decision, Desk, How, Incoming, Reason};
+use crate::mcp;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
 pub trait Decide: Send + Sync + 'static {
@@ -26,6 +29,10 @@ pub trait Decide: Send + Sync + 'static {
     fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call>;
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
+    /// Answers a message to our tools; `None` if it wants no answer.
+    fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
+        None
+    }
 }
 
 impl Decide for Desk {
@@ -44,6 +51,10 @@ impl Decide for Desk {
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         Desk::count(self, incoming)
     }
+
+    fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
+        mcp::answer(self, tenant, message)
+    }
 }
 
 type Job = Box<dyn FnOnce(&dyn Decide) + Send>;
@@ -58,27 +69,29 @@ enum Next {
 #[derive(Clone)]
 pub(crate) struct Engine {
     work: Sender<Next>,
+    queue: Arc<Queue>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Questions that no thread has taken.
+    waiting: Arc<AtomicUsize>,
     deadline: Duration,
 }
 
 /// What is done with a request.
 pub(crate) enum Verdict {
     PassOn(Reason),
-    Send(OpenCall),
+    Send(Box<OpenCall>),
 }
 
 impl Engine {
     pub(crate) fn start(desk: Arc<dyn Decide>, threads: usize, deadline: Duration) -> std::io::Result<Self> {
         let (work, waiting) = channel();
-        let waiting = Arc::new(Mutex::new(waiting));
+        let queue = Arc::new(Queue { desk, waiting: Mutex::new(waiting) });
         let thread = |number| {
-            let (desk, waiting) = (desk.clone(), waiting.clone());
-            let name = format!("longhaul-{number}");
-            Builder::new().name(name).spawn(move || work_until_stopped(&*desk, &waiting))
+            let (queue, name) = (queue.clone(), format!("longhaul-{number}"));
+            Builder::new().name(name).spawn(move || queue.work_until_stopped())
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { work, threads: Arc::new(Mutex::new(threads)), deadline })
+        Ok(Self { work, queue, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
     }
 
     /// Decides. Too late or with a panic, it is passed on.
@@ -86,7 +99,7 @@ impl Engine {
         let engine = self.clone();
         let decided = self.ask(self.deadline, move |desk| match desk.decide(&incoming) {
             Decision::PassOn(reason) => Verdict::PassOn(reason),
-            Decision::Send(call) => Verdict::Send(OpenCall::new(call, engine)),
+            Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
         });
         match decided.await {
             Ok(verdict) => verdict,
@@ -99,6 +112,13 @@ impl Engine {
         self.ask(self.deadline, move |desk| desk.count(&incoming)).await.ok().flatten()
     }
 
+    /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer.
+    pub(crate) async fn tools(&self, tenant: Arc<str>, message: String) -> Result<Option<Value>, Reason> {
+        /// Looking through stored conversations takes longer than a request may wait.
+        const PATIENCE: Duration = Duration::from_secs(30);
+        self.ask(PATIENCE, move |desk| desk.tools(&tenant, &message)).await
+    }
+
     /// Waits until what was begun is done, and ends the threads.
     pub(crate) fn stop(&self) {
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -108,6 +128,8 @@ impl Engine {
         for thread in threads {
             _ = thread.join();
         }
+        // A question whose answer nobody waited for may have left the end of a call to be told.
+        self.queue.work_off();
     }
 
     async fn ask<T: Send + 'static>(
@@ -115,22 +137,32 @@ impl Engine {
         deadline: Duration,
         question: impl FnOnce(&dyn Decide) -> T + Send + 'static,
     ) -> Result<T, Reason> {
+        /// More questions wait only if the desk hangs.
+        const MOST_WAITING: usize = 1_024;
+        if self.waiting.load(Ordering::Relaxed) >= MOST_WAITING {
+            return Err(Reason::Slow);
+        }
         let (tell, mut told) = oneshot::channel();
+        let asked = Arc::new(Mutex::new(Some(question)));
+        let withdrawn = Withdrawn(asked.clone());
+        let waiting = self.waiting.clone();
+        waiting.fetch_add(1, Ordering::Relaxed);
         self.run(Box::new(move |desk| {
-            // Nobody waits any more.
-            if tell.is_closed() {
-                return;
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            if let Some(question) = taken(&asked) {
+                _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
             }
-            _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
         }));
-        match timeout(deadline, &mut told).await {
+        let result = match timeout(deadline, &mut told).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Reason::Panic),
             Err(_) => {
                 told.close();
                 told.try_recv().unwrap_or(Err(Reason::Slow))
             }
-        }
+        };
+        drop(withdrawn);
+        result
     }
 
     fn run(&self, job: Job) {
@@ -139,13 +171,49 @@ impl Engine {
     }
 }
 
-fn work_until_stopped(desk: &dyn Decide, waiting: &Mutex<Receiver<Next>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match next {
-            Ok(Next::Work(job)) => _ = catch_unwind(AssertUnwindSafe(|| job(desk))),
-            Ok(Next::Stop) | Err(_) => return,
+/// Takes a question back, with all that it holds, when nobody waits for its answer any more.
+struct Withdrawn<Q>(Arc<Mutex<Option<Q>>>);
+
+impl<Q> Drop for Withdrawn<Q> {
+    fn drop(&mut self) {
+        drop(taken(&self.0));
+    }
+}
+
+fn taken<Q>(asked: &Mutex<Option<Q>>) -> Option<Q> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// What waits for a thread, and whom it is asked.
+struct Queue {
+    desk: Arc<dyn Decide>,
+    waiting: Mutex<Receiver<Next>>,
+}
+
+impl Queue {
+    fn work_until_stopped(&self) {
+        loop {
+            // The lock is not kept while the job runs.
+            let next = self.lock().recv();
+            let Ok(Next::Work(job)) = next else { return };
+            self.run(job);
         }
+    }
+
+    fn work_off(&self) {
+        loop {
+            let next = self.lock().try_recv();
+            let Ok(Next::Work(job)) = next else { return };
+            self.run(job);
+        }
+    }
+
+    fn run(&self, job: Job) {
+        _ = catch_unwind(AssertUnwindSafe(|| job(&*self.desk)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Receiver<Next>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

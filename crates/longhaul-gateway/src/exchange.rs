@@ -33,6 +33,9 @@ use crate::words;
 /// A call is sent again so often at most.
 const MOST_RESENT: u64 = 2;
 
+/// Bytes of a message to our tools.
+const MOST_OF_A_MESSAGE: usize = 1 << 20;
+
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) door: Door,
@@ -52,6 +55,8 @@ struct Report {
     sent: Option<Brief>,
     passed_on: Option<Reason>,
     resent: u64,
+    /// The request was read.
+    read: Option<Instant>,
     own_time: Duration,
 }
 
@@ -97,6 +102,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
             let asked = Asked { api: Api::Anthropic, parts, tenant: guest.tenant };
             shared.count(asked, body).await
         }
+        (Ok(guest), Route::Tools) => shared.tools(guest.tenant, &parts, body).await,
         (Ok(_), Route::Other(side)) => {
             let body = reqwest::Body::wrap(Chained::unread(body));
             shared.pass(side, &parts, body).await
@@ -127,7 +133,7 @@ impl Shared {
             }
             Err(no_body) => return refuse_body(side, no_body),
         };
-        let began = Instant::now();
+        report.read = Some(Instant::now());
         let verdict = match self.incoming(&asked, &body).await {
             Some(incoming) => {
                 let plain = incoming.body.clone();
@@ -135,11 +141,11 @@ impl Shared {
             }
             None => (Verdict::PassOn(Reason::Unreadable), Bytes::new()),
         };
-        report.own_time = began.elapsed();
-        self.counters.own_time(asked.api.name(), report.own_time);
         match verdict {
             (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
-            (Verdict::Send(call), plain) => self.converse(&asked, call, Bodies { body, plain }, report).await,
+            (Verdict::Send(call), plain) => {
+                self.converse(&asked, *call, Bodies { body, plain }, report).await
+            }
         }
     }
 
@@ -170,6 +176,7 @@ impl Shared {
         report.passed_on = Some(reason);
         self.counters.passed_on(reason);
         let headers = headers::onward(&asked.parts.headers, headers::Body::Own);
+        self.time(asked.api, report);
         let mut response = match self.send(asked, headers, body).await {
             Ok(response) => self.answer(asked.api, Held::nothing(response), None, None),
             Err(refused) => refused,
@@ -193,6 +200,7 @@ impl Shared {
             let sent = self.outgoing(asked.api, &call, &bodies);
             let mut headers = headers::onward(&asked.parts.headers, sent.form);
             headers::ask_for_plain(&mut headers);
+            self.time(asked.api, report);
             let mut response = match self.send(asked, headers, sent.body.into()).await {
                 Ok(response) => {
                     let (held, said) = Held::until_known(asked.api, response, patience).await;
@@ -220,6 +228,14 @@ impl Shared {
             };
             headers::say_sent(response.headers_mut(), &brief);
             return response;
+        }
+    }
+
+    /// Notes how long our own part took, once.
+    fn time(&self, api: Api, report: &mut Report) {
+        if let Some(read) = report.read.take() {
+            report.own_time = read.elapsed();
+            self.counters.own_time(api.name(), report.own_time);
         }
     }
 
@@ -284,6 +300,28 @@ impl Shared {
             return words::json(StatusCode::OK, serde_json::json!({ "input_tokens": tokens.0 }).to_string());
         }
         self.pass(Side::Anthropic, &asked.parts, body.into()).await
+    }
+
+    /// A message to our tools.
+    async fn tools(&self, tenant: Arc<str>, parts: &Parts, body: ClientRequestBody) -> Response<ClientBody> {
+        let refuse = |status, says| words::error(Side::OpenAi, status, says);
+        if parts.method != Method::POST {
+            // There is nothing that we would say unasked.
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: messages to tools come by POST");
+        }
+        let body = match intake::take(body, MOST_OF_A_MESSAGE, self.limits.body_wait).await {
+            Ok(Taken::Whole(body)) => body,
+            Ok(Taken::Long(_)) => {
+                return refuse(StatusCode::PAYLOAD_TOO_LARGE, "longhaul: the message is too long");
+            }
+            Err(no_body) => return refuse_body(Side::OpenAi, no_body),
+        };
+        let message = String::from_utf8_lossy(&body).into_owned();
+        match self.engine.tools(tenant, message).await {
+            Ok(Some(answer)) => words::json(StatusCode::OK, answer.to_string()),
+            Ok(None) => words::text(StatusCode::ACCEPTED, "text/plain", String::new()),
+            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "longhaul: the tools cannot answer now"),
+        }
     }
 
     /// Passes on what is no request to a model.

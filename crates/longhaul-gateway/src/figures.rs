@@ -13,8 +13,8 @@ use crate::engine::Brief;
 /// What was counted since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Requests, by what was spoken (`anthropic`, `responses`, `chat`, `count`, `other`, …) and the status of
-    /// the answer.
+    /// Requests, by what was spoken (the name of an API, `count`, `websocket`, `other`) and the status of the
+    /// answer.
     pub requests: BTreeMap<(&'static str, u16), u64>,
     /// Requests to models that were passed on as they came, by [`Reason::name`].
     pub passed_on: BTreeMap<&'static str, u64>,

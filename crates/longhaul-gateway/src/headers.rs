@@ -11,8 +11,9 @@ use http::header::{
 use crate::desk::Reason;
 use crate::engine::Brief;
 
-/// Headers of one connection.
-const HOP: [&str; 6] = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+/// Headers of one connection. The server has answered `expect` already.
+const HOP: [&str; 7] =
+    ["connection", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
 /// How the body that is sent on is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,7 @@ mod tests {
             ("x-hop", "1"),
             ("keep-alive", "timeout=5"),
             ("te", "trailers"),
+            ("expect", "100-continue"),
             ("transfer-encoding", "chunked"),
             ("proxy-authorization", "secret"),
             ("content-length", "7"),

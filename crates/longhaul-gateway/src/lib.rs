@@ -14,6 +14,7 @@
 //! | the providers | `upstream`, `headers` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
+//! | tools for models: recall, search, pins | `mcp` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
 
@@ -29,6 +30,7 @@ mod figures;
 mod headers;
 mod hold;
 mod intake;
+mod mcp;
 mod packing;
 mod reading;
 mod route;
@@ -37,7 +39,7 @@ mod settings;
 mod upstream;
 mod words;
 
-pub use desk::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::Figures;

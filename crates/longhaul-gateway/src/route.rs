@@ -5,6 +5,7 @@
 //! | `POST /v1/messages`, `/v1/responses`, `/v1/chat/completions`; the last two also without `/v1` | a request to a model |
 //! | `POST /v1/messages/count_tokens` | a count |
 //! | `GET /v1/responses` with `upgrade: websocket` | refused, so that the client speaks HTTP |
+//! | `POST /mcp` | a call of one of our own tools |
 //! | `GET /healthz`, `/readyz`, `/metrics` | for whoever runs the gateway |
 //! | paths under `/v1/messages`, `/v1/complete`, `/api` | passed on to Anthropic |
 //! | paths under `/v1/chat`, `/v1/responses`, with or without `/v1` | passed on to OpenAI |
@@ -42,6 +43,8 @@ pub(crate) enum Route {
     Metrics,
     /// A WebSocket, which we do not speak.
     WebSocket,
+    /// Tools of ours.
+    Tools,
     /// An answer of a model.
     Model(Api),
     /// The size of a conversation.
@@ -65,6 +68,7 @@ impl Route {
         let upgrades =
             headers.get(UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
         match (short, method) {
+            ("/mcp", _) if path == "/mcp" => Self::Tools,
             ("/responses", &Method::GET) if upgrades => Self::WebSocket,
             ("/chat/completions", &Method::POST) => Self::Model(Api::Chat),
             ("/responses", &Method::POST) => Self::Model(Api::Responses),
@@ -80,7 +84,7 @@ impl Route {
             Self::Model(api) => Side::of(api),
             Self::Count => Side::Anthropic,
             Self::Other(side) => side,
-            Self::Health | Self::Ready | Self::Metrics | Self::WebSocket => Side::OpenAi,
+            Self::Health | Self::Ready | Self::Metrics | Self::WebSocket | Self::Tools => Side::OpenAi,
         }
     }
 
@@ -90,6 +94,7 @@ impl Route {
             Self::Model(api) => api.name(),
             Self::Count => "count",
             Self::WebSocket => "websocket",
+            Self::Tools => "tools",
             Self::Health | Self::Ready | Self::Metrics => "own",
             Self::Other(_) => "other",
         }

@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use longhaul_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -121,7 +121,15 @@ impl Gateway {
             _ = accepting.await;
         }
         let engine = self.engine.0.clone();
-        _ = timeout(MOST_OF_AN_END, tokio::task::spawn_blocking(move || engine.stop())).await;
+        let (tell, told) = oneshot::channel();
+        // A desk that hangs is left behind; the runtime would wait for a thread of its own.
+        let waits = std::thread::Builder::new().spawn(move || {
+            engine.stop();
+            _ = tell.send(());
+        });
+        if waits.is_ok() {
+            _ = timeout(MOST_OF_AN_END, told).await;
+        }
     }
 }
 

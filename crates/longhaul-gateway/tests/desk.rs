@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "clients/mod.rs"]
+mod clients;
 #[macro_use]
 #[path = "../../longhaul-store/tests/common/mod.rs"]
 mod common;
@@ -10,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use clients::{APIS, body_of, conversation, model};
 use common::{Dice, Ground};
 use http::HeaderMap;
 use longhaul::{Overflow, Tokens, Usage};
@@ -24,7 +27,6 @@ on_each_store!(
     tenants_have_nothing_in_common,
 );
 
-const APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
 const STEPS: usize = 40;
 
 fn settings(ground: &Ground) -> DeskSettings {
@@ -33,68 +35,6 @@ fn settings(ground: &Ground) -> DeskSettings {
 
 fn desk(ground: &Ground) -> Desk {
     Desk::open(settings(ground)).unwrap()
-}
-
-/// The tool result of a step.
-fn result(n: usize) -> String {
-    (0..30).map(|line| format!("fn helper_{n}_{line}(value: u32) -> u32 {{ value + {line} }}\n")).collect()
-}
-
-/// What an agent has said and heard after so many steps, as its API writes it.
-fn conversation(api: Api, steps: usize) -> Vec<Value> {
-    let mut all = vec![json!({"role": "user", "content": "Read all files: which one defines `main`?"})];
-    for n in 0..steps {
-        let (id, arguments) = (format!("call_{n}"), json!({ "path": format!("src/file_{n}.rs") }));
-        let (said, text) = (format!("I read file {n}."), arguments.to_string());
-        match api {
-            Api::Anthropic => {
-                let call = json!({"type": "tool_use", "id": id, "name": "Read", "input": arguments});
-                let result = json!({"type": "tool_result", "tool_use_id": id, "content": result(n)});
-                all.push(json!({"role": "assistant", "content": [{"type": "text", "text": said}, call]}));
-                all.push(json!({"role": "user", "content": [result]}));
-            }
-            Api::Chat => {
-                let call =
-                    json!({"id": id, "type": "function", "function": {"name": "Read", "arguments": text}});
-                all.push(json!({"role": "assistant", "content": said, "tool_calls": [call]}));
-                all.push(json!({"role": "tool", "tool_call_id": id, "content": result(n)}));
-            }
-            Api::Responses => {
-                let words = json!([{"type": "output_text", "text": said}]);
-                all.push(json!({"type": "message", "role": "assistant", "content": words}));
-                all.push(json!({"type": "function_call", "call_id": id, "name": "Read", "arguments": text}));
-                all.push(json!({"type": "function_call_output", "call_id": id, "output": result(n)}));
-            }
-        }
-    }
-    all
-}
-
-/// The body of a request with these messages.
-fn body_of(api: Api, model: &str, messages: &[Value], tools: bool) -> Value {
-    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-    let tools = |definition: Value| if tools { json!([definition]) } else { json!([]) };
-    match api {
-        Api::Anthropic => {
-            let tools = tools(json!({"name": "Read", "input_schema": schema}));
-            json!({"model": model, "max_tokens": 1_000, "system": "You read files.", "stream": true,
-                "tools": tools, "messages": messages})
-        }
-        Api::Chat => {
-            let tools =
-                tools(json!({"type": "function", "function": {"name": "Read", "parameters": schema}}));
-            json!({"model": model, "stream": true, "tools": tools, "messages": messages})
-        }
-        Api::Responses => {
-            let tools = tools(json!({"type": "function", "name": "Read", "parameters": schema}));
-            json!({"model": model, "instructions": "You read files.", "store": false, "tools": tools,
-                "input": messages})
-        }
-    }
-}
-
-fn model(api: Api) -> &'static str {
-    if api == Api::Anthropic { "claude-sonnet-4-5" } else { "gpt-4o" }
 }
 
 fn incoming(api: Api, body: &Value) -> Incoming {
@@ -404,5 +344,52 @@ fn conversations_leave_memory_and_are_loaded_again() {
         same(&asked(&desk, &step(Api::Chat, n)), expected, Api::Chat, n);
         asked(&desk, &other(n));
         assert_eq!(desk.live().0, 1);
+    }
+}
+
+/// Some clients make old results shorter by themselves, and some drop their oldest messages. What was sent stays.
+#[test]
+fn what_the_client_takes_away_itself_breaks_nothing() {
+    let clear = |api: Api, messages: &mut Vec<Value>| {
+        for message in messages.iter_mut().take(20) {
+            match api {
+                Api::Anthropic if message["content"][0]["type"] == "tool_result" => {
+                    message["content"][0]["content"] = json!("[Old tool result content cleared]");
+                }
+                Api::Chat if message["role"] == "tool" => message["content"] = json!("[cleared]"),
+                Api::Responses if message["type"] == "function_call_output" => {
+                    message["output"] = json!("[cleared]")
+                }
+                _ => {}
+            }
+        }
+    };
+    let drop_oldest = |_: Api, messages: &mut Vec<Value>| drop(messages.drain(1..19));
+    let drop_the_first_too = |_: Api, messages: &mut Vec<Value>| drop(messages.drain(..19));
+    // Such a client says which conversation it is: its body begins otherwise each time.
+    let named = |mut incoming: Incoming| {
+        incoming.headers.insert("x-session-id", "s-1".parse().unwrap());
+        incoming
+    };
+    type Change<'a> = &'a dyn Fn(Api, &mut Vec<Value>);
+    let changes: [Change<'_>; 3] = [&clear, &drop_oldest, &drop_the_first_too];
+    for api in APIS {
+        for (number, change) in changes.into_iter().enumerate() {
+            let ground = Ground::sqlite();
+            let desk = desk(&ground);
+            (0..30).for_each(|n| drop(asked(&desk, &named(step(api, n)))));
+            let first = sent(&desk, &named(step(api, 30)));
+            let mut before = bytes(&first, &step(api, 30));
+            for n in 31..34 {
+                let mut messages = conversation(api, n);
+                change(api, &mut messages);
+                let incoming = named(incoming(api, &body_of(api, model(api), &messages, true)));
+                let call = sent(&desk, &incoming);
+                assert_eq!((call.how, call.session), (How::Extends, first.session), "{api:?} {number} {n}");
+                let body = bytes(&call, &incoming);
+                assert!(extends(api, &before, &body), "{api:?} {number} {n}");
+                before = body;
+            }
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! What is passed on: the client sees what it would see without the gateway.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::time::Duration;
 
-use common::{APIS, End, LONG, Seen, ask, body, client, passing, path, see, settings, url};
+use common::{APIS, End, LONG, SHORT, Seen, ask, body, client, passing, path, see, settings, url};
 use longhaul_fake::{Answer, Close, Fake, RetryAfter, Settings, Trouble};
-use longhaul_gateway::start;
+use longhaul_gateway::{Gateway, start};
 use longhaul_wire::api::Api;
 use serde_json::json;
 
@@ -16,16 +18,36 @@ fn script() -> Settings {
     Settings::new().answer(call).piece(5)
 }
 
-/// What a client sees without and with the gateway.
+/// A fake alone, and one behind a gateway, both with the same settings.
+struct Both {
+    alone: Fake,
+    behind: Fake,
+    gateway: Gateway,
+}
+
+impl Both {
+    async fn start() -> Self {
+        let (alone, behind) = (script().start().await, script().start().await);
+        let gateway = passing(&behind).await;
+        Self { alone, behind, gateway }
+    }
+
+    /// What a client sees without and with the gateway.
+    async fn see(&self, settings: Settings, api: Api, stream: bool, wait: Duration) -> (Seen, Seen) {
+        self.alone.restart(settings.clone()).await;
+        self.behind.restart(settings).await;
+        let body = body(api, stream);
+        let direct = ask(&self.alone.base_url(), api, &body, wait).await;
+        let through = ask(&url(&self.gateway), api, &body, wait).await;
+        let sent =
+            |fake: &Fake| fake.log().into_iter().map(|call| (call.path, call.body)).collect::<Vec<_>>();
+        assert_eq!(sent(&self.alone), sent(&self.behind));
+        (direct, through)
+    }
+}
+
 async fn both(settings: Settings, api: Api, stream: bool, wait: Duration) -> (Seen, Seen) {
-    let (alone, behind) = (settings.clone().start().await, settings.start().await);
-    let gateway = passing(&behind).await;
-    let body = body(api, stream);
-    let direct = ask(&alone.base_url(), api, &body, wait).await;
-    let through = ask(&url(&gateway), api, &body, wait).await;
-    let sent = |fake: &Fake| fake.log().into_iter().map(|call| (call.path, call.body)).collect::<Vec<_>>();
-    assert_eq!(sent(&alone), sent(&behind));
-    (direct, through)
+    Both::start().await.see(settings, api, stream, wait).await
 }
 
 #[tokio::test]
@@ -42,7 +64,6 @@ async fn answers_come_back_byte_for_byte() {
 
 #[tokio::test]
 async fn faults_come_back_as_they_are() {
-    let short = Duration::from_millis(150);
     let millis = Duration::from_millis;
     let response = Trouble::Response {
         status: 418,
@@ -81,15 +102,23 @@ async fn faults_come_back_as_they_are() {
         Trouble::Gzip,
         Trouble::StaysOpen,
     ];
-    for trouble in troubles {
-        for api in APIS {
-            for stream in [false, true] {
+    // The kinds of requests at the same time: some troubles are that nothing comes.
+    let mut kinds = tokio::task::JoinSet::new();
+    for (api, stream) in APIS.into_iter().flat_map(|api| [(api, false), (api, true)]) {
+        let (both, troubles) = (Both::start().await, troubles.clone());
+        kinds.spawn(async move {
+            for trouble in troubles {
+                let wait = match trouble {
+                    Trouble::Hang | Trouble::HangAfter(_) | Trouble::StaysOpen => SHORT,
+                    _ => LONG,
+                };
                 let settings = script().trouble(1.., trouble.clone());
-                let (direct, through) = both(settings, api, stream, short).await;
+                let (direct, through) = both.see(settings, api, stream, wait).await;
                 assert_eq!(through.without_ours(), direct, "{trouble:?} {api:?} {stream}");
             }
-        }
+        });
     }
+    kinds.join_all().await;
 }
 
 #[tokio::test]
@@ -171,7 +200,7 @@ async fn a_client_that_goes_ends_the_request() {
         for trouble in [Trouble::Hang, Trouble::HangAfter(2)] {
             let fake = script().trouble(1.., trouble).start().await;
             let gateway = passing(&fake).await;
-            let gone = ask(&url(&gateway), api, &body(api, true), Duration::from_millis(100)).await;
+            let gone = ask(&url(&gateway), api, &body(api, true), SHORT).await;
             assert_eq!(gone.end, End::Silent);
             tokio::time::timeout(LONG, fake.until_idle()).await.expect("the provider is left alone");
         }
@@ -183,6 +212,8 @@ async fn other_paths_and_methods_go_to_their_provider() {
     let (anthropic, openai) = (script().start().await, script().start().await);
     let mut settings = settings(&anthropic);
     settings.openai = openai.base_url() + "/v1";
+    let folder = tempfile::tempdir().unwrap();
+    settings.desk.store = folder.path().join("sessions.db").display().to_string();
     let gateway = start(settings).await.unwrap();
     let base = url(&gateway);
     let see = |request: reqwest::RequestBuilder| see(request, LONG);

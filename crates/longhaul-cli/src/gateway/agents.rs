@@ -48,6 +48,11 @@ impl Told {
         format!("http://{}", self.gateway)
     }
 
+    /// The tools of the gateway.
+    fn tools(&self) -> String {
+        format!("http://{}/mcp", self.gateway)
+    }
+
     fn openai(&self) -> String {
         format!("http://{}/v1", self.gateway)
     }
@@ -113,6 +118,12 @@ fn claude(told: &Told) -> Vec<Setting> {
         // Behind another address it takes a window of a million for one of 200,000.
         settings.push(variable("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1"));
     }
+    // A tool that is loaded later would change the prompt, and all of it would be billed again.
+    let server = serde_json::json!({"type": "http", "url": told.tools(), "alwaysLoad": true});
+    let servers = serde_json::json!({"mcpServers": {"longhaul": server}});
+    // In one word: Claude Code takes several words behind these flags.
+    settings.push(Setting::Argument(format!("--mcp-config={servers}")));
+    settings.push(Setting::Argument("--allowedTools=mcp__longhaul__recall".to_owned()));
     settings
 }
 
@@ -136,6 +147,7 @@ fn opencode(told: &Told) -> Vec<Setting> {
             "anthropic": {"options": {"baseURL": format!("{}/v1", told.anthropic())}},
             "openai": {"options": {"baseURL": told.openai()}},
         },
+        "mcp": {"longhaul": {"type": "remote", "url": told.tools()}},
         "compaction": {"auto": false},
     });
     vec![variable("OPENCODE_CONFIG_CONTENT", config.to_string())]
@@ -177,6 +189,19 @@ mod tests {
                 .count()
         };
         assert_eq!((names(&told(true, false)), names(&told(false, false))), (1, 0));
+    }
+
+    #[test]
+    fn claude_gets_the_tool_that_gives_back_what_was_left_out() {
+        let settings = (find("claude").unwrap().told)(&told(true, false));
+        let arguments: Vec<&String> = settings
+            .iter()
+            .filter_map(|s| if let Setting::Argument(text) = s { Some(text) } else { None })
+            .collect();
+        assert!(
+            arguments[0].starts_with("--mcp-config={") && arguments[0].contains("http://127.0.0.1:4040/mcp")
+        );
+        assert_eq!(arguments[1], "--allowedTools=mcp__longhaul__recall");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use longhaul::conversation::FactKind;
 use longhaul::session::journal::Entry;
 use longhaul::{
     Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
@@ -12,6 +13,8 @@ use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
 use super::DeskSettings;
+use super::asking::{Action, AskError};
+use super::live::Hint;
 
 /// A conversation that is live.
 #[derive(Debug)]
@@ -112,6 +115,29 @@ impl Conversation {
         self.keeper.id()
     }
 
+    /// Its session, to be looked at.
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Does something that a person or a model asked for, and stores it.
+    pub(super) fn act(&mut self, action: &Action) -> Result<(), AskError> {
+        let pins = self.session.log().facts(FactKind::Pin).into_iter();
+        let names: Vec<String> = pins.map(|(name, _)| name.to_owned()).collect();
+        match action {
+            Action::Pin(text) => {
+                let free = (1..).map(|number| format!("pin-{number}")).find(|name| !names.contains(name));
+                self.session.pin(free.unwrap_or_default(), text.as_str());
+            }
+            Action::Unpin(number) => {
+                let name = number.checked_sub(1).and_then(|at| names.get(at));
+                self.session.unpin(name.ok_or(AskError::NoPin(*number))?.as_str());
+            }
+            Action::Goal(text) => self.session.set_goal(text.as_str()),
+        }
+        Ok(self.save()?)
+    }
+
     /// How the client says it: its request, read with what is known.
     pub(super) fn read(&self, body: String) -> Option<Request> {
         self.relay.read(body).ok()
@@ -122,9 +148,46 @@ impl Conversation {
         self.known.iter().zip(identities).take_while(|(known, new)| known == new).count()
     }
 
+    /// The first message of a request that is new here; `None` if the request does not go on where this conversation
+    /// ends. It goes on too if the client itself has made old results shorter, or has dropped its oldest messages: what
+    /// it sent before is known here, and stays as it was sent.
+    pub(super) fn new_from(&self, request: &Request) -> Option<usize> {
+        let identities = request.identities();
+        let common = self.common(&identities);
+        if common == self.len() {
+            return Some(common);
+        }
+        let cleared = self.is_cleared_in(request, &identities, common).then_some(self.len());
+        cleared.or_else(|| self.behind_dropped(&identities, common))
+    }
+
+    /// True if a request has all messages that are known, but for results that are shorter now.
+    fn is_cleared_in(&self, request: &Request, identities: &[Identity], common: usize) -> bool {
+        let same_or_shorter = |at: usize| {
+            let is_shorter = || shorter_results(&self.session.log().messages()[at], &request.messages()[at]);
+            self.known[at] == identities[at] || is_shorter()
+        };
+        identities.len() >= self.len() && (common..self.len()).all(same_or_shorter)
+    }
+
+    /// The first new message of a request from which messages behind the first `common` ones are missing.
+    fn behind_dropped(&self, identities: &[Identity], common: usize) -> Option<usize> {
+        /// So many messages must be known again behind what is missing: fewer may be the same by chance.
+        const KNOWN_AGAIN: usize = 4;
+        let rest = &identities[common..];
+        let ends = (common + 1)..=self.len().saturating_sub(KNOWN_AGAIN);
+        let kept = ends.map(|start| &self.known[start..]).find(|kept| rest.starts_with(kept))?;
+        Some(common + kept.len())
+    }
+
     /// How many messages there are.
     pub(super) fn len(&self) -> usize {
         self.known.len()
+    }
+
+    /// The hash of all that is said in it.
+    pub(super) fn end(&self) -> Option<Hint> {
+        self.chains.last().map(|chain| Hint(chain.bytes()))
     }
 
     /// True if the same agent goes on.
@@ -162,6 +225,7 @@ impl Conversation {
         tenant: &str,
         request: &Request,
     ) -> Result<Ticket, Refused> {
+        let new_from = self.new_from(request).ok_or(Refused::Moved)?;
         self.session.set_frame(request.frame().clone());
         if let Some(window) = window(settings, request, &self.session)
             && self.session.budget().window != window
@@ -169,7 +233,7 @@ impl Conversation {
             self.session.set_window(window);
         }
         let identities = request.identities();
-        for (message, identity) in request.messages().iter().zip(&*identities).skip(self.known.len()) {
+        for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
             self.push(tenant, message, *identity);
         }
         self.relay.keep(request);
@@ -214,10 +278,10 @@ impl Conversation {
     }
 
     /// Tokens of a request of this conversation, as they would be sent.
-    pub(super) fn count(&self, request: &Request) -> Tokens {
-        let new = request.messages().iter().skip(self.known.len());
+    pub(super) fn count(&self, request: &Request) -> Option<Tokens> {
+        let new = request.messages().iter().skip(self.new_from(request)?);
         let new = new.map(|message| self.session.meter().message(message)).sum();
-        self.session.size().tokens + self.session.meter().tokens(new).tokens
+        Some(self.session.size().tokens + self.session.meter().tokens(new).tokens)
     }
 
     /// The provider answered.
@@ -242,6 +306,12 @@ impl Conversation {
         self.named = self.chains.len();
         Ok(())
     }
+}
+
+/// True if both messages have results of the same calls, and the new one is shorter.
+fn shorter_results(old: &Message, new: &Message) -> bool {
+    let ids = |message: &Message| message.results().map(|result| result.id.clone()).collect::<Vec<_>>();
+    old.role() == Role::Tool && new.role() == Role::Tool && ids(old) == ids(new) && new.bytes() < old.bytes()
 }
 
 /// True if the entry is not a function of what the client sends again: after a crash it would be another.

@@ -26,6 +26,8 @@ struct Candidate {
     common: usize,
     /// The request goes on where the conversation ends, and the same agent speaks.
     goes_on: bool,
+    /// The request has nothing that is new.
+    is_retry: bool,
     /// A model has answered in what both begin with.
     answered: bool,
 }
@@ -46,18 +48,26 @@ impl Desk {
             if candidate.goes_on {
                 return Ok(candidate.going_on());
             }
-            if best.as_ref().is_none_or(|best| best.common < candidate.common) {
-                best = Some(candidate);
-            }
+            best = better(best, candidate);
         }
         let request = match &best {
             Some(best) => best.request.clone(),
             None => read(&Relay::new(incoming.api), incoming, text)?,
         };
-        let known = best.as_ref().map_or(0, |best| best.common);
         let identities = request.identities().into_owned();
         let chains = Chain::start(&incoming.tenant, incoming.api).over(&identities);
         let hashes: Vec<[u8; 16]> = chains.map(|chain| chain.bytes()).collect();
+        // One that is live may have more than is stored of it.
+        let mut ends = hashes.iter().rev().flat_map(|hash| self.live.hinted(&Hint(*hash)));
+        if let Some(shared) = ends.find(|shared| !seen.iter().any(|seen| Arc::ptr_eq(seen, shared)))
+            && let Some(candidate) = self.candidate(incoming, shared, text)?
+        {
+            if candidate.goes_on {
+                return Ok(candidate.going_on());
+            }
+            best = better(best, candidate);
+        }
+        let known = best.as_ref().map_or(0, |best| best.common);
         if let Some((id, count)) = self.store.find_prefix(&hashes)?
             && count > known
         {
@@ -67,11 +77,10 @@ impl Desk {
                 // It is not in memory, or the store knows more of it.
                 None => self.candidate(incoming, self.load(incoming, id)?, text)?,
             };
-            if let Some(candidate) = candidate.filter(|new| new.common > known) {
-                if candidate.goes_on {
-                    return Ok(candidate.going_on());
-                }
-                best = Some(candidate);
+            match candidate {
+                Some(candidate) if candidate.goes_on => return Ok(candidate.going_on()),
+                Some(candidate) => best = better(best, candidate),
+                None => {}
             }
         }
         match best.filter(|best| best.answered) {
@@ -102,25 +111,31 @@ impl Desk {
         }
         let request = with_betas(request, incoming);
         let common = conversation.common(&request.identities());
-        if common == 0 {
+        let new_from = conversation.new_from(&request);
+        if common == 0 && new_from.is_none() {
             return Ok(None);
         }
-        let goes_on = common == conversation.len() && conversation.is_of(request.frame());
+        let is_of = conversation.is_of(request.frame());
+        let (goes_on, is_retry) = (new_from.is_some() && is_of, new_from == Some(request.messages().len()));
         let answered = conversation.is_answered_in(common);
         drop(conversation);
-        Ok(Some(Candidate { conversation: shared, request, common, goes_on, answered }))
+        Ok(Some(Candidate { conversation: shared, request, common, goes_on, is_retry, answered }))
     }
 
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
         let store = self.store.clone();
         let conversation = Conversation::open(store, &self.settings, &incoming.tenant, incoming.api, id)?;
-        Ok(Seat::new(conversation))
+        Ok(Seat::new(conversation, incoming.tenant.clone()))
     }
 
     /// A conversation of its own for a request that goes another way.
     fn fork(&self, incoming: &Incoming, from: Candidate) -> Result<Found, Refused> {
         let fork = from.conversation.lock()?.fork(&incoming.tenant, from.common, from.request.frame())?;
-        Ok(Found { conversation: Seat::new(fork), request: from.request, how: How::Forks })
+        Ok(Found {
+            conversation: Seat::new(fork, incoming.tenant.clone()),
+            request: from.request,
+            how: How::Forks,
+        })
     }
 
     fn create(
@@ -134,14 +149,21 @@ impl Desk {
         }
         let (store, about) = (self.store.clone(), incoming.about());
         let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
-        Ok(Found { conversation: Seat::new(new), request, how: How::New })
+        Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
+    }
+}
+
+/// The one that has more in common with the request.
+fn better(best: Option<Candidate>, new: Candidate) -> Option<Candidate> {
+    match best {
+        Some(best) if best.common >= new.common => Some(best),
+        _ => Some(new),
     }
 }
 
 impl Candidate {
     fn going_on(self) -> Found {
-        let is_same = self.common == self.request.messages().len();
-        let how = if is_same { How::Retry } else { How::Extends };
+        let how = if self.is_retry { How::Retry } else { How::Extends };
         Found { conversation: self.conversation, request: self.request, how }
     }
 }

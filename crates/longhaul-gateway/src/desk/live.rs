@@ -15,12 +15,14 @@ pub(super) type Shared = Arc<Seat>;
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) id: SessionId,
+    /// Whose it is.
+    tenant: Arc<str>,
     conversation: Mutex<Conversation>,
 }
 
 impl Seat {
-    pub(super) fn new(conversation: Conversation) -> Shared {
-        Arc::new(Self { id: conversation.id(), conversation: Mutex::new(conversation) })
+    pub(super) fn new(conversation: Conversation, tenant: Arc<str>) -> Shared {
+        Arc::new(Self { id: conversation.id(), tenant, conversation: Mutex::new(conversation) })
     }
 
     /// The conversation for one request alone. One that a panic left half done is not used again.
@@ -60,6 +62,8 @@ struct Slot {
     bytes: usize,
     used: u64,
     hints: Vec<Hint>,
+    /// The hash of all that is said in it.
+    end: Option<Hint>,
 }
 
 impl Live {
@@ -78,8 +82,17 @@ impl Live {
         self.lock().conversations.get(&id).map(|slot| slot.conversation.clone())
     }
 
+    /// The conversations of a tenant, the one that was used last first.
+    pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Shared> {
+        let inner = self.lock();
+        let own = inner.conversations.values().filter(|slot| &*slot.conversation.tenant == tenant);
+        let mut own: Vec<&Slot> = own.collect();
+        own.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.used));
+        own.into_iter().map(|slot| slot.conversation.clone()).collect()
+    }
+
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.
-    pub(super) fn used(&self, conversation: &Shared, bytes: usize, hints: &[Hint]) {
+    pub(super) fn used(&self, conversation: &Shared, bytes: usize, hints: &[Hint], end: Option<Hint>) {
         let id = conversation.id;
         let mut inner = self.lock();
         inner.clock += 1;
@@ -89,7 +102,9 @@ impl Live {
             bytes: 0,
             used,
             hints: Vec::new(),
+            end: None,
         });
+        let end_before = std::mem::replace(&mut slot.end, end.clone());
         let before = std::mem::replace(&mut slot.bytes, bytes);
         (slot.used, slot.conversation) = (used, conversation.clone());
         for hint in hints {
@@ -98,7 +113,10 @@ impl Live {
             }
         }
         inner.bytes = (inner.bytes + bytes).saturating_sub(before);
-        for hint in hints {
+        if let Some(before) = end_before {
+            inner.speaks_no_more(&before, id);
+        }
+        for hint in hints.iter().chain(&end) {
             let spoken_of = inner.hints.entry(hint.clone()).or_default();
             spoken_of.retain(|other| *other != id);
             spoken_of.push(id);
@@ -135,12 +153,17 @@ impl Inner {
     fn remove(&mut self, id: SessionId) {
         let Some(slot) = self.conversations.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(slot.bytes);
-        for hint in slot.hints {
-            if let Some(spoken_of) = self.hints.get_mut(&hint) {
-                spoken_of.retain(|other| *other != id);
-                if spoken_of.is_empty() {
-                    self.hints.remove(&hint);
-                }
+        for hint in slot.hints.iter().chain(&slot.end) {
+            self.speaks_no_more(hint, id);
+        }
+    }
+
+    /// A hint does not speak of a conversation any longer.
+    fn speaks_no_more(&mut self, hint: &Hint, id: SessionId) {
+        if let Some(spoken_of) = self.hints.get_mut(hint) {
+            spoken_of.retain(|other| *other != id);
+            if spoken_of.is_empty() {
+                self.hints.remove(hint);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A fake provider, a gateway before it, and clients that see every byte.
-#![allow(dead_code, reason = "each test uses some of it")]
+
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::session::Overflow;
-use longhaul::{Profile, Tokens, Usage};
+use longhaul::{Tokens, Usage};
 use longhaul_fake::Fake;
 use longhaul_gateway::{
     Call, Decide, Decision, DeskSettings, Gateway, How, Incoming, Limits, Reason, Settings, start_with,
@@ -24,13 +25,16 @@ pub const APIS: [Api; 3] = [Api::Chat, Api::Responses, Api::Anthropic];
 /// Long enough for anything that comes at all.
 pub const LONG: Duration = Duration::from_secs(20);
 
+/// Long enough to believe that nothing comes.
+pub const SHORT: Duration = Duration::from_millis(400);
+
 pub fn settings(fake: &Fake) -> Settings {
     Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: fake.base_url(),
         openai: fake.base_url() + "/v1",
         token: None,
-        desk: DeskSettings { store: String::new(), profile: Profile::longhaul(), window: None },
+        desk: DeskSettings::new(String::new()),
         limits: Limits { stop: Duration::from_secs(1), ..Limits::default() },
     }
 }
@@ -75,7 +79,9 @@ pub struct Scripted {
 
 /// The one place that makes calls.
 pub fn call(session: SessionId, body: Option<Bytes>) -> Call {
-    Call { body, session, how: How::Extends, view: Tokens(27_682), full: Tokens(102_513), edits: 9 }
+    let mut call = Call::of_nobody(body, session, How::Extends, Tokens(27_682), Tokens(102_513));
+    call.edits = 9;
+    call
 }
 
 impl Decide for Scripted {
@@ -152,15 +158,18 @@ impl Seen {
     }
 }
 
+thread_local! {
+    /// A client is dear, and each test has a thread.
+    static CLIENT: reqwest::Client = {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_gzip().no_proxy();
+        client.redirect(reqwest::redirect::Policy::none()).build().unwrap()
+    };
+}
+
 /// A client that takes bytes as they are.
 pub fn client() -> reqwest::Client {
-    _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .no_gzip()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .unwrap()
+    CLIENT.with(Clone::clone)
 }
 
 /// Reads an answer until it ends, or nothing comes for so long.

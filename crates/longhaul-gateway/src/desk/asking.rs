@@ -1,0 +1,110 @@
+//! What a person, or a model by its tools, asks of conversations beside its requests: what was taken out, what was
+//! said anywhere, pins and the goal.
+
+use longhaul::conversation::FactKind;
+use longhaul::{RecallError, RecallPart};
+use longhaul_store::{Filter, Hit, StoreError};
+use longhaul_wire::api::Api;
+
+use super::conversation::Conversation;
+use super::{Desk, Shared};
+
+/// A stored conversation is looked into for a handle if it is among the newest ones.
+const NEWEST: usize = 20;
+
+/// Something to be done to the conversation that a tenant used last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A text stays in every request.
+    Pin(String),
+    /// The pin of this number, from 1, goes.
+    Unpin(usize),
+    /// What the work is for from now on.
+    Goal(String),
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The tenant has no conversation in memory.
+    #[error("no conversation is live: ask again behind the next request")]
+    NoConversation,
+    /// No conversation of the tenant has it.
+    #[error("{0}")]
+    Recall(#[from] RecallError),
+    /// There is no such pin.
+    #[error("there is no pin {0}")]
+    NoPin(usize),
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl Desk {
+    /// What an edit took out, byte for byte, of any conversation of a tenant: those that are live are looked into
+    /// first, then the newest ones that are stored.
+    pub fn recall(&self, tenant: &str, handle: &str, part: &RecallPart) -> Result<String, AskError> {
+        let mut refused = RecallError::Unknown(handle.to_owned());
+        let live = self.live.of_tenant(tenant);
+        for shared in &live {
+            match self.with(shared, |conversation| conversation.session().recall(handle, part)) {
+                Some(Ok(text)) => return Ok(text),
+                Some(Err(error @ RecallError::Pattern(_))) => return Err(error.into()),
+                Some(Err(error)) => refused = error,
+                None => {}
+            }
+        }
+        let filter = Filter { tenant: Some(tenant.to_owned()), ..Filter::default() };
+        for meta in self.store.list(&filter, NEWEST)? {
+            if live.iter().any(|shared| shared.id == meta.id) {
+                continue;
+            }
+            // Which API it spoke does not matter here.
+            let store = self.store.clone();
+            let stored = Conversation::open(store, &self.settings, tenant, Api::Chat, meta.id)?;
+            if let Ok(text) = stored.session().recall(handle, part) {
+                return Ok(text);
+            }
+        }
+        Err(refused.into())
+    }
+
+    /// Messages of a tenant in which all words of the query were said, the newest first.
+    pub fn search(&self, tenant: &str, query: &str, most: usize) -> Result<Vec<Hit>, AskError> {
+        let filter = Filter { tenant: Some(tenant.to_owned()), ..Filter::default() };
+        Ok(self.store.search(query, &filter, most)?)
+    }
+
+    /// Does something to the conversation that a tenant used last. Says what is in force then.
+    pub fn act(&self, tenant: &str, action: &Action) -> Result<String, AskError> {
+        let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
+        let mut conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
+        conversation.act(action)?;
+        Ok(facts(&conversation))
+    }
+
+    /// What is in the window of the conversation that a tenant used last, in words.
+    pub fn context(&self, tenant: &str) -> Result<String, AskError> {
+        let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
+        let conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
+        let (view, full, edits) = conversation.figures();
+        let window = conversation.session().budget().window;
+        let size = format!("{view} of {full} tokens are sent, in a window of {window}; {edits} edits stand.");
+        Ok(format!("{size}\n{}", facts(&conversation)))
+    }
+
+    /// Looks into a conversation that is live; `None` if a panic left it half done.
+    fn with<T>(&self, shared: &Shared, look: impl FnOnce(&Conversation) -> T) -> Option<T> {
+        shared.lock().ok().map(|conversation| look(&conversation))
+    }
+}
+
+/// The goal and the pins of a conversation.
+fn facts(conversation: &Conversation) -> String {
+    let log = conversation.session().log();
+    let goal = log.facts(FactKind::Goal).into_iter().map(|(_, text)| format!("Goal: {text}"));
+    let pins = log.facts(FactKind::Pin).into_iter().enumerate();
+    let pins = pins.map(|(at, (_, text))| format!("Pin {}: {text}", at + 1));
+    let all: Vec<String> = goal.chain(pins).collect();
+    if all.is_empty() { "No goal was set, and nothing is pinned.".to_owned() } else { all.join("\n") }
+}
