@@ -237,9 +237,10 @@ fn an_agent_is_told_where_the_gateway_is() {
     let claude = said(home.longhaul(&["wrap", "claude", "--", "-p", "say it"]).env("NO_PROXY", "intranet"));
     assert!(claude.starts_with("anthropic=http://127.0.0.1:"), "{claude}");
     assert!(
-        claude.ends_with("no_proxy=intranet,127.0.0.1,localhost compact=1 million=1 args=-p say it\n"),
+        claude.contains("no_proxy=intranet,127.0.0.1,localhost compact=1 million=1 args=--mcp-config="),
         "{claude}"
     );
+    assert!(claude.ends_with(" -p say it\n"), "{claude}");
     // Another provider has no window of a million to keep.
     let other = said(home.longhaul(&["wrap", "claude"]).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9"));
     assert!(!other.contains("http://127.0.0.1:9 ") && other.contains("compact=1 million= "), "{other}");
