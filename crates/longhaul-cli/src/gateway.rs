@@ -1,7 +1,13 @@
-//! The gateway as commands start it: what they are told about it, and agents that are sent through it.
+//! The gateway as commands start it: what they are told about it, agents that are sent through it, and whether all
+//! of that would work here.
 
 pub mod agents;
+pub mod checks;
 pub mod options;
+pub mod programs;
+pub mod reach;
+pub mod shell;
+pub mod shim;
 
 use std::io::Write;
 

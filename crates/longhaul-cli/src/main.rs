@@ -18,7 +18,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use longhaul_config::Config;
 
 use commands::{
-    bench, compact, completions, config, convert, demo, env, explain, profiles, replay, serve, sessions, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay,
+    serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
@@ -35,6 +36,7 @@ Examples:
   longhaul explain session.jsonl --call 40     what would be sent there, and why
   longhaul wrap claude                Claude Code, longer and cheaper
   longhaul serve                      the same for any agent, by its base URL
+  longhaul doctor                     whether that would work here
   longhaul convert rollout.jsonl out.jsonl     another agent's session as ours
   longhaul sessions list              stored sessions, the newest first")]
 struct Cli {
@@ -56,6 +58,9 @@ enum Command {
     Serve(serve::Args),
     Wrap(wrap::Args),
     Env(env::Args),
+    Persist(persist::Args),
+    Unpersist(unpersist::Args),
+    Doctor(doctor::Args),
     Completions(completions::Args),
 }
 
@@ -88,6 +93,12 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Env(args) => env::run(&args),
+        Command::Persist(args) => persist::run(&args),
+        Command::Unpersist(args) => unpersist::run(&args),
+        Command::Doctor(args) => match doctor::run(&args, config) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     match done {

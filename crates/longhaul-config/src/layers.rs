@@ -96,7 +96,7 @@ impl Config {
         let ours: BTreeMap<&str, &str> = variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
-            .filter(|(name, _)| name.starts_with("LONGHAUL_") && *name != "LONGHAUL_CONFIG")
+            .filter(|(name, _)| name.starts_with("LONGHAUL_") && !NO_SETTINGS.contains(name))
             .collect();
         for (name, value) in ours {
             let key = self.settings().iter().map(|setting| &setting.key).find(|key| variable(key) == name);
@@ -163,6 +163,10 @@ impl Config {
         Ok(())
     }
 }
+
+/// Variables of ours that are no settings: the user's file, the token of a gateway, and the gateway that an agent
+/// was started behind.
+const NO_SETTINGS: [&str; 3] = ["LONGHAUL_CONFIG", "LONGHAUL_TOKEN", "LONGHAUL_GATEWAY"];
 
 /// The variable of the environment that a setting goes by.
 fn variable(key: &str) -> String {

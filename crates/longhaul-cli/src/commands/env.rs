@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use crate::error::Failure;
 use crate::gateway::agents::{self, ANY, Setting, Told};
+use crate::gateway::shell::quoted;
 
 /// Print what sends an agent through a gateway that runs already
 #[derive(clap::Args)]
@@ -38,25 +39,4 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         writeln!(out, "# run it as: {} {}", agent.program, arguments.join(" "))?;
     }
     Ok(())
-}
-
-/// A text as a shell takes it.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | ':' | '_' | '-' | '=');
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_takes_it_as_it_is() {
-        assert_eq!(quoted("http://127.0.0.1:8484/v1"), "http://127.0.0.1:8484/v1");
-        assert_eq!(quoted(r#"{"a": "it's"}"#), r#"'{"a": "it'\''s"}'"#);
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -1,17 +1,22 @@
 //! `longhaul wrap`: an agent behind a gateway of its own, which ends with it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use longhaul_config::Config;
-use longhaul_gateway::Gateway;
+use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use crate::error::Failure;
 use crate::gateway::agents::{self, ANY, Agent, Setting, Told, Upstream, no_proxy};
 use crate::gateway::options::{ANTHROPIC, OPENAI, Options};
-use crate::gateway::{started, stopped};
+use crate::gateway::{programs, started, stopped};
+use crate::terminal::one_line;
 
 /// Run an agent behind a gateway of its own
 #[derive(clap::Args)]
@@ -30,6 +35,9 @@ pub struct Args {
     /// The agent
     #[arg(value_name = "AGENT")]
     agent: String,
+    /// The program to run, if it is not the first of its name in PATH
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
     /// What the agent is told
     #[arg(last = true, value_name = "ARGS")]
     arguments: Vec<OsString>,
@@ -40,9 +48,15 @@ pub struct Args {
 /// Runs the command. Gives the agent's exit code.
 pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     args.options.write_log(false)?;
-    let (agent, program) = match agents::find(&args.agent) {
+    let (agent, name) = match agents::find(&args.agent) {
         Some(agent) => (agent, agent.program),
         None => (&ANY, args.agent.as_str()),
+    };
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None if name.contains('/') => PathBuf::from(name),
+        // A shim of ours would run us again.
+        None => programs::real(name).ok_or_else(|| no_program(name))?,
     };
     let set = |upstream: Upstream| {
         let names = agent.upstream.iter().filter(move |(_, of)| *of == upstream);
@@ -51,49 +65,124 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let anthropic = args.options.anthropic.clone().or_else(|| set(Upstream::Anthropic));
     let anthropic = anthropic.unwrap_or_else(|| ANTHROPIC.to_owned());
     let openai = set(Upstream::OpenAi).unwrap_or_else(|| OPENAI.to_owned());
-    let listen = ([127, 0, 0, 1], 0).into();
-    let settings = args.options.settings(config, listen, None, [&anthropic, &openai])?;
+    let run =
+        Run { agent, program: &program, arguments: &args.arguments, is_anthropic: anthropic == ANTHROPIC };
     let runtime = Runtime::new()?;
     runtime.block_on(async {
+        // An agent that an agent starts goes through the gateway that is there.
+        if let Some(gateway) = gateway_around_us().await {
+            return run.behind(gateway).await;
+        }
+        let listen = ([127, 0, 0, 1], 0).into();
+        let settings = args.options.settings(config, listen, None, [&anthropic, &openai])?;
         let gateway = started(settings).await?;
-        let code = ran(args, agent, program, &gateway, anthropic == ANTHROPIC).await;
-        stopped(gateway).await;
+        let code = run.behind(gateway.address()).await;
+        match code {
+            Ok(_) => stopped(gateway).await,
+            // Nothing ran.
+            Err(_) => gateway.stop().await,
+        }
         code
     })
 }
 
-/// Runs the agent to its end.
-async fn ran(
-    args: &Args,
-    agent: &Agent,
-    program: &str,
-    gateway: &Gateway,
+/// Where agents that are started by an agent find the gateway that it is behind.
+const GATEWAY: &str = "LONGHAUL_GATEWAY";
+
+/// The gateway of the agent that runs us, if there is one.
+async fn gateway_around_us() -> Option<SocketAddr> {
+    let address: SocketAddr = std::env::var(GATEWAY).ok()?.parse().ok()?;
+    let connected = timeout(Duration::from_secs(1), TcpStream::connect(address)).await.ok()?;
+    (address.ip().is_loopback() && connected.is_ok()).then_some(address)
+}
+
+fn no_program(name: &str) -> Failure {
+    Failure::Input(format!("there is no program `{}` to run", one_line(name, 200)))
+}
+
+/// An agent to run.
+struct Run<'a> {
+    agent: &'a Agent,
+    program: &'a Path,
+    arguments: &'a [OsString],
+    /// Requests go on to Anthropic itself.
     is_anthropic: bool,
-) -> Result<ExitCode, Failure> {
-    let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
-    let told = Told { gateway: gateway.address(), is_anthropic, has_openai_key };
-    let mut command = Command::new(program);
-    for setting in (agent.told)(&told) {
-        match setting {
-            Setting::Variable(name, value) => command.env(name, value),
-            Setting::Argument(argument) => command.arg(argument),
-        };
-    }
-    for name in ["NO_PROXY", "no_proxy"] {
-        command.env(name, no_proxy(std::env::var(name).ok().as_deref()));
-    }
-    let mut child = command.args(&args.arguments).spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::Input(format!("there is no program `{program}` to run")),
-        _ => Failure::Failed(format!("`{program}` cannot be run: {error}")),
-    })?;
-    let status = loop {
-        tokio::select! {
-            status = child.wait() => break status?,
-            // The terminal tells the agent too, and it knows what to do.
-            _ = tokio::signal::ctrl_c() => {}
+}
+
+impl Run<'_> {
+    /// Runs the agent to its end, behind the gateway at this address.
+    async fn behind(&self, gateway: SocketAddr) -> Result<ExitCode, Failure> {
+        let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
+        let told = Told { gateway, is_anthropic: self.is_anthropic, has_openai_key };
+        let mut command = Command::new(self.program);
+        command.env(GATEWAY, gateway.to_string());
+        for setting in (self.agent.told)(&told) {
+            match setting {
+                Setting::Variable(name, value) => command.env(name, value),
+                Setting::Argument(argument) => command.arg(argument),
+            };
         }
-    };
-    Ok(exit_code(status))
+        for name in ["NO_PROXY", "no_proxy"] {
+            command.env(name, no_proxy(std::env::var(name).ok().as_deref()));
+        }
+        let shown = self.program.display();
+        let failed = |error| Failure::Failed(format!("`{shown}` cannot be run: {error}"));
+        let mut signals = Signals::caught().map_err(failed)?;
+        let mut child = command.args(self.arguments).spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => no_program(&shown.to_string()),
+            _ => failed(error),
+        })?;
+        let id = child.id();
+        loop {
+            tokio::select! {
+                status = child.wait() => return status.map(exit_code).map_err(failed),
+                // The terminal tells the agent too, and it knows what to do.
+                _ = tokio::signal::ctrl_c() => {}
+                () = signals.passed_to(id) => {}
+            }
+        }
+    }
+}
+
+/// Signals that only we are told, and that are meant for the agent.
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn caught() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+    }
+
+    /// Passes the next one on.
+    async fn passed_to(&mut self, child: Option<u32>) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let signal = tokio::select! {
+            _ = self.terminate.recv() => Signal::TERM,
+            _ = self.hang_up.recv() => Signal::HUP,
+        };
+        let pid = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        // An agent that has just ended needs no signal.
+        _ = pid.map(|pid| kill_process(pid, signal));
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn caught() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn passed_to(&mut self, _: Option<u32>) {
+        std::future::pending().await
+    }
 }
 
 /// The exit code of a program; 128 and the number of the signal that ended it.

@@ -1,6 +1,9 @@
 //! Agents that are sent through the gateway: what each is told, by its environment or by flags. One row for each.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::error::Failure;
 
 /// An agent, and how it is told where its provider is.
 pub struct Agent {
@@ -74,6 +77,9 @@ pub static AGENTS: [Agent; 6] = [
     Agent { name: "mini", program: "mini", upstream: &OPENAI_URLS, told: any },
 ];
 
+/// An agent that goes by a file of its own, which is not written yet.
+pub const NOT_YET: &str = "pi";
+
 /// What a program is told that goes by the usual variables.
 pub static ANY: Agent =
     Agent { name: "", program: "", upstream: &[ANTHROPIC_URL, OPENAI_URLS[0], OPENAI_URLS[1]], told: any };
@@ -81,6 +87,21 @@ pub static ANY: Agent =
 /// The agent of this name.
 pub fn find(name: &str) -> Option<&'static Agent> {
     AGENTS.iter().find(|agent| agent.name == name)
+}
+
+/// The name of the program of an agent that is known, or of any other.
+pub fn program(agent: &str) -> Result<&str, Failure> {
+    let name = find(agent).map_or(agent, |agent| agent.program);
+    let is_name = !name.is_empty() && !name.starts_with(['-', '.']);
+    if !is_name || name.contains(|c: char| c == '/' || c.is_control() || c.is_whitespace()) {
+        return Err(Failure::Input("the name of a program in PATH is wanted, not a path".to_owned()));
+    }
+    Ok(name)
+}
+
+/// Where shims are put if nobody names a folder.
+pub fn shim_folder() -> Option<PathBuf> {
+    std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".local/bin"))
 }
 
 fn variable(name: &'static str, value: impl Into<String>) -> Setting {

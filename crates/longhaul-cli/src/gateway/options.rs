@@ -93,10 +93,11 @@ pub fn summary(figures: &Figures) -> String {
     if figures.calls == 0 {
         return format!("longhaul: no calls{others}");
     }
+    let calls = if figures.calls == 1 { "call" } else { "calls" };
     let whole = figures.prompt() + figures.saved;
-    let share = if whole == 0 { 0 } else { figures.saved * 100 / whole };
+    let share = (figures.saved * 100).checked_div(whole).unwrap_or_default();
     format!(
-        "longhaul: {} calls{others}; billed {} read from cache, {} new, {} out; {} of {} tokens not sent ({share} %)",
+        "longhaul: {} {calls}{others}; billed {} read from cache, {} new, {} out; {} of {} tokens not sent ({share} %)",
         figures.calls,
         short(figures.cache_read),
         short(figures.input + figures.cache_write),

@@ -1,0 +1,382 @@
+//! `serve`, `wrap` and `env`, as programs that others start and stop.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Home, KEY, has, refused, text};
+use longhaul_fake::{Fake, Settings};
+use serde_json::{Value, json};
+
+/// A gateway that serves, and what it has said.
+struct Serving {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Serving {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on http://").and_then(|rest| rest.trim_end().parse().ok());
+        Self { child, stdout, address: address.unwrap_or_else(|| panic!("{line:?}")) }
+    }
+
+    /// Ends it as an operator does. Gives its exit code, the rest of stdout, and stderr.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        signal("TERM", self.child.id());
+        let (mut out, mut err) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap().code(), out, err)
+    }
+}
+
+fn signal(name: &str, id: u32) {
+    assert!(Command::new("kill").args([format!("-{name}"), id.to_string()]).status().unwrap().success());
+}
+
+/// What a client sees: status, headers, body.
+fn post(to: SocketAddr, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, String, String) {
+    let body = body.to_string();
+    let mut request = format!("POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request += &format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), head.to_lowercase(), body.to_owned())
+}
+
+/// What a tool says, as long as tools are.
+fn listing(step: usize) -> String {
+    (0..120).map(|line| format!("src/part_{step}/file_{line}.rs: fn name_{step}_{line}() {{}}\n")).collect()
+}
+
+/// A conversation of an agent after so many steps.
+fn chat(steps: usize) -> Value {
+    let mut messages = vec![
+        json!({"role": "system", "content": "You are an agent."}),
+        json!({"role": "user", "content": "Look at all parts."}),
+    ];
+    for step in 0..steps {
+        let call = json!({"id": format!("c{step}"), "type": "function",
+            "function": {"name": "bash", "arguments": json!({"command": format!("ls {step}")}).to_string()}});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        messages.push(json!({"role": "tool", "tool_call_id": format!("c{step}"), "content": listing(step)}));
+    }
+    let tool = json!({"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}});
+    json!({"model": "gpt-5", "messages": messages, "tools": [tool]})
+}
+
+/// The same for Anthropic Messages.
+fn messages(steps: usize) -> Value {
+    let mut messages = vec![json!({"role": "user", "content": "Look at all parts."})];
+    for step in 0..steps {
+        let call = json!({"type": "tool_use", "id": format!("c{step}"), "name": "bash",
+            "input": {"command": format!("ls {step}")}});
+        let result =
+            json!({"type": "tool_result", "tool_use_id": format!("c{step}"), "content": listing(step)});
+        messages.push(json!({"role": "assistant", "content": [call]}));
+        messages.push(json!({"role": "user", "content": [result]}));
+    }
+    let tool = json!({"name": "bash", "input_schema": {"type": "object"}});
+    json!({"model": "claude-sonnet-4-5", "max_tokens": 1_000, "system": "You are an agent.",
+        "messages": messages, "tools": [tool]})
+}
+
+fn upstreams(fake: &Fake) -> Vec<String> {
+    ["--anthropic", &fake.base_url(), "--openai", &format!("{}/v1", fake.base_url())]
+        .map(str::to_owned)
+        .into()
+}
+
+fn serve(home: &Home, fake: &Fake, more: &[&str]) -> Command {
+    let mut command = home.longhaul(&["serve", "--listen", "127.0.0.1:0"]);
+    command.args(upstreams(fake)).args(more);
+    command
+}
+
+/// Issue 16: one line when it is ready, a conversation that stays small, a summary at its end. No byte that is
+/// written holds a key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_serves_keeps_conversations_small_and_ends_in_good_order() {
+    let (home, fake) = (Home::new(), Settings::new().key(KEY).start().await);
+    let log = home.text_at("gateway.log");
+    let mut command = serve(&home, &fake, &["--window", "12000", "--log", &log]);
+    command.env("ANTHROPIC_API_KEY", KEY).env("OPENAI_API_KEY", KEY);
+    let serving = Serving::start(command);
+    let (mut sent, mut edited) = (0, 0);
+    for steps in 0..8 {
+        let bearer = format!("Bearer {KEY}");
+        for (path, key, body) in [
+            ("/v1/chat/completions", ("authorization", bearer.as_str()), chat(steps)),
+            ("/v1/messages", ("x-api-key", KEY), messages(steps)),
+        ] {
+            let (status, head, answer) = post(serving.address, path, &[key], &body);
+            assert_eq!(status, 200, "{answer}");
+            let how = if steps == 0 { "new" } else { "extends" };
+            assert!(head.contains(&format!("\r\nx-longhaul: {how}; view=")), "{head}");
+            assert!(head.contains("\r\nx-longhaul-session: "), "{head}");
+            edited += usize::from(!head.contains("edits=0\r"));
+            sent += body.to_string().len();
+        }
+    }
+    let got: usize = fake.log().iter().map(|call| call.body.to_string().len()).sum();
+    assert_eq!((fake.log().len(), fake.violations()), (16, vec![]));
+    assert!(edited > 0 && got * 10 < sent * 9, "{got} of {sent} bytes, {edited} with edits");
+    // Asked to be left alone, it is.
+    let (_, head, _) =
+        post(serving.address, "/v1/messages", &[("x-api-key", KEY), ("x-longhaul", "off")], &messages(7));
+    assert!(head.contains("\r\nx-longhaul: passed-on; why=off"), "{head}");
+    let whole = fake.log().last().unwrap().body.clone();
+    assert_eq!(whole, messages(7));
+
+    let (code, out, err) = serving.end();
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    assert!(
+        err.starts_with("longhaul: 16 calls and 1 passed on; billed ") && err.lines().count() == 1,
+        "{err}"
+    );
+    assert!(err.contains(" tokens not sent ("), "{err}");
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 17);
+    assert!(home.files().iter().any(|(path, _)| path.ends_with("sessions.db")));
+    for (path, bytes) in home.files() {
+        assert!(!has(&bytes, "secret"), "a key is in {}", path.display());
+    }
+}
+
+/// What was shortened stays so after a restart: the store knows the conversation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_starts_again_goes_on() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    for steps in 0..6 {
+        let serving = Serving::start(serve(&home, &fake, &["--window", "12000"]));
+        let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(steps));
+        let how = if steps == 0 { "new" } else { "extends" };
+        assert!(status == 200 && head.contains(&format!("x-longhaul: {how};")), "{head}");
+        assert_eq!(serving.end().0, Some(0));
+    }
+    assert_eq!(fake.violations(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_cannot_be_served_is_said_in_one_line() {
+    let home = Home::new();
+    fs::write(home.at("no.db"), "These are words, and no store. ".repeat(90)).unwrap();
+    let no_store = home.text_at("no.db");
+    for (args, says) in [
+        (&["--listen", "0.0.0.0:0"][..], "set a token"),
+        (&["--listen", "0.0.0.0:0", "--token", ""], "the token is empty"),
+        (&["--store", &no_store], "no.db"),
+        (&["--store", "mysql://me:secret@h/d"], "no store of this kind"),
+        (&["--profile", "longhual"], "longhaul"),
+        (&["--anthropic", "localhost:80"], "http://"),
+        (&["--openai", "http://me:secret@h/?key=secret"], "query"),
+    ] {
+        let output = home.longhaul(&[&["serve"], args].concat()).output().unwrap();
+        let said = refused(&output, 2);
+        assert!(said.contains(says) && !said.contains("secret"), "{said}");
+    }
+    // clap says it, and the usage with it.
+    for bad in ["nowhere", "127.0.0.1", "127.0.0.1:99999"] {
+        let output = home.longhaul(&["serve", "--listen", bad]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("--listen"));
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_said() {
+    let (home, taken) = (Home::new(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = taken.local_addr().unwrap().to_string();
+    let output = home.longhaul(&["serve", "--listen", &address]).output().unwrap();
+    assert!(refused(&output, 2).contains(&format!("cannot listen on {address}")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_the_environment_is_asked_for() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let mut command = serve(&home, &fake, &[]);
+    command.env("LONGHAUL_TOKEN", KEY);
+    let serving = Serving::start(command);
+    let ask = |path: &str| post(serving.address, path, &[], &messages(1)).0;
+    assert_eq!((ask("/v1/messages"), ask(&format!("/t/{KEY}/v1/messages"))), (401, 200));
+    let (code, out, err) = serving.end();
+    assert!(code == Some(0) && !out.contains(KEY) && !err.contains(KEY), "{err}");
+}
+
+/// What an agent prints of its environment, by its name.
+const PRINTS: &str = "echo anthropic=$ANTHROPIC_BASE_URL openai=$OPENAI_BASE_URL base=$OPENAI_API_BASE \
+    no_proxy=$NO_PROXY compact=$DISABLE_AUTO_COMPACT million=$_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL args=$*";
+
+#[test]
+fn an_agent_is_told_where_the_gateway_is() {
+    let home = Home::new();
+    home.script("bin/claude", PRINTS);
+    home.script("bin/codex", PRINTS);
+    let said = |command: &mut Command| {
+        let output = command.env("ANTHROPIC_API_KEY", KEY).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(text(&output.stderr), "longhaul: no calls\n");
+        text(&output.stdout)
+    };
+    let claude = said(home.longhaul(&["wrap", "claude", "--", "-p", "say it"]).env("NO_PROXY", "intranet"));
+    assert!(claude.starts_with("anthropic=http://127.0.0.1:"), "{claude}");
+    assert!(
+        claude.contains("no_proxy=intranet,127.0.0.1,localhost compact=1 million=1 args=--mcp-config="),
+        "{claude}"
+    );
+    assert!(claude.ends_with(" -p say it\n"), "{claude}");
+    // Another provider has no window of a million to keep.
+    let other = said(home.longhaul(&["wrap", "claude"]).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9"));
+    assert!(!other.contains("http://127.0.0.1:9 ") && other.contains("compact=1 million= "), "{other}");
+    let codex = said(&mut home.longhaul(&["wrap", "codex", "--", "exec"]));
+    assert!(
+        codex.contains("model_provider=longhaul") && codex.ends_with("supports_websockets=false} exec\n"),
+        "{codex}"
+    );
+    let any = said(&mut home.longhaul(&["wrap", "sh", "--", "-c", PRINTS]));
+    let port = any.split_once("anthropic=http://127.0.0.1:").unwrap().1.split(' ').next().unwrap();
+    assert!(
+        any.contains(&format!("openai=http://127.0.0.1:{port}/v1 base=http://127.0.0.1:{port}/v1 ")),
+        "{any}"
+    );
+}
+
+/// A wrapped program speaks to the provider that its environment named before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_speaks_through_its_gateway() {
+    let (home, fake) = (Home::new(), Settings::new().key(KEY).start().await);
+    if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
+        eprintln!("skipped: there is no curl");
+        return;
+    }
+    fs::write(home.at("body.json"), messages(2).to_string()).unwrap();
+    let asks = "curl -s -o /dev/null -w %{http_code} -H \"x-api-key: $ANTHROPIC_API_KEY\" \
+        -H 'content-type: application/json' -d @body.json $ANTHROPIC_BASE_URL/v1/messages";
+    let log = home.text_at("log");
+    let mut command = home.longhaul(&["wrap", "--log", &log, "sh", "--", "-c", asks]);
+    let output =
+        command.env("ANTHROPIC_BASE_URL", fake.base_url()).env("ANTHROPIC_API_KEY", KEY).output().unwrap();
+    assert_eq!(text(&output.stdout), "200");
+    let said = text(&output.stderr);
+    assert!(said.starts_with("longhaul: 1 call; billed ") && said.lines().count() == 1, "{said}");
+    assert_eq!(fake.log().len(), 1);
+    for (path, bytes) in home.files() {
+        assert!(!has(&bytes, "secret"), "a key is in {}", path.display());
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_agents() {
+    let home = Home::new();
+    for (body, code) in
+        [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137), ("kill -15 $$", 143)]
+    {
+        let output = home.longhaul(&["wrap", "sh", "--", "-c", body]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{body}");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_said_in_one_line() {
+    let home = Home::new();
+    fs::write(home.at("bin/plain"), "no program").unwrap();
+    for args in [
+        &["claude"][..],
+        &["no-such-agent"],
+        &["plain"],
+        &["./missing"],
+        &["--program", "/missing", "claude"],
+    ] {
+        let output = home.longhaul(&[&["wrap"], args].concat()).output().unwrap();
+        assert!(refused(&output, 2).contains("there is no program `"), "{args:?}");
+    }
+    let output = home.longhaul(&["wrap", "--program", "bin/plain", "claude"]).output().unwrap();
+    assert!(refused(&output, 1).contains("cannot be run"));
+}
+
+/// Whoever ends us means the agent: it may clean up, and its exit code counts.
+#[test]
+fn a_signal_reaches_the_agent() {
+    let home = Home::new();
+    for (name, code) in [("TERM", 42), ("HUP", 43)] {
+        let waits =
+            "trap 'exit 42' TERM; trap 'exit 43' HUP; echo ready > ready; while :; do sleep 0.05; done";
+        let mut child =
+            home.longhaul(&["wrap", "sh", "--", "-c", waits]).stderr(Stdio::piped()).spawn().unwrap();
+        let began = Instant::now();
+        while !home.at("ready").exists() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the agent did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        fs::remove_file(home.at("ready")).unwrap();
+        signal(name, child.id());
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+    }
+}
+
+/// An agent that starts an agent: one gateway for both, and one summary.
+#[test]
+fn a_wrap_inside_a_wrap_uses_the_gateway_that_is_there() {
+    let home = Home::new();
+    home.script("bin/claude", "echo $ANTHROPIC_BASE_URL");
+    let inner = format!("echo $ANTHROPIC_BASE_URL; {} wrap claude", common::longhaul().display());
+    let output = home.longhaul(&["wrap", "sh", "--", "-c", &inner]).output().unwrap();
+    let said = text(&output.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 2 && lines[0] == lines[1] && lines[0].starts_with("http://127.0.0.1:"), "{said}");
+    assert_eq!(text(&output.stderr), "longhaul: no calls\n");
+    // A gateway that is gone is none.
+    let mut alone = home.longhaul(&["wrap", "claude"]);
+    let output = alone.env("LONGHAUL_GATEWAY", "127.0.0.1:1").output().unwrap();
+    assert_eq!(text(&output.stderr), "longhaul: no calls\n");
+}
+
+#[test]
+fn a_shell_takes_what_env_prints() {
+    let home = Home::new();
+    let shown = |agent: &str, shows: &str| {
+        let script = format!(
+            "eval \"$({} env {agent} --gateway 127.0.0.1:9000)\" && {shows}",
+            common::longhaul().display()
+        );
+        let output = home.run("sh", &["-c", &script]).env("OPENAI_API_KEY", KEY).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        assert!(!has(&output.stdout, "secret"));
+        text(&output.stdout)
+    };
+    assert_eq!(
+        shown("claude", "echo $ANTHROPIC_BASE_URL $DISABLE_AUTO_COMPACT"),
+        "http://127.0.0.1:9000 1\n"
+    );
+    assert_eq!(shown("codex", "echo done"), "done\n");
+    let config: Value =
+        serde_json::from_str(&shown("opencode", "printf %s \"$OPENCODE_CONFIG_CONTENT\"")).unwrap();
+    assert_eq!(config["provider"]["openai"]["options"]["baseURL"], "http://127.0.0.1:9000/v1");
+    for agent in ["aider", "qwen", "mini", "my-agent"] {
+        let said = shown(agent, "echo $ANTHROPIC_BASE_URL $OPENAI_BASE_URL $OPENAI_API_BASE");
+        assert_eq!(said, "http://127.0.0.1:9000 http://127.0.0.1:9000/v1 http://127.0.0.1:9000/v1\n");
+    }
+    // Arguments cannot be exported: they are shown as they are to be typed.
+    let output = home.longhaul(&["env", "codex"]).env("OPENAI_API_KEY", KEY).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(
+        said.starts_with("# run it as: codex -c model_provider=longhaul -c '") && !said.contains("secret"),
+        "{said}"
+    );
+}
