@@ -1,6 +1,8 @@
 //! What the gateway adds to a request: a client asks a provider that answers at once, directly, through a gateway
 //! that passes everything on, and through one whose desk keeps conversations that grow by a step with each request,
 //! without a fold and with some. Run it on an idle machine: `cargo bench -p longhaul-gateway --bench wire`.
+//! `-- --provider 127.0.0.1:9001 --ask 127.0.0.1:8484` has 200 conversations of 800 KB with a gateway that runs elsewhere
+//! and whose provider is at that address; `-- --soak 200 100` has 200 conversations of 100 calls each at once instead, and says what memory they take.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -186,11 +188,66 @@ async fn with_desk(direct: std::net::SocketAddr, window: u64) {
     gateway.stop().await;
 }
 
+/// Many conversations at once, of so many calls each, in small windows: how much memory all of it takes.
+async fn soak(direct: std::net::SocketAddr, conversations: usize, calls: usize, bytes: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("sessions.db").display().to_string();
+    let desk = DeskSettings { window: Some(Tokens(20_000)), ..DeskSettings::new(place) };
+    let (anthropic, openai) = (format!("http://{direct}"), format!("http://{direct}/v1"));
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let settings = Settings { listen, anthropic, openai, token: None, desk, limits: Limits::default() };
+    let gateway = start(settings).await.unwrap();
+    let (address, began) = (gateway.address(), Instant::now());
+    let mut all = tokio::task::JoinSet::new();
+    for number in 0..conversations {
+        all.spawn(growing(address, Growing::new(&format!("number {number}"), bytes), calls));
+    }
+    let mut done = 0;
+    while all.join_next().await.is_some() {
+        done += 1;
+        if done % (conversations / 10).max(1) == 0 {
+            let figures = gateway.figures();
+            println!("{done} conversations are done, {} calls, {} MB", figures.calls, resident() >> 20);
+        }
+    }
+    let figures = gateway.figures();
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{} calls in {seconds:.0} s; passed on {:?}; {:?}",
+        figures.calls, figures.passed_on, figures.requests
+    );
+    println!("own time {:?}", figures.own_time);
+    gateway.stop().await;
+}
+
+/// Bytes of this process in memory: client, gateway and provider.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse::<usize>().ok()).unwrap_or_default() << 10
+}
+
 #[tokio::main]
 async fn main() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let arguments: Vec<String> = std::env::args().collect();
+    let value = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let listen = value("--provider").map_or("127.0.0.1:0", String::as_str);
+    let listener = TcpListener::bind(listen).await.unwrap();
     let direct = listener.local_addr().unwrap();
     tokio::spawn(provider(listener));
+    if let Some(gateway) = value("--ask") {
+        // One conversation after the other is made known to a gateway that runs elsewhere.
+        for number in 0..200 {
+            growing(gateway.parse().unwrap(), Growing::new(&format!("number {number}"), 800_000), 1).await;
+        }
+        return;
+    }
+    if let Some(at) = arguments.iter().position(|argument| argument == "--soak") {
+        let number = |at: usize, usual| arguments.get(at).and_then(|n| n.parse().ok()).unwrap_or(usual);
+        return soak(direct, number(at + 1, 200), number(at + 2, 100), number(at + 3, 2_000)).await;
+    }
     let settings = Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: format!("http://{direct}"),
