@@ -10,6 +10,7 @@ mod lab;
 mod parts;
 mod place;
 mod terminal;
+mod writing_model;
 
 use std::io::Write;
 use std::process::ExitCode;

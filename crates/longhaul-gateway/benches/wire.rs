@@ -1,6 +1,6 @@
-//! What the gateway adds to a request, without an engine: a client asks a provider that answers at once,
-//! directly and through a gateway that passes everything on. Run it on an idle machine:
-//! `cargo bench -p longhaul-gateway --bench wire`.
+//! What the gateway adds to a request: a client asks a provider that answers at once, directly, through a gateway
+//! that passes everything on, and through one whose desk keeps conversations that grow by a step with each request,
+//! without a fold and with some. Run it on an idle machine: `cargo bench -p longhaul-gateway --bench wire`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul::session::Overflow;
-use longhaul::{Profile, Tokens, Usage};
+use longhaul::{Tokens, Usage};
 use longhaul_gateway::{
-    Call, Decide, Decision, DeskSettings, Incoming, Limits, Reason, Settings, start_with,
+    Call, Decide, Decision, DeskSettings, Incoming, Limits, Reason, Settings, start, start_with,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -92,6 +92,100 @@ async fn times(address: std::net::SocketAddr, path: &str, bytes: usize, rounds: 
     times
 }
 
+/// A conversation of an agent, of so many bytes, that grows by a step with each request. What it is called tells it from
+/// others.
+struct Growing {
+    body: String,
+    steps: usize,
+}
+
+impl Growing {
+    fn new(name: &str, bytes: usize) -> Self {
+        let tool = r#"{"type":"function","function":{"name":"Read","parameters":{"type":"object"}}}"#;
+        let body = format!(
+            r#"{{"model":"gpt-4o","stream":true,"stream_options":{{"include_usage":true}},"tools":[{tool}],"messages":[{{"role":"user","content":"Read all, {name}."}}"#
+        );
+        let mut growing = Self { body, steps: 0 };
+        while growing.body.len() < bytes {
+            growing.grow();
+        }
+        growing
+    }
+
+    fn grow(&mut self) {
+        let n = self.steps;
+        self.steps += 1;
+        let call = format!(
+            r#"{{"id":"call_{n}","type":"function","function":{{"name":"Read","arguments":"{{\"path\":\"src/{n}.rs\"}}"}}}}"#
+        );
+        self.body +=
+            &format!(r#",{{"role":"assistant","content":"I read file {n}.","tool_calls":[{call}]}}"#);
+        let line =
+            |l: usize| format!("let value_{n}_{l} = parse(input_{l}, {n}) + offset_{};\\n", l * n % 97);
+        let text: String = (0..40).map(line).collect();
+        self.body += &format!(r#",{{"role":"tool","tool_call_id":"call_{n}","content":"{text}"}}"#);
+    }
+
+    fn request(&self) -> String {
+        let head =
+            format!("POST {MODEL} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}", self.body.len() + 2);
+        format!("{head}\r\n\r\n{}]}}", self.body)
+    }
+}
+
+/// How long requests of one conversation take that grows.
+async fn growing(address: std::net::SocketAddr, mut conversation: Growing, rounds: usize) -> Vec<Duration> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut buffer, mut times) = (Vec::new(), Vec::new());
+    for round in 0..rounds + 3 {
+        let request = conversation.request();
+        let began = Instant::now();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        message(&mut stream, &mut buffer).await.unwrap();
+        // The first ones make the conversation known.
+        if round >= 3 {
+            times.push(began.elapsed());
+        }
+        conversation.grow();
+    }
+    times.sort();
+    times
+}
+
+/// A gateway with a desk, whose window is so large, side by side with the provider itself.
+async fn with_desk(direct: std::net::SocketAddr, window: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("sessions.db").display().to_string();
+    let settings = Settings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        anthropic: format!("http://{direct}"),
+        openai: format!("http://{direct}/v1"),
+        token: None,
+        desk: DeskSettings { window: Some(Tokens(window)), ..DeskSettings::new(place) },
+        limits: Limits::default(),
+    };
+    let began = Instant::now();
+    let gateway = start(settings).await.unwrap();
+    println!("a window of {window} tokens; start {:?}", began.elapsed());
+    println!("{:>9} {:>24} {:>24} {:>9}", "bytes", "direct p50, p99", "gateway p50, p99", "longest");
+    for (bytes, rounds) in [(20_000, 300), (800_000, 200), (2_000_000, 60)] {
+        let mut line = format!("{bytes:>9}");
+        for address in [direct, gateway.address()] {
+            let times = growing(address, Growing::new(&format!("{bytes}"), bytes), rounds).await;
+            let at = |part: usize| format!("{:.0?}", times[times.len() * part / 100]);
+            line += &format!(" {:>24}", format!("{}, {}", at(50), at(99)));
+            if address != direct {
+                line += &format!(" {:>9}", format!("{:.0?}", times[times.len() - 1]));
+            }
+        }
+        println!("{line}");
+    }
+    let figures = gateway.figures();
+    println!("calls {}, passed on {:?}; own time {:?}", figures.calls, figures.passed_on, figures.own_time);
+    gateway.stop().await;
+}
+
 #[tokio::main]
 async fn main() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -102,7 +196,7 @@ async fn main() {
         anthropic: format!("http://{direct}"),
         openai: format!("http://{direct}/v1"),
         token: None,
-        desk: DeskSettings { store: String::new(), profile: Profile::longhaul(), window: None },
+        desk: DeskSettings::new(String::new()),
         limits: Limits::default(),
     };
     let began = Instant::now();
@@ -126,6 +220,7 @@ async fn main() {
     all.join_all().await;
     let requests = clients * rounds;
     println!("{clients} clients, 20 KB: {:.0} requests/s", requests as f64 / began.elapsed().as_secs_f64());
-    let figures = gateway.figures();
-    println!("own time: {:?}", figures.own_time);
+    gateway.stop().await;
+    with_desk(direct, 2_000_000).await;
+    with_desk(direct, 100_000).await;
 }

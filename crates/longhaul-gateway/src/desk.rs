@@ -6,12 +6,14 @@ mod conversation;
 mod finding;
 mod incoming;
 mod live;
+mod summarising;
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longhaul::{Overflow, Profile, Ticket, Tokens, Usage, Vocabulary};
+use longhaul::policy::OnFailure;
+use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary};
 use longhaul_store::{SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
@@ -20,6 +22,8 @@ use conversation::{Conversation, Refused};
 use finding::Found;
 pub use incoming::Incoming;
 use live::{Live, Shared};
+pub use summarising::SummaryModel;
+use summarising::Writer;
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -32,12 +36,20 @@ pub struct DeskSettings {
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
     pub memory: usize,
+    /// Who writes summaries beside the requests; without one, code does.
+    pub summaries: Option<SummaryModel>,
 }
 
 impl DeskSettings {
     /// The default profile, the models' own windows, 128 MB for conversations.
     pub fn new(store: impl Into<String>) -> Self {
-        Self { store: store.into(), profile: Profile::longhaul(), window: None, memory: 128 << 20 }
+        Self {
+            store: store.into(),
+            profile: Profile::longhaul(),
+            window: None,
+            memory: 128 << 20,
+            summaries: None,
+        }
     }
 }
 
@@ -179,17 +191,20 @@ const LOOKS: usize = 4;
 pub struct Desk {
     settings: DeskSettings,
     store: Arc<dyn Store>,
-    live: Live,
+    live: Arc<Live>,
+    writer: Option<Writer>,
 }
 
 impl Desk {
     /// With the store that the settings name.
-    pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
+    pub fn open(mut settings: DeskSettings) -> Result<Self, StoreError> {
+        let writer = settings.summaries.clone().and_then(|by| Writer::new(by).ok());
+        settings.profile = beside_requests(settings.profile, writer.is_some());
         let store = longhaul_store::open(&settings.store)?;
         // The first request does not wait for the vocabulary of most models. Without a thread it does.
         _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
-        let live = Live::new(settings.memory);
-        Ok(Self { settings, store, live })
+        let live = Arc::new(Live::new(settings.memory));
+        Ok(Self { settings, store, live, writer })
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
@@ -227,6 +242,7 @@ impl Desk {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
                 self.live.used(&conversation, locked.bytes(), &hints, locked.end());
+                self.summarise(&conversation, &mut locked);
                 Ok(call)
             }
             Err(Refused::Moved) => Err(Refused::Moved),
@@ -236,6 +252,21 @@ impl Desk {
                 Err(refused)
             }
         }
+    }
+
+    /// Has the summary written that a conversation asks for, if it is not being written already.
+    fn summarise(&self, shared: &Shared, conversation: &mut Conversation) {
+        let Some(writer) = &self.writer else { return };
+        let Some(job) = conversation.job_to_write() else { return };
+        let (shared, live) = (shared.clone(), self.live.clone());
+        writer.write(job, move |summarised| {
+            let stored = shared
+                .lock()
+                .and_then(|mut conversation| conversation.summarised(summarised).map_err(Refused::Store));
+            if stored.is_err() {
+                live.forget(shared.id);
+            }
+        });
     }
 
     /// The provider answered a call; `usage` is what it said of its price.
@@ -278,6 +309,13 @@ impl Desk {
     pub fn live(&self) -> (usize, usize) {
         self.live.size()
     }
+}
+
+/// A profile for requests that wait for nobody: a model writes summaries beside them, if there is one, and where
+/// one is needed at once code writes it.
+fn beside_requests(profile: Profile, has_model: bool) -> Profile {
+    let summariser = if has_model { Summariser::Host } else { Summariser::Extractor };
+    Profile { summariser, background: true, on_failure: OnFailure::Extract, ..profile }
 }
 
 /// A call of a conversation that is ready.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderValue, UPGRADE};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, ORIGIN, UPGRADE};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::{KeepBack, asking};
 use crate::desk::{Incoming, Reason};
-use crate::door::{Door, WrongHost};
+use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Brief, Engine, OpenCall, Verdict};
 use crate::figures::Counters;
 use crate::headers;
@@ -32,6 +32,14 @@ use crate::words;
 
 /// A call is sent again so often at most.
 const MOST_RESENT: u64 = 2;
+
+/// True unless a browser sends the request for a page of another site.
+fn is_from_here(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else { return true };
+    let host = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    matches!(name, Some("localhost" | "127.0.0.1" | "[::1]"))
+}
 
 /// Bytes of a message to our tools.
 const MOST_OF_A_MESSAGE: usize = 1 << 20;
@@ -73,50 +81,59 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
     let entered = shared.door.enter(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
-    let refuse = |status, says| words::error(route.side(), status, says);
-    let response = match (entered, route) {
-        (Err(WrongHost), _) => {
-            refuse(StatusCode::FORBIDDEN, "longhaul: this gateway is asked as localhost or 127.0.0.1 only")
+    let response = match shared.own_answer(entered, route, &parts) {
+        Err(response) => {
+            intake::discard(body).await;
+            *response
         }
-        (Ok(_), Route::Health) => words::text(StatusCode::OK, "text/plain", "alive\n".to_owned()),
-        (Ok(_), Route::Ready) => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
-        (Ok(guest), _) if !guest.has_token => no_token(route),
-        (Ok(_), Route::Metrics) => {
-            let page = shared.counters.figures().prometheus();
-            words::text(StatusCode::OK, "text/plain; version=0.0.4", page)
-        }
-        (Ok(_), Route::WebSocket) => {
-            let says = "longhaul: no WebSocket here; send the request by POST";
-            let mut response = refuse(StatusCode::UPGRADE_REQUIRED, says);
-            response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
-            response
-        }
-        (Ok(_), _) if parts.method == Method::CONNECT => {
-            refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: no tunnels here")
-        }
-        (Ok(guest), Route::Model(api)) => {
-            let asked = Asked { api, parts, tenant: guest.tenant };
-            shared.model(asked, body, &mut report).await
-        }
-        (Ok(guest), Route::Count) => {
-            let asked = Asked { api: Api::Anthropic, parts, tenant: guest.tenant };
-            shared.count(asked, body).await
-        }
-        (Ok(guest), Route::Tools) => shared.tools(guest.tenant, &parts, body).await,
-        (Ok(_), Route::Other(side)) => {
-            let body = reqwest::Body::wrap(Chained::unread(body));
-            shared.pass(side, &parts, body).await
-        }
+        Ok(tenant) => match route {
+            Route::Model(api) => shared.model(Asked { api, parts, tenant }, body, &mut report).await,
+            Route::Count => shared.count(Asked { api: Api::Anthropic, parts, tenant }, body).await,
+            Route::Tools => shared.tools(tenant, &parts, body).await,
+            _ => shared.pass(route.side(), &parts, reqwest::Body::wrap(Chained::unread(body))).await,
+        },
     };
     shared.log(route, response.status(), &report);
     response
 }
 
-fn no_token(route: Route) -> Response<ClientBody> {
-    words::error(route.side(), StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
-}
-
 impl Shared {
+    /// Whose request it is; or what we answer ourselves.
+    fn own_answer(
+        &self,
+        entered: Result<Guest, WrongHost>,
+        route: Route,
+        parts: &Parts,
+    ) -> Result<Arc<str>, Box<Response<ClientBody>>> {
+        let refuse = |status, says| words::error(route.side(), status, says);
+        let text = |text: &str| words::text(StatusCode::OK, "text/plain; version=0.0.4", text.to_owned());
+        let answer = match (entered, route) {
+            (Err(WrongHost), _) => refuse(
+                StatusCode::FORBIDDEN,
+                "longhaul: this gateway is asked as localhost or 127.0.0.1 only",
+            ),
+            (Ok(_), Route::Health) => text("alive\n"),
+            (Ok(_), Route::Ready) => text("ready\n"),
+            (Ok(guest), _) if !guest.has_token => {
+                refuse(StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
+            }
+            (Ok(_), Route::Metrics) => text(&self.counters.figures().prometheus()),
+            (Ok(_), Route::WebSocket) => {
+                let says = "longhaul: no WebSocket here; send the request by POST";
+                let mut response = refuse(StatusCode::UPGRADE_REQUIRED, says);
+                response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+                response
+            }
+            (Ok(_), _) if parts.method == Method::CONNECT => {
+                refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: no tunnels here")
+            }
+            (Ok(guest), Route::Model(_) | Route::Count | Route::Tools | Route::Other(_)) => {
+                return Ok(guest.tenant);
+            }
+        };
+        Err(Box::new(answer))
+    }
+
     /// A request to a model.
     async fn model(
         &self,
@@ -305,6 +322,9 @@ impl Shared {
     /// A message to our tools.
     async fn tools(&self, tenant: Arc<str>, parts: &Parts, body: ClientRequestBody) -> Response<ClientBody> {
         let refuse = |status, says| words::error(Side::OpenAi, status, says);
+        if !is_from_here(&parts.headers) {
+            return refuse(StatusCode::FORBIDDEN, "longhaul: no page of another site uses these tools");
+        }
         if parts.method != Method::POST {
             // There is nothing that we would say unasked.
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: messages to tools come by POST");

@@ -39,10 +39,15 @@ mod settings;
 mod upstream;
 mod words;
 
-pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+/// Compiles the example of the page on the wire.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gateway-http.md")]
+struct Page;
+
+pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 #[doc(hidden)]
 pub use engine::Decide;
-pub use figures::Figures;
+pub use figures::{Figures, Times};
 #[doc(hidden)]
 pub use server::start_with;
 pub use server::{Gateway, GatewayError, start};

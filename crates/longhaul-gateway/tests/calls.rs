@@ -155,6 +155,30 @@ async fn the_desk_sees_no_keys() {
     assert_eq!(&*seen[0].tenant, "");
 }
 
+/// What is passed on stays compressed; of a call we read what it costs, so that it is not.
+#[tokio::test]
+async fn answers_are_compressed_only_if_nobody_reads_them() {
+    let settings = || script().trouble(1.., Trouble::Gzip);
+    let (alone, fake) = (settings().start().await, settings().start().await);
+    let passing = common::passing(&fake).await;
+    for api in APIS {
+        let at = |base: &str| {
+            let request = client().post(format!("{base}{}", path(api))).header("accept-encoding", "gzip, br");
+            request.body(body(api, false).to_string())
+        };
+        let direct = see(at(&alone.base_url()), LONG).await;
+        assert_eq!(direct.header("content-encoding"), Some("gzip"));
+        assert_eq!(see(at(&url(&passing)), LONG).await.without_ours(), direct, "{api:?}");
+        let read = settings().start().await;
+        let (gateway, desk) = scripted(&read, Scripted::default()).await;
+        let seen = see(at(&url(&gateway)), LONG).await;
+        assert_eq!((seen.status, seen.header("content-encoding")), (200, None));
+        assert!(seen.text().starts_with('{'));
+        gateway.stop().await;
+        assert!(desk.told.lock().unwrap()[0].1.is_some());
+    }
+}
+
 #[tokio::test]
 async fn an_overflow_is_hidden_by_a_smaller_request() {
     for api in APIS {
@@ -338,4 +362,28 @@ async fn a_stop_lets_answers_end_but_not_for_ever() {
     stopped.await.unwrap();
     assert_eq!(desk.told.lock().unwrap().len(), 2);
     assert!(request(&at).send().await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn many_at_once_are_each_told_once() {
+    let fake = Settings::new().piece(3).start().await;
+    let (gateway, desk) = scripted(&fake, Scripted::default()).await;
+    let base = url(&gateway);
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..60 {
+        let base = base.clone();
+        clients.spawn(async move {
+            for round in 0..4 {
+                let (api, stream) = (APIS[(client + round) % 3], round % 2 == 0);
+                let seen = ask(&base, api, &body(api, stream), LONG).await;
+                assert_eq!((seen.status, seen.end), (200, End::Clean));
+            }
+        });
+    }
+    clients.join_all().await;
+    gateway.stop().await;
+    let told = desk.told.lock().unwrap();
+    let sessions: std::collections::HashSet<_> = told.iter().map(|(session, _)| *session).collect();
+    assert_eq!((told.len(), sessions.len()), (240, 240));
+    assert!(told.iter().all(|(_, usage)| usage.is_some()));
 }

@@ -15,8 +15,9 @@ use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model};
 use common::{Dice, Ground};
 use http::HeaderMap;
-use longhaul::{Overflow, Tokens, Usage};
-use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+use longhaul::{Frame, Message, Overflow, Tokens, Usage};
+use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
+use longhaul_model::{Asked, Fault, Model, Scripted, Watch};
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -391,5 +392,60 @@ fn what_the_client_takes_away_itself_breaks_nothing() {
                 before = body;
             }
         }
+    }
+}
+
+/// A model that takes its time.
+struct Slow(Scripted);
+
+impl Model for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn ask<'a>(&'a self, request: Request, watch: &'a mut Watch<'_>) -> Asked<'a> {
+        Box::pin(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+            self.0.ask(request, watch).await
+        })
+    }
+}
+
+fn summarised_by(ground: &Ground, replies: Vec<Result<Message, Fault>>) -> Desk {
+    let model = Arc::new(Slow(Scripted::new(replies)));
+    let summaries = SummaryModel { model, frame: Frame::default(), window: Tokens(100_000) };
+    Desk::open(DeskSettings { summaries: Some(summaries), ..settings(ground) }).unwrap()
+}
+
+#[test]
+fn a_model_writes_summaries_while_requests_go_on() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let reply = |n: usize| Ok(Message::assistant(format!("Written by the model: part {n}.")));
+        let desk = summarised_by(&ground, (0..50).map(reply).collect());
+        let mut summarised = 0;
+        for n in 0..STEPS {
+            let began = std::time::Instant::now();
+            let body = asked(&desk, &step(api, n));
+            // A request that waits for a summary goes out with one that code wrote.
+            summarised += usize::from(body.windows(20).any(|text| text == b"Written by the model"));
+            assert!(sent(&desk, &step(api, n)).view <= Tokens(12_000));
+            while began.elapsed() < std::time::Duration::from_millis(30) {
+                std::thread::yield_now();
+            }
+        }
+        assert!(summarised > 5, "{api:?}: {summarised} requests with a summary by the model");
+    }
+}
+
+#[test]
+fn a_model_that_fails_holds_nothing_up() {
+    let ground = Ground::sqlite();
+    let desk = summarised_by(&ground, Vec::new());
+    for n in 0..STEPS {
+        let call = sent(&desk, &step(Api::Chat, n));
+        assert!(call.view <= Tokens(12_000), "{n} {call:?}");
+        let body = bytes(&call, &step(Api::Chat, n));
+        desk.answered(call, Some(&usage(&body)));
     }
 }

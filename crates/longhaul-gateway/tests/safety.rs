@@ -94,7 +94,10 @@ async fn without_the_token_nobody_gets_in() {
         let said: Value = serde_json::from_slice(&seen.body).unwrap();
         assert_eq!(said["error"]["type"], "authentication_error");
     }
-    let seen = ask(&base, Api::Chat, &body(Api::Chat, true), LONG).await;
+    // A client sees the refusal also if it has much to send.
+    let mut long = body(Api::Chat, true);
+    long["messages"][0]["content"] = "x".repeat(9 << 20).into();
+    let seen = ask(&base, Api::Chat, &long, LONG).await;
     let said: Value = serde_json::from_slice(&seen.body).unwrap();
     assert_eq!((seen.status, &said["error"]["type"]), (401, &"invalid_request_error".into()));
     for path in ["/v1/models", "/metrics", "/foo"] {

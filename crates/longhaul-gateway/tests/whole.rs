@@ -156,3 +156,21 @@ async fn tool(gateway: &Gateway, name: &str, arguments: Value) -> String {
     let answer: Value = serde_json::from_slice(&seen.body).unwrap();
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
+
+/// A page that a person looks at could otherwise pin what it likes.
+#[tokio::test]
+async fn a_page_of_another_site_uses_no_tool() {
+    let (fake, folder) = (script().start().await, tempfile::tempdir().unwrap());
+    let gateway = gateway(&fake, &folder, None).await;
+    for (origin, status) in [
+        ("https://evil.example", 403),
+        ("http://127.0.0.1.evil.example", 403),
+        ("null", 403),
+        ("http://localhost:3000", 200),
+        ("http://127.0.0.1", 200),
+    ] {
+        let request = common::client().post(url(&gateway) + "/mcp").header("origin", origin);
+        let seen = common::see(request.body(r#"{"id":1,"method":"ping"}"#), LONG).await;
+        assert_eq!(seen.status, status, "{origin}");
+    }
+}

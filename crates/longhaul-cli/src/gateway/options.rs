@@ -2,15 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use longhaul::Tokens;
+use longhaul::{Summariser, Tokens};
 use longhaul_config::Config;
-use longhaul_gateway::{DeskSettings, Figures, Limits, Settings, Token};
+use longhaul_gateway::{DeskSettings, Figures, Limits, Settings, SummaryModel, Token};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
 use crate::place::Place;
 use crate::terminal::short;
+use crate::writing_model::WritingModel;
 
 /// Anthropic's own address.
 pub const ANTHROPIC: &str = "https://api.anthropic.com";
@@ -54,8 +56,12 @@ impl Options {
         // A folder that is missing is made, and a store that cannot be used is said now.
         drop(place.open_or_make()?);
         let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
+        let summaries = match profile.summariser {
+            Summariser::Extractor => None,
+            Summariser::Host => Some(written_by(config)?),
+        };
         let window = self.window.map(Tokens).or_else(|| config.own_window());
-        let desk = DeskSettings { profile, window, ..DeskSettings::new(place.as_str()) };
+        let desk = DeskSettings { profile, window, summaries, ..DeskSettings::new(place.as_str()) };
         Ok(Settings {
             listen,
             anthropic: self.anthropic.clone().unwrap_or_else(|| anthropic.to_owned()),
@@ -84,6 +90,13 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// The model that writes summaries beside the requests.
+fn written_by(config: &Config) -> Result<SummaryModel, Failure> {
+    let WritingModel { provider, frame, window } =
+        WritingModel::of(config, "a profile with summariser = \"model\"")?;
+    Ok(SummaryModel { model: Arc::new(provider), frame, window })
 }
 
 /// What was billed, and what was not sent, in one line.

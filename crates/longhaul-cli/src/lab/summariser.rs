@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
-use longhaul::{Frame, Job, Json, Models, Outcome, Profile, Summariser, Tokens};
+use longhaul::{Frame, Job, Outcome, Profile, Summariser, Tokens};
 use longhaul_config::Config;
-use longhaul_model::{Ask, Asked, Key, Model, Provider, Reply, Retry, Summarised, Watch, write_summary};
-use longhaul_wire::api::{Api, Request};
+use longhaul_model::{Ask, Asked, Model, Provider, Reply, Retry, Summarised, Watch, write_summary};
+use longhaul_wire::api::Request;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::Failure;
 use crate::terminal;
+use crate::writing_model::WritingModel;
 
 /// Who writes summaries.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -123,40 +124,12 @@ const ATTEMPTS: u32 = 3;
 
 impl SummaryModel {
     fn new(config: &Config) -> Result<Self, Failure> {
-        let settings = config.summariser();
-        let Some(base_url) = settings.base_url else {
-            let needed = "set `summariser.base_url` (or LONGHAUL_SUMMARISER_BASE_URL), and as the server needs them \
-                          `summariser.model`, `summariser.api`, `summariser.key_env` (docs/config.md)";
-            return Err(Failure::Input(format!("--summariser model: no model is named: {needed}")));
-        };
-        let (api, usual_key) = match settings.api {
-            "anthropic" => (Api::Anthropic, "ANTHROPIC_API_KEY"),
-            "responses" => (Api::Responses, "OPENAI_API_KEY"),
-            _ => (Api::Chat, "OPENAI_API_KEY"),
-        };
-        let key = match settings.key_env {
-            Some(name) => Some(Key::from_env(name).ok_or_else(|| {
-                let problem = "it is named by `summariser.key_env` and not set, or empty";
-                Failure::Input(format!("the variable {name}: {problem}"))
-            })?),
-            // A server on this machine is not sent the key of another.
-            None if is_local(base_url) => None,
-            None => Key::from_env(usual_key),
-        };
-        let provider =
-            Provider::new(api, base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
-        let mut frame = Frame { model: settings.model.map(Into::into), ..Frame::default() };
-        if let Some(most) = settings.max_output {
-            // Each API has a name of its own for it, which the request is written with.
-            frame.settings.set("max_tokens", Json::from(&serde_json::Value::from(most)));
-        }
-        let row = Models::builtin().find(settings.model.unwrap_or_default());
-        let known = (!row.is_unknown()).then_some(row.window);
+        let WritingModel { provider, frame, window } = WritingModel::of(config, "--summariser model")?;
         Ok(Self {
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
             provider: provider.with_retry(Retry { attempts: ATTEMPTS, ..Retry::default() }),
             frame,
-            window: settings.own_window.or(known).unwrap_or(settings.window),
+            window,
             said: AtomicBool::new(false),
         })
     }
@@ -183,16 +156,6 @@ impl SummaryModel {
             _ = writeln!(io::stderr(), "summaries: {problem}; the profile goes on without (said once)");
         }
     }
-}
-
-/// True if the server is on this machine.
-fn is_local(base_url: &str) -> bool {
-    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    let host = host.split('/').next().unwrap_or_default();
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let name = host.rsplit_once(':').filter(|(_, port)| port.chars().all(|c| c.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name);
-    matches!(name, "localhost" | "[::1]") || name.parse().is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback())
 }
 
 /// A model whose calls are counted.
@@ -243,23 +206,6 @@ fn used(reply: &Reply, prompt: usize) -> Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_on_this_machine_is_known() {
-        for local in
-            ["http://127.0.0.1:8091", "http://localhost/v1", "http://[::1]:80/v1", "http://u:p@127.0.0.2"]
-        {
-            assert!(is_local(local), "{local}");
-        }
-        for other in [
-            "https://api.openai.com/v1",
-            "http://127.0.0.1.evil.example",
-            "http://localhost.example:80",
-            "https://localhost@evil.example/",
-        ] {
-            assert!(!is_local(other), "{other}");
-        }
-    }
 
     #[test]
     fn summaries_are_priced_by_what_the_cache_had() {

@@ -6,9 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use longhaul::conversation::FactKind;
 use longhaul::session::journal::Entry;
 use longhaul::{
-    Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
+    Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
     Ticket, Time, Tokens, Usage, Why,
 };
+use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
@@ -31,6 +32,8 @@ pub(super) struct Conversation {
     named: usize,
     /// Bytes of all messages.
     said: usize,
+    /// The job that is being written.
+    writing: Option<u64>,
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
@@ -72,7 +75,17 @@ impl Conversation {
         let session = Session::new(settings.profile.clone(), model);
         let keeper = Keeper::create(store, about, &session)?;
         let (known, chains) = (Vec::new(), Vec::new());
-        Ok(Self { api, relay: Relay::new(api), session, keeper, known, chains, named: 0, said: 0 })
+        Ok(Self {
+            api,
+            relay: Relay::new(api),
+            session,
+            keeper,
+            known,
+            chains,
+            named: 0,
+            said: 0,
+            writing: None,
+        })
     }
 
     /// A stored conversation.
@@ -94,7 +107,7 @@ impl Conversation {
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
-        Self { api, relay, session, keeper, known, chains, named, said }
+        Self { api, relay, session, keeper, known, chains, named, said, writing: None }
     }
 
     /// A conversation of its own that shares the first messages with this one.
@@ -136,6 +149,19 @@ impl Conversation {
             Action::Goal(text) => self.session.set_goal(text.as_str()),
         }
         Ok(self.save()?)
+    }
+
+    /// The summary that is asked for, if it is not being written already. It is from now on.
+    pub(super) fn job_to_write(&mut self) -> Option<Job> {
+        let job = self.session.job().filter(|job| self.writing != Some(job.id))?;
+        self.writing = Some(job.id);
+        Some(job)
+    }
+
+    /// A summary was written, or will not come.
+    pub(super) fn summarised(&mut self, summarised: Summarised) -> Result<(), StoreError> {
+        summarised.resolve(&mut self.session);
+        self.save()
     }
 
     /// How the client says it: its request, read with what is known.

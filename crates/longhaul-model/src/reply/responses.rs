@@ -18,6 +18,8 @@ pub(super) struct Stream {
     items: BTreeMap<usize, Value>,
     /// The response as its closing event has it.
     closed: Option<Value>,
+    /// The stream was ended in another way: by `[DONE]`, or because the response was cancelled.
+    done: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,6 +39,7 @@ struct Sent<'a> {
 impl Format for Stream {
     fn event(&mut self, event: Event<'_>, watch: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         if event.data.trim() == "[DONE]" {
+            self.done = true;
             return Ok(());
         }
         let sent: Sent<'_> = serde_json::from_str(event.data)
@@ -61,6 +64,7 @@ impl Format for Stream {
             "response.completed" | "response.incomplete" | "response.done" => {
                 self.closed = Some(sent.response.unwrap_or_default());
             }
+            "response.cancelled" => self.done = true,
             "response.failed" => {
                 let error = sent.response.as_ref().and_then(|response| response.get("error"));
                 return Err(Fault::of_event(&error.map(ToString::to_string).unwrap_or_default()));
@@ -77,6 +81,10 @@ impl Format for Stream {
 
     fn is_closed(&self) -> bool {
         self.closed.is_some()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.is_closed() || self.done
     }
 
     fn end(self: Box<Self>) -> Result<Ended, Fault> {
