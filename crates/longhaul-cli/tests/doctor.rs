@@ -200,7 +200,11 @@ fn a_shim_is_known_and_one_without_its_agent_is_a_problem() {
     let (home, (_provider, url)) = (Home::new(), provider());
     let agent = home.script("bin/claude", "echo 2.1.325");
     assert!(
-        home.longhaul(&["persist", "claude", "--dir", &home.text_at("shims")]).status().unwrap().success()
+        home.longhaul(&["persist", "claude", "--dir", &home.text_at("shims")])
+            .output()
+            .unwrap()
+            .status
+            .success()
     );
     let found = Found::of(&mut doctor(&home, &url, &[]));
     assert!(found.get("claude").1.contains(" behind our shim "), "{:?}", found.0);

@@ -372,6 +372,14 @@ fn a_shell_takes_what_env_prints() {
         let said = shown(agent, "echo $ANTHROPIC_BASE_URL $OPENAI_BASE_URL $OPENAI_API_BASE");
         assert_eq!(said, "http://127.0.0.1:9000 http://127.0.0.1:9000/v1 http://127.0.0.1:9000/v1\n");
     }
+    // A proxy would catch what is for the gateway.
+    let mut proxied = home.longhaul(&["env", "claude"]);
+    proxied.env("http_proxy", format!("http://me:{KEY}@proxy:3128")).env("NO_PROXY", "intranet");
+    let said = text(&proxied.output().unwrap().stdout);
+    assert!(
+        said.contains("export NO_PROXY='intranet,127.0.0.1,localhost'\n") && !said.contains(KEY),
+        "{said}"
+    );
     // Arguments cannot be exported: they are shown as they are to be typed.
     let output = home.longhaul(&["env", "codex"]).env("OPENAI_API_KEY", KEY).output().unwrap();
     let said = text(&output.stdout);

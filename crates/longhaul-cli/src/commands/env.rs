@@ -4,7 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use crate::error::Failure;
-use crate::gateway::agents::{self, ANY, Setting, Told};
+use crate::gateway::agents::{self, ANY, Setting, Told, no_proxy};
+use crate::gateway::reach::{Peer, variable};
 use crate::gateway::shell::quoted;
 
 /// Print what sends an agent through a gateway that runs already
@@ -33,6 +34,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         match setting {
             Setting::Variable(name, value) => writeln!(out, "export {name}={}", quoted(&value))?,
             Setting::Argument(argument) => arguments.push(quoted(&argument)),
+        }
+    }
+    if Peer::of(&args.gateway.to_string()).is_some_and(|gateway| gateway.proxy().is_some()) {
+        for name in ["NO_PROXY", "no_proxy"] {
+            writeln!(out, "export {name}={}", quoted(&no_proxy(variable(name).as_deref())))?;
         }
     }
     if !arguments.is_empty() {
