@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary};
-use longhaul_store::{SessionId, Store, StoreError};
+use longhaul_store::{Filter, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
 pub use asking::{Action, AskError};
@@ -184,7 +184,7 @@ impl fmt::Debug for Call {
 }
 
 /// How often a request is looked at again, if others are in its way.
-const LOOKS: usize = 4;
+const LOOKS: usize = 8;
 
 /// Every conversation that is known.
 #[derive(Debug)]
@@ -303,6 +303,11 @@ impl Desk {
             let request = conversation.read(text.to_owned())?;
             if conversation.common(&request.identities()) == 0 { None } else { conversation.count(&request) }
         })
+    }
+
+    /// True if the store answers.
+    pub fn is_ready(&self) -> bool {
+        self.store.list(&Filter::default(), 1).is_ok()
     }
 
     /// How many conversations are in memory, and their bytes.

@@ -29,6 +29,10 @@ pub trait Decide: Send + Sync + 'static {
     fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call>;
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
+    /// True if it can work.
+    fn is_ready(&self) -> bool {
+        true
+    }
     /// Answers a message to our tools; `None` if it wants no answer.
     fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
         None
@@ -50,6 +54,10 @@ impl Decide for Desk {
 
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         Desk::count(self, incoming)
+    }
+
+    fn is_ready(&self) -> bool {
+        Desk::is_ready(self)
     }
 
     fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
@@ -110,6 +118,11 @@ impl Engine {
     /// The size of a known conversation.
     pub(crate) async fn count(&self, incoming: Incoming) -> Option<Tokens> {
         self.ask(self.deadline, move |desk| desk.count(&incoming)).await.ok().flatten()
+    }
+
+    /// True if the desk can work, and says so in time.
+    pub(crate) async fn is_ready(&self) -> bool {
+        self.ask(self.deadline, |desk| desk.is_ready()).await.unwrap_or(false)
     }
 
     /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer.

@@ -90,6 +90,14 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
             Route::Model(api) => shared.model(Asked { api, parts, tenant }, body, &mut report).await,
             Route::Count => shared.count(Asked { api: Api::Anthropic, parts, tenant }, body).await,
             Route::Tools => shared.tools(tenant, &parts, body).await,
+            Route::Ready => match shared.engine.is_ready().await {
+                true => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
+                false => words::text(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "text/plain",
+                    "the store does not answer\n".to_owned(),
+                ),
+            },
             _ => shared.pass(route.side(), &parts, reqwest::Body::wrap(Chained::unread(body))).await,
         },
     };
@@ -113,7 +121,7 @@ impl Shared {
                 "longhaul: this gateway is asked as localhost or 127.0.0.1 only",
             ),
             (Ok(_), Route::Health) => text("alive\n"),
-            (Ok(_), Route::Ready) => text("ready\n"),
+            (Ok(guest), Route::Ready) => return Ok(guest.tenant),
             (Ok(guest), _) if !guest.has_token => {
                 refuse(StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
             }

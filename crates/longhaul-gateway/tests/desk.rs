@@ -26,6 +26,7 @@ on_each_store!(
     a_crash_before_the_answer_changes_no_byte,
     replicas_that_share_a_store_send_the_same_bytes,
     tenants_have_nothing_in_common,
+    a_late_answer_on_one_replica_leaves_the_conversation_to_the_other,
 );
 
 const STEPS: usize = 40;
@@ -167,6 +168,27 @@ fn replicas_that_share_a_store_send_the_same_bytes(ground: &Ground) {
             let desk = &replicas[dice.roll(3) as usize];
             same(&asked(desk, &step(api, n)), expected, api, n);
         }
+    }
+}
+
+/// The next request comes to another replica while the first one still stores what it knows of the answer.
+fn a_late_answer_on_one_replica_leaves_the_conversation_to_the_other(ground: &Ground) {
+    for api in APIS {
+        let ground = ground.another();
+        let replicas = [desk(&ground), desk(&ground)];
+        // The first call is answered: before that nobody else can know the conversation.
+        asked(&replicas[0], &step(api, 0));
+        let first = sent(&replicas[0], &step(api, 1));
+        let session = first.session;
+        std::thread::scope(|scope| {
+            let mut before = first;
+            for n in 2..STEPS {
+                let (one, late) = (&replicas[n % 2], &replicas[(n + 1) % 2]);
+                scope.spawn(move || late.answered(before, None));
+                before = sent(one, &step(api, n));
+                assert_eq!((before.how, before.session), (How::Extends, session), "{api:?} {n}");
+            }
+        });
     }
 }
 

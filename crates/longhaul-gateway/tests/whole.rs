@@ -174,3 +174,15 @@ async fn a_page_of_another_site_uses_no_tool() {
         assert_eq!(seen.status, status, "{origin}");
     }
 }
+
+#[tokio::test]
+async fn a_gateway_without_its_store_is_alive_and_not_ready() {
+    let (fake, folder) = (script().start().await, tempfile::tempdir().unwrap());
+    let gateway = gateway(&fake, &folder, None).await;
+    let status =
+        async |path: &str| common::see(common::client().get(url(&gateway) + path), LONG).await.status;
+    assert_eq!((status("/healthz").await, status("/readyz").await), (200, 200));
+    let other = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    other.execute_batch("DROP TABLE session").unwrap();
+    assert_eq!((status("/healthz").await, status("/readyz").await), (200, 503));
+}

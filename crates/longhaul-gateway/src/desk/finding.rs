@@ -71,12 +71,11 @@ impl Desk {
         if let Some((id, count)) = self.store.find_prefix(&hashes)?
             && count > known
         {
-            let live = self.live.get(id).map(|shared| self.candidate(incoming, shared, text)).transpose()?;
-            let candidate = match live.flatten() {
-                Some(candidate) => Some(candidate),
-                // It is not in memory, or the store knows more of it.
-                None => self.candidate(incoming, self.load(incoming, id)?, text)?,
+            let shared = match self.live.get(id) {
+                Some(shared) => shared,
+                None => self.load(incoming, id)?,
             };
+            let candidate = self.candidate(incoming, shared, text)?;
             match candidate {
                 Some(candidate) if candidate.goes_on => return Ok(candidate.going_on()),
                 Some(candidate) => best = better(best, candidate),
@@ -89,8 +88,7 @@ impl Desk {
         }
     }
 
-    /// What a request has in common with a conversation. `None` if another replica has gone on with the
-    /// conversation: the store knows it better.
+    /// What a request has in common with a conversation; `None` if that is nothing.
     fn candidate(
         &self,
         incoming: &Incoming,
@@ -102,8 +100,9 @@ impl Desk {
             return Err(Refused::Broken);
         };
         if !conversation.is_newest(&*self.store)? {
-            self.live.forget(conversation.id());
-            return Ok(None);
+            // Another replica has gone on with it, perhaps just now: it is loaded again.
+            self.live.forget(shared.id);
+            return Err(Refused::Moved);
         }
         let Some(request) = conversation.read(text.to_owned()) else { return Err(Refused::Unreadable) };
         if request.is_stateful() {
