@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -25,12 +25,26 @@ const FORM: i64 = STEPS.len() as i64;
 /// How often a call looks whether another writer is done: about ten seconds long.
 const LOOKS: i32 = 4_000;
 
+/// A file is opened again while others are in the way, for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Pages that the write-ahead log may have before they are copied into the file: 16 MB. Copying takes
 /// milliseconds, so it is done rarely.
 const LOG_PAGES: i64 = 4_000;
 
 /// A connection that writes. The file is made if it is not there, and brought to the newest form.
 pub(super) fn writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
+    // SQLite does not wait where two turn the write-ahead log on at once, or where one recovers it.
+    let begun = Instant::now();
+    loop {
+        match try_writer(path, faults) {
+            Err(StoreError::Busy { .. }) if begun.elapsed() < PATIENCE && wait(0) => {}
+            opened => return opened,
+        }
+    }
+}
+
+fn try_writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
     refuse_other_files(path, faults)?;
     let mut connection = connect(path).map_err(|fault| faults.when_opening(fault))?;
     match form_of(&connection, faults)? {
