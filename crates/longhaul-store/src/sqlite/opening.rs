@@ -47,7 +47,12 @@ pub(super) fn writer(path: &Path, faults: &Faults) -> Result<Connection, StoreEr
 fn try_writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
     refuse_other_files(path, faults)?;
     let mut connection = connect(path).map_err(|fault| faults.when_opening(fault))?;
-    match form_of(&connection, faults)? {
+    let form = {
+        // All of it is read at one moment: another process may be about to make the tables.
+        let moment = connection.unchecked_transaction().map_err(|error| faults.when_opening(error.into()))?;
+        form_of(&moment, faults)?
+    };
+    match form {
         Some(FORM) => Ok(()),
         _ => bring_up(&mut connection, faults),
     }?;
