@@ -1,0 +1,97 @@
+//! What clients seldom do: they change what they said last, go back with another model, send odd lists of messages.
+
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "clients/mod.rs"]
+mod clients;
+#[macro_use]
+#[path = "../../longhaul-store/tests/common/mod.rs"]
+mod common;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clients::{body_of, conversation, model};
+use common::Ground;
+use http::HeaderMap;
+use longhaul::{Tokens, Usage};
+use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
+use longhaul_wire::api::Api;
+use serde_json::{Value, json};
+
+on_each_store!(a_way_back_with_another_model_is_the_same_after_a_restart,);
+
+fn desk(ground: &Ground) -> Desk {
+    let settings = DeskSettings { window: Some(Tokens(12_000)), ..DeskSettings::new(ground.place.clone()) };
+    Desk::open(settings).unwrap()
+}
+
+fn incoming(api: Api, body: &Value) -> Incoming {
+    let (tenant, body) = (Arc::from(""), Bytes::from(body.to_string()));
+    Incoming { tenant, api, headers: HeaderMap::new(), body }
+}
+
+fn request(api: Api, messages: &[Value]) -> Incoming {
+    incoming(api, &body_of(api, model(api), messages, true))
+}
+
+fn sent(desk: &Desk, incoming: &Incoming) -> Call {
+    match desk.decide(incoming) {
+        Decision::Send(call) => call,
+        Decision::PassOn(reason) => panic!("passed on: {reason}"),
+    }
+}
+
+fn bytes(call: &Call, incoming: &Incoming) -> Bytes {
+    call.body.clone().unwrap_or_else(|| incoming.body.clone())
+}
+
+fn asked(desk: &Desk, incoming: &Incoming) -> Bytes {
+    let call = sent(desk, incoming);
+    let body = bytes(&call, incoming);
+    let usage = Usage { input: body.len() as u64 / 4, output: 40, ..Usage::default() };
+    desk.answered(call, Some(&usage));
+    body
+}
+
+/// The same if it is not passed on.
+fn asked_or_not(desk: &Desk, incoming: &Incoming) -> Result<(How, Bytes), String> {
+    match desk.decide(incoming) {
+        Decision::PassOn(reason) => Err(reason.to_string()),
+        Decision::Send(call) => {
+            let (how, body) = (call.how, bytes(&call, incoming));
+            let usage = Usage { input: body.len() as u64 / 4, output: 40, ..Usage::default() };
+            desk.answered(call, Some(&usage));
+            Ok((how, body))
+        }
+    }
+}
+
+fn said(text: &str, role: &str) -> Value {
+    json!({"role": role, "content": text})
+}
+
+/// A client falls back to another model and goes back a few steps at once.
+fn a_way_back_with_another_model_is_the_same_after_a_restart(ground: &Ground) {
+    for (api, other) in [(Api::Anthropic, "claude-haiku-4-5"), (Api::Chat, "gpt-4o-mini")] {
+        let sent = |restarts: bool| {
+            let ground = ground.another();
+            let mut desk = desk(&ground);
+            (0..30).for_each(|n| drop(asked(&desk, &request(api, &conversation(api, n)))));
+            let mut messages = conversation(api, 12);
+            let mut bodies = Vec::new();
+            for n in 0..3 {
+                messages.push(said(&format!("Question {n}?"), "user"));
+                let incoming = incoming(api, &body_of(api, other, &messages, true));
+                bodies.push(asked_or_not(&desk, &incoming));
+                messages.push(said(&format!("Answer {n}."), "assistant"));
+                if restarts {
+                    drop(desk);
+                    desk = self::desk(&ground);
+                }
+            }
+            bodies
+        };
+        assert_eq!(sent(true), sent(false), "{api:?}");
+    }
+}
