@@ -11,7 +11,7 @@ mod common;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clients::{body_of, conversation, model};
+use clients::{APIS, body_of, conversation, model, result};
 use common::Ground;
 use http::HeaderMap;
 use longhaul::{Tokens, Usage};
@@ -93,5 +93,26 @@ fn a_way_back_with_another_model_is_the_same_after_a_restart(ground: &Ground) {
             bodies
         };
         assert_eq!(sent(true), sent(false), "{api:?}");
+    }
+}
+
+/// The result that a client sends now is the one that the model sees.
+#[test]
+fn a_last_result_that_the_client_made_shorter_is_sent() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        (0..8).for_each(|n| drop(asked(&desk, &request(api, &conversation(api, n)))));
+        let mut messages = conversation(api, 8);
+        asked(&desk, &request(api, &messages));
+        let long = result(7);
+        let whole = serde_json::to_string(messages.last().unwrap()).unwrap();
+        let long_text = serde_json::to_string(&long).unwrap();
+        *messages.last_mut().unwrap() =
+            serde_json::from_str(&whole.replace(&long_text, "\"The file is gone.\"")).unwrap();
+        let body = asked(&desk, &request(api, &messages));
+        let text = std::str::from_utf8(&body).unwrap();
+        assert!(text.contains("The file is gone."), "{api:?}");
+        assert!(!text.contains("helper_7_3"), "{api:?}");
     }
 }

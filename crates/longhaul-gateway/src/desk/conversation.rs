@@ -161,11 +161,14 @@ impl Conversation {
         cleared.or_else(|| self.behind_dropped(&identities, common))
     }
 
-    /// True if a request has all messages that are known, but for results that are shorter now.
+    /// True if a request has all messages that are known, but for results that are shorter now. A result that no model
+    /// has answered is not an old one: the client has another one for the model to see.
     fn is_cleared_in(&self, request: &Request, identities: &[Identity], common: usize) -> bool {
+        let is_answer = |message: &Arc<Message>| message.role() == Role::Assistant;
+        let answered = request.messages().iter().rposition(is_answer).unwrap_or_default();
         let same_or_shorter = |at: usize| {
             let is_shorter = || shorter_results(&self.session.log().messages()[at], &request.messages()[at]);
-            self.known[at] == identities[at] || is_shorter()
+            self.known[at] == identities[at] || (at < answered && is_shorter())
         };
         identities.len() >= self.len() && (common..self.len()).all(same_or_shorter)
     }
