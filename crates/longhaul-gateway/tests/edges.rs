@@ -16,6 +16,7 @@ use common::Ground;
 use http::HeaderMap;
 use longhaul::{Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
+use longhaul_store::Filter;
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
@@ -115,4 +116,17 @@ fn a_last_result_that_the_client_made_shorter_is_sent() {
         assert!(text.contains("The file is gone."), "{api:?}");
         assert!(!text.contains("helper_7_3"), "{api:?}");
     }
+}
+
+/// A request that there is no view for leaves nothing behind, however often it comes.
+#[test]
+fn what_has_no_view_is_not_stored() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground);
+    let mut large = body_of(Api::Anthropic, "claude-sonnet-4-5", &conversation(Api::Anthropic, 3), true);
+    large["system"] = json!("Be careful. ".repeat(12_000));
+    for _ in 0..5 {
+        assert!(asked_or_not(&desk, &incoming(Api::Anthropic, &large)).is_err());
+    }
+    assert_eq!(ground.open().list(&Filter::default(), 10).unwrap().len(), 0);
 }
