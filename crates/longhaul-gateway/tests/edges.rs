@@ -130,3 +130,19 @@ fn what_has_no_view_is_not_stored() {
     }
     assert_eq!(ground.open().list(&Filter::default(), 10).unwrap().len(), 0);
 }
+
+/// A long system prompt and many tools take memory too.
+#[test]
+fn what_comes_before_the_messages_takes_memory() {
+    let ground = Ground::sqlite();
+    let desk =
+        Desk::open(DeskSettings { memory: 4 << 20, ..DeskSettings::new(ground.place.clone()) }).unwrap();
+    for n in 0..40 {
+        let mut body =
+            body_of(Api::Anthropic, "claude-sonnet-4-5", &[said(&format!("Task {n}"), "user")], true);
+        body["system"] = json!("Be careful. ".repeat(12_000));
+        asked(&desk, &incoming(Api::Anthropic, &body));
+    }
+    let (conversations, bytes) = desk.live();
+    assert!(conversations <= 30 && bytes <= 4 << 20, "{conversations} {bytes}");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhaul::conversation::FactKind;
+use longhaul::conversation::{Block, FactKind};
 use longhaul::session::journal::Entry;
 use longhaul::{
     Frame, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
@@ -217,7 +217,7 @@ impl Conversation {
     /// Bytes that it takes in memory, about.
     pub(super) fn bytes(&self) -> usize {
         // The text of a message, and what it was read from.
-        self.said * 2 + self.known.len() * 200
+        (self.said + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
     }
 
     /// Takes in what a request has more than is known, and makes what is to be sent ready. What could not be made
@@ -309,6 +309,12 @@ impl Conversation {
         self.named = self.chains.len();
         Ok(())
     }
+}
+
+/// Bytes of what comes before the messages.
+fn frame_bytes(frame: &Frame) -> usize {
+    let tools = frame.tools.iter().map(|tool| tool.name.len() + tool.definition.as_str().len());
+    frame.system.iter().map(Block::bytes).sum::<usize>() + tools.sum::<usize>() + frame.settings.bytes()
 }
 
 /// True if both messages have results of the same calls, and the new one is shorter.
