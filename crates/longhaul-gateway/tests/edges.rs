@@ -14,7 +14,7 @@ use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model, result};
 use common::Ground;
 use http::HeaderMap;
-use longhaul::{Tokens, Usage};
+use longhaul::{RecallPart, Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
 use longhaul_store::Filter;
 use longhaul_wire::api::Api;
@@ -145,4 +145,27 @@ fn what_comes_before_the_messages_takes_memory() {
     }
     let (conversations, bytes) = desk.live();
     assert!(conversations <= 30 && bytes <= 4 << 20, "{conversations} {bytes}");
+}
+
+/// One conversation that cannot be loaded does not hide the others.
+#[test]
+fn recall_goes_past_a_conversation_that_cannot_be_loaded() {
+    let ground = Ground::sqlite();
+    {
+        let desk = desk(&ground);
+        (0..30).for_each(|n| drop(asked(&desk, &request(Api::Chat, &conversation(Api::Chat, n)))));
+    }
+    let body = asked(&desk(&ground), &request(Api::Chat, &conversation(Api::Chat, 30)));
+    let text = std::str::from_utf8(&body).unwrap();
+    let at = text.find("recall ").unwrap() + "recall ".len();
+    let handle: String = text[at..].chars().take_while(char::is_ascii_hexdigit).collect();
+    assert!(desk(&ground).recall("", &handle, &RecallPart::Whole).is_ok(), "{handle}");
+    let broken = {
+        let desk = desk(&ground);
+        sent(&desk, &request(Api::Chat, &[said("Something else", "user")])).session
+    };
+    let other = rusqlite::Connection::open(&ground.place).unwrap();
+    other.execute_batch("DELETE FROM entry WHERE at >> 32 = (SELECT max(n) FROM session)").unwrap();
+    assert!(ground.open().load(broken).map(|stored| stored.entries.len()).unwrap_or(0) == 0);
+    assert!(desk(&ground).recall("", &handle, &RecallPart::Whole).is_ok());
 }
