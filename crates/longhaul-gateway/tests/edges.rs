@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model, result};
-use common::Ground;
+use common::{Dice, Ground};
 use http::HeaderMap;
 use longhaul::{RecallPart, Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
@@ -20,7 +20,10 @@ use longhaul_store::Filter;
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
-on_each_store!(a_way_back_with_another_model_is_the_same_after_a_restart,);
+on_each_store!(
+    a_way_back_with_another_model_is_the_same_after_a_restart,
+    a_restart_between_odd_requests_changes_no_byte,
+);
 
 fn desk(ground: &Ground) -> Desk {
     let settings = DeskSettings { window: Some(Tokens(12_000)), ..DeskSettings::new(ground.place.clone()) };
@@ -168,4 +171,53 @@ fn recall_goes_past_a_conversation_that_cannot_be_loaded() {
     other.execute_batch("DELETE FROM entry WHERE at >> 32 = (SELECT max(n) FROM session)").unwrap();
     assert!(ground.open().load(broken).map(|stored| stored.entries.len()).unwrap_or(0) == 0);
     assert!(desk(&ground).recall("", &handle, &RecallPart::Whole).is_ok());
+}
+
+/// The messages of one step.
+fn step(api: Api, n: usize) -> Vec<Value> {
+    conversation(api, n + 1).split_off(conversation(api, n).len())
+}
+
+/// Nothing that a client may send stops the desk, and what the desk makes of it is the same after a restart.
+fn a_restart_between_odd_requests_changes_no_byte(ground: &Ground) {
+    for (seed, api) in [2, 4, 10_u64].into_iter().flat_map(|seed| APIS.map(|api| (seed, api))) {
+        let (one, other) = (ground.another(), ground.another());
+        let whole = desk(&one);
+        let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (seed * 7_919));
+        let mut messages = conversation(api, 2);
+        let mut ways = Vec::new();
+        for n in 2..50 {
+            let (mut name, way) = (model(api), dice.roll(14));
+            match way {
+                0 => {
+                    messages.truncate(messages.len().saturating_sub(dice.roll(9) as usize).max(1));
+                    messages.push(said(&format!("No. Do it otherwise: {n}"), "user"));
+                }
+                1 => messages.push(said(&format!("Stop {n}"), "user")),
+                2 => messages.push(said(&format!("Continue {n}"), "assistant")),
+                // Whoever comes back to another model much later may go on there, or another way.
+                3 if !ways[..ways.len().saturating_sub(1)].contains(&3) => {
+                    name = if api == Api::Anthropic { "claude-haiku-4-5" } else { "gpt-4o-mini" };
+                    messages.push(said(&format!("You are another: {n}"), "user"));
+                }
+                4 => messages.push(said("", "user")),
+                5 if api == Api::Chat => messages.push(said(&format!("Careful {n}"), "developer")),
+                6 if api == Api::Chat => messages.push(said(&format!("Mind the rules {n}"), "system")),
+                7 => {
+                    // A step stands twice, with its ids.
+                    messages.extend(step(api, n));
+                    messages.extend(step(api, n));
+                }
+                8 => {}
+                _ => messages.extend(step(api, n)),
+            }
+            ways.push(way);
+            let incoming = incoming(api, &body_of(api, name, &messages, true));
+            let (expected, found) = (asked_or_not(&whole, &incoming), asked_or_not(&desk(&other), &incoming));
+            let how = |done: &Result<(How, Bytes), String>| done.clone().map(|(how, _)| how);
+            let told = format!("{api:?} {seed}: {:?}, {:?} {ways:?}", how(&found), how(&expected));
+            let body = |done: Result<(How, Bytes), String>| done.map(|(_, body)| body);
+            assert!(body(found) == body(expected), "{told}");
+        }
+    }
 }
