@@ -221,3 +221,36 @@ fn a_restart_between_odd_requests_changes_no_byte(ground: &Ground) {
         }
     }
 }
+
+/// A client that has taken messages away goes on after a restart, also if another conversation begins like it.
+#[test]
+fn what_the_client_took_away_is_known_after_a_restart() {
+    let kept_first = |messages: &mut Vec<Value>| drop(messages.drain(1..19));
+    let dropped_first = |messages: &mut Vec<Value>| drop(messages.drain(..19));
+    for api in APIS {
+        for (number, change) in
+            [&kept_first as &dyn Fn(&mut Vec<Value>), &dropped_first].into_iter().enumerate()
+        {
+            let ground = Ground::sqlite();
+            let mut desk = desk(&ground);
+            let named = |mut incoming: Incoming| {
+                incoming.headers.insert("x-session-id", "s-1".parse().unwrap());
+                incoming
+            };
+            // Another conversation that begins with the same words.
+            asked(&desk, &request(api, &conversation(api, 0)));
+            (1..30).for_each(|n| drop(asked(&desk, &named(request(api, &conversation(api, n))))));
+            let mut sessions = Vec::new();
+            for n in 30..34 {
+                let mut messages = conversation(api, n);
+                change(&mut messages);
+                let call = sent(&desk, &named(request(api, &messages)));
+                sessions.push((call.session, call.how));
+                desk.answered(call, None);
+                drop(desk);
+                desk = self::desk(&ground);
+            }
+            assert_eq!(sessions, [(sessions[0].0, How::Extends); 4], "{api:?} {number}");
+        }
+    }
+}

@@ -29,6 +29,8 @@ pub(super) struct Conversation {
     chains: Vec<Chain>,
     /// How many of these are stored.
     named: usize,
+    /// By which it is found too: the end of what a client sends that has taken messages away, and how many it sends.
+    also_named: Option<(usize, Chain)>,
     /// Bytes of all messages.
     said: usize,
 }
@@ -72,7 +74,8 @@ impl Conversation {
         let session = Session::new(settings.profile.clone(), model);
         let keeper = Keeper::create(store, about, &session)?;
         let (known, chains) = (Vec::new(), Vec::new());
-        Ok(Self { api, relay: Relay::new(api), session, keeper, known, chains, named: 0, said: 0 })
+        let relay = Relay::new(api);
+        Ok(Self { api, relay, session, keeper, known, chains, named: 0, also_named: None, said: 0 })
     }
 
     /// A stored conversation.
@@ -94,7 +97,7 @@ impl Conversation {
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
-        Self { api, relay, session, keeper, known, chains, named, said }
+        Self { api, relay, session, keeper, known, chains, named, also_named: None, said }
     }
 
     /// A conversation of its own that shares the first messages with this one.
@@ -236,6 +239,10 @@ impl Conversation {
             self.session.set_window(window);
         }
         let identities = request.identities();
+        if self.common(&identities) < self.len() {
+            let end = Chain::start(tenant, self.api).over(&identities).last();
+            self.also_named = end.map(|end| (identities.len(), end));
+        }
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
             self.push(tenant, message, *identity);
         }
@@ -307,6 +314,10 @@ impl Conversation {
         let new: Vec<[u8; 16]> = self.chains[self.named..].iter().map(Chain::bytes).collect();
         self.keeper.keep_prefixes(self.named, &new)?;
         self.named = self.chains.len();
+        if let Some((messages, end)) = self.also_named {
+            self.keeper.keep_prefixes(messages.saturating_sub(1), &[end.bytes()])?;
+            self.also_named = None;
+        }
         Ok(())
     }
 }
