@@ -249,6 +249,10 @@ impl Desk {
             Err(refused) => {
                 // What is in memory may be another than what is stored.
                 self.live.forget(conversation.id);
+                if matches!(how, How::New | How::Forks) {
+                    // Nothing was sent of it. What cannot be deleted now goes with its age.
+                    _ = self.store.delete(conversation.id);
+                }
                 Err(refused)
             }
         }

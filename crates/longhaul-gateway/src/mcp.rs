@@ -79,6 +79,7 @@ fn tools() -> Value {
                 "pattern": text("Only lines that this regular expression fits."),
                 "first_line": number("Only lines from this one on, counted from 1."),
                 "last_line": number("Only lines up to this one."),
+                "first_byte": number("Only what stands behind so many bytes of that."),
             }),
             &["handle"]
         ),
@@ -121,7 +122,8 @@ fn call(desk: &Desk, tenant: &str, params: &Value) -> Result<Value, (i64, String
                     RecallPart::Lines(first.unwrap_or(1).max(1), last.unwrap_or(usize::MAX))
                 }
             };
-            desk.recall(tenant, needed("handle")?.trim(), &part).map(page)
+            let from = number("first_byte").unwrap_or_default();
+            desk.recall(tenant, needed("handle")?.trim(), &part).map(|text| page(&text, &part, from))
         }
         "search" => found(desk, tenant, needed("query")?),
         "pin" => desk.act(tenant, &Action::Pin(needed("text")?.to_owned())),
@@ -140,17 +142,36 @@ fn call(desk: &Desk, tenant: &str, params: &Value) -> Result<Value, (i64, String
     Ok(json!({"content": [{"type": "text", "text": text}], "isError": is_error}))
 }
 
-/// The start of a text, and how to get the rest of it.
-fn page(text: String) -> String {
-    if text.len() <= PAGE {
-        return text;
+/// The start of a recalled text behind so many bytes of it, and how to get the rest.
+fn page(text: &str, part: &RecallPart, from: usize) -> String {
+    let from = text.floor_char_boundary(from);
+    let rest = &text[from..];
+    if rest.len() <= PAGE {
+        return rest.to_owned();
     }
-    let end = text[..text.floor_char_boundary(PAGE)]
-        .rfind('\n')
-        .map_or_else(|| text.floor_char_boundary(PAGE), |end| end + 1);
-    let (shown, lines) = (&text[..end], text.lines().count());
-    let next = shown.lines().count() + 1;
-    format!("{shown}[… lines {next} to {lines} are left out here: recall again with first_line {next}]")
+    let most = rest.floor_char_boundary(PAGE);
+    let end = rest[..most].rfind('\n').map(|end| end + 1);
+    let shown = &rest[..end.unwrap_or(most)];
+    let first = match part {
+        RecallPart::Whole => Some(1),
+        RecallPart::Lines(first, _) => Some(*first),
+        // These lines have other numbers.
+        RecallPart::Pattern(_) => None,
+    };
+    match first.filter(|_| from == 0 && end.is_some()) {
+        Some(first) => {
+            let next = first.saturating_add(shown.lines().count());
+            let last = first.saturating_add(text.lines().count() - 1);
+            format!(
+                "{shown}[… lines {next} to {last} are left out here: recall again with first_line {next}]"
+            )
+        }
+        // The rest begins inside a line, or its lines cannot be asked for by number.
+        None => {
+            let (left, next) = (rest.len() - shown.len(), from + shown.len());
+            format!("{shown}[… {left} bytes are left out here: recall the same again with first_byte {next}]")
+        }
+    }
 }
 
 fn found(desk: &Desk, tenant: &str, query: &str) -> Result<String, AskError> {
@@ -214,7 +235,7 @@ mod tests {
     #[test]
     fn a_long_text_has_pages() {
         let text: String = (1..=9_000).map(|n| format!("line {n}\n")).collect();
-        let shown = page(text);
+        let shown = page(&text, &RecallPart::Whole, 0);
         assert!(shown.len() < PAGE + 200);
         // What is left out begins behind what is shown.
         let last = shown.lines().rev().nth(1).unwrap();
@@ -222,5 +243,45 @@ mod tests {
         assert!(shown.ends_with(&format!(
             "[… lines {next} to 9000 are left out here: recall again with first_line {next}]"
         )));
+    }
+
+    /// What a page shows, and the number that it says to go on with.
+    fn shown(page: &str) -> (&str, usize) {
+        let (shown, says) = page.rsplit_once("[…").unwrap();
+        let next = says.trim_end_matches(']').rsplit_once(' ').unwrap().1;
+        (shown, next.parse().unwrap())
+    }
+
+    #[test]
+    fn pages_behind_the_first_go_on_where_they_are() {
+        let text: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
+        let lines: String = text.lines().skip(6_999).collect::<Vec<_>>().join("\n");
+        let page = page(&lines, &RecallPart::Lines(7_000, usize::MAX), 0);
+        let (shown, next) = shown(&page);
+        assert!(shown.ends_with(&format!("line {}\n", next - 1)), "{next}");
+        assert!(page.contains("to 20000 are left out"));
+    }
+
+    #[test]
+    fn a_long_line_and_found_lines_have_pages_too() {
+        let found: String = (1..=9_000).map(|n| format!("{}:line\n", n * 7)).collect();
+        for (text, part) in
+            [("ü".repeat(PAGE * 2), RecallPart::Whole), (found, RecallPart::Pattern("line".to_owned()))]
+        {
+            let (mut whole, mut from) = (String::new(), 0);
+            loop {
+                let page = page(&text, &part, from);
+                if !page.contains("[…") {
+                    whole.push_str(&page);
+                    break;
+                }
+                let (part, next) = shown(&page);
+                whole.push_str(part);
+                assert!(next > from);
+                from = next;
+            }
+            assert!(whole == text);
+        }
+        assert_eq!(page("abc", &RecallPart::Whole, usize::MAX), "");
     }
 }

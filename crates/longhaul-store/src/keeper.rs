@@ -118,8 +118,10 @@ impl Keeper {
 
     /// Stores a fork of the session: a session of its own that shares what is stored already.
     pub fn fork(&self, fork: &Session) -> Result<Self, StoreError> {
-        // The last entry says that it is a fork; what stands before it is shared.
-        let shared = Cursor(fork.cursor().0.saturating_sub(1)).min(self.stored);
+        // An entry says that it is a fork; what stands before it is shared. The fork may have gone on since.
+        let entries = fork.since(Cursor(0)).zip(0..);
+        let forked = entries.filter(|(entry, _)| matches!(entry, Entry::Forked { .. })).last();
+        let shared = forked.map_or(Cursor(0), |(_, at)| Cursor(at)).min(self.stored);
         let id = self.store.fork(self.id, shared)?;
         let mut keeper = Self { store: self.store.clone(), id, stored: shared, sized: 0 };
         keeper.save(fork)?;

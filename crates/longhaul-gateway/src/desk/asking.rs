@@ -59,10 +59,10 @@ impl Desk {
             if live.iter().any(|shared| shared.id == meta.id) {
                 continue;
             }
-            // Which API it spoke does not matter here.
+            // Which API it spoke does not matter here. One that cannot be loaded, or was deleted just now, hides no other.
             let store = self.store.clone();
-            let stored = Conversation::open(store, &self.settings, tenant, Api::Chat, meta.id)?;
-            if let Ok(text) = stored.session().recall(handle, part) {
+            let stored = Conversation::open(store, &self.settings, tenant, Api::Chat, meta.id);
+            if let Some(Ok(text)) = stored.ok().map(|stored| stored.session().recall(handle, part)) {
                 return Ok(text);
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use longhaul::conversation::FactKind;
+use longhaul::conversation::{Block, FactKind};
 use longhaul::session::journal::Entry;
 use longhaul::{
     Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
@@ -30,6 +30,8 @@ pub(super) struct Conversation {
     chains: Vec<Chain>,
     /// How many of these are stored.
     named: usize,
+    /// By which it is found too: the end of what a client sends that has taken messages away, and how many it sends.
+    also_named: Option<(usize, Chain)>,
     /// Bytes of all messages.
     said: usize,
     /// The job that is being written.
@@ -83,6 +85,7 @@ impl Conversation {
             known,
             chains,
             named: 0,
+            also_named: None,
             said: 0,
             writing: None,
         })
@@ -107,7 +110,7 @@ impl Conversation {
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
-        Self { api, relay, session, keeper, known, chains, named, said, writing: None }
+        Self { api, relay, session, keeper, known, chains, named, also_named: None, said, writing: None }
     }
 
     /// A conversation of its own that shares the first messages with this one.
@@ -187,11 +190,14 @@ impl Conversation {
         cleared.or_else(|| self.behind_dropped(&identities, common))
     }
 
-    /// True if a request has all messages that are known, but for results that are shorter now.
+    /// True if a request has all messages that are known, but for results that are shorter now. A result that no model
+    /// has answered is not an old one: the client has another one for the model to see.
     fn is_cleared_in(&self, request: &Request, identities: &[Identity], common: usize) -> bool {
+        let is_answer = |message: &Arc<Message>| message.role() == Role::Assistant;
+        let answered = request.messages().iter().rposition(is_answer).unwrap_or_default();
         let same_or_shorter = |at: usize| {
             let is_shorter = || shorter_results(&self.session.log().messages()[at], &request.messages()[at]);
-            self.known[at] == identities[at] || is_shorter()
+            self.known[at] == identities[at] || (at < answered && is_shorter())
         };
         identities.len() >= self.len() && (common..self.len()).all(same_or_shorter)
     }
@@ -240,7 +246,7 @@ impl Conversation {
     /// Bytes that it takes in memory, about.
     pub(super) fn bytes(&self) -> usize {
         // The text of a message, and what it was read from.
-        self.said * 2 + self.known.len() * 200
+        (self.said + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
     }
 
     /// Takes in what a request has more than is known, and makes what is to be sent ready. What could not be made
@@ -259,6 +265,10 @@ impl Conversation {
             self.session.set_window(window);
         }
         let identities = request.identities();
+        if self.common(&identities) < self.len() {
+            let end = Chain::start(tenant, self.api).over(&identities).last();
+            self.also_named = end.map(|end| (identities.len(), end));
+        }
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
             self.push(tenant, message, *identity);
         }
@@ -330,8 +340,18 @@ impl Conversation {
         let new: Vec<[u8; 16]> = self.chains[self.named..].iter().map(Chain::bytes).collect();
         self.keeper.keep_prefixes(self.named, &new)?;
         self.named = self.chains.len();
+        if let Some((messages, end)) = self.also_named {
+            self.keeper.keep_prefixes(messages.saturating_sub(1), &[end.bytes()])?;
+            self.also_named = None;
+        }
         Ok(())
     }
+}
+
+/// Bytes of what comes before the messages.
+fn frame_bytes(frame: &Frame) -> usize {
+    let tools = frame.tools.iter().map(|tool| tool.name.len() + tool.definition.as_str().len());
+    frame.system.iter().map(Block::bytes).sum::<usize>() + tools.sum::<usize>() + frame.settings.bytes()
 }
 
 /// True if both messages have results of the same calls, and the new one is shorter.

@@ -24,6 +24,8 @@ struct Candidate {
     request: Request,
     /// How many messages both begin with.
     common: usize,
+    /// The same agent speaks.
+    is_of: bool,
     /// The request goes on where the conversation ends, and the same agent speaks.
     goes_on: bool,
     /// The request has nothing that is new.
@@ -34,6 +36,12 @@ struct Candidate {
 
 /// A request with no more messages than these, and no tools, begins no conversation: it is for a title or the like.
 const FEW: usize = 3;
+
+/// So many stored conversations are looked at for one that goes on.
+const WAYS: usize = 3;
+
+/// So many messages are gone back for another one.
+const BACK: usize = 32;
 
 impl Desk {
     pub(super) fn find(&self, incoming: &Incoming, text: &str, hints: &[Hint]) -> Result<Found, Refused> {
@@ -68,9 +76,19 @@ impl Desk {
             best = better(best, candidate);
         }
         let known = best.as_ref().map_or(0, |best| best.common);
-        if let Some((id, count)) = self.store.find_prefix(&hashes)?
-            && count > known
-        {
+        // Behind another way of the conversation, which was not gone on with, there may be the one that goes on.
+        let (mut upto, mut looked_at) = (hashes.len(), Vec::new());
+        for _ in 0..BACK {
+            let found = self.store.find_prefix(&hashes[..upto])?;
+            let Some((id, count)) = found.filter(|(_, count)| *count > known && looked_at.len() < WAYS)
+            else {
+                break;
+            };
+            upto = count.saturating_sub(1).min(upto);
+            if looked_at.contains(&id) {
+                continue;
+            }
+            looked_at.push(id);
             let shared = match self.live.get(id) {
                 Some(shared) => shared,
                 None => self.load(incoming, id)?,
@@ -118,7 +136,7 @@ impl Desk {
         let (goes_on, is_retry) = (new_from.is_some() && is_of, new_from == Some(request.messages().len()));
         let answered = conversation.is_answered_in(common);
         drop(conversation);
-        Ok(Some(Candidate { conversation: shared, request, common, goes_on, is_retry, answered }))
+        Ok(Some(Candidate { conversation: shared, request, common, is_of, goes_on, is_retry, answered }))
     }
 
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
@@ -152,10 +170,10 @@ impl Desk {
     }
 }
 
-/// The one that has more in common with the request.
+/// The one that has more in common with the request; of two, the one of the same agent.
 fn better(best: Option<Candidate>, new: Candidate) -> Option<Candidate> {
     match best {
-        Some(best) if best.common >= new.common => Some(best),
+        Some(best) if (best.common, best.is_of) >= (new.common, new.is_of) => Some(best),
         _ => Some(new),
     }
 }

@@ -38,6 +38,9 @@ pub(super) struct Hint(pub(super) [u8; 16]);
 /// A hint speaks of no more conversations than these.
 const SPOKEN_OF: usize = 4;
 
+/// So many hints speak of a conversation at most: there are clients whose bodies never begin the same.
+const HINTS: usize = 8;
+
 /// The conversations that are in memory.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -61,6 +64,7 @@ struct Slot {
     conversation: Shared,
     bytes: usize,
     used: u64,
+    /// What speaks of it, the newest last.
     hints: Vec<Hint>,
     /// The hash of all that is said in it.
     end: Option<Hint>,
@@ -107,14 +111,13 @@ impl Live {
         let end_before = std::mem::replace(&mut slot.end, end.clone());
         let before = std::mem::replace(&mut slot.bytes, bytes);
         (slot.used, slot.conversation) = (used, conversation.clone());
-        for hint in hints {
-            if !slot.hints.contains(hint) {
-                slot.hints.push(hint.clone());
-            }
-        }
+        slot.hints.retain(|hint| !hints.contains(hint));
+        slot.hints.extend_from_slice(hints);
+        let too_many = slot.hints.len().saturating_sub(HINTS);
+        let gone: Vec<Hint> = slot.hints.drain(..too_many).collect();
         inner.bytes = (inner.bytes + bytes).saturating_sub(before);
-        if let Some(before) = end_before {
-            inner.speaks_no_more(&before, id);
+        for hint in gone.iter().chain(&end_before) {
+            inner.speaks_no_more(hint, id);
         }
         for hint in hints.iter().chain(&end) {
             let spoken_of = inner.hints.entry(hint.clone()).or_default();
@@ -166,5 +169,38 @@ impl Inner {
                 self.hints.remove(hint);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use longhaul::Frame;
+    use longhaul_store::About;
+    use longhaul_wire::api::Api;
+
+    use super::super::DeskSettings;
+    use super::*;
+
+    #[test]
+    fn a_conversation_has_only_so_many_hints() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = DeskSettings::new(folder.path().join("sessions.db").display().to_string());
+        let store = longhaul_store::open(&settings.store).unwrap();
+        let new = Conversation::create(store, &settings, &About::default(), Api::Chat, &Frame::default());
+        let (live, seat) = (Live::new(1 << 20), Seat::new(new.unwrap(), "".into()));
+        let named = Hint([255; 16]);
+        for n in 0..100 {
+            live.used(&seat, 1, &[named.clone(), Hint([n; 16])], Some(Hint([n + 100; 16])));
+        }
+        assert!(live.lock().hints.len() <= HINTS + 1);
+        // What every request says still speaks of it, and so does the newest.
+        for hint in [&named, &Hint([99; 16]), &Hint([199; 16])] {
+            assert!(live.hinted(hint).iter().all(|found| Arc::ptr_eq(found, &seat)));
+            assert_eq!(live.hinted(hint).len(), 1);
+        }
+        live.forget(seat.id);
+        assert!(live.lock().hints.is_empty());
     }
 }
