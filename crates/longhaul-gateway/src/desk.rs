@@ -336,7 +336,8 @@ fn call(
     ticket: Ticket,
 ) -> Call {
     let body = conversation.body(&request);
-    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
+    let is_clients = body.is_clients() || conversation.is_as_it_came(&request);
+    let body = (!is_clients).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let (session, at) = (conversation.id(), At { ticket, conversation: shared.clone(), request });
     Call { body, session, how, view, full, edits, at: Some(at) }

@@ -254,3 +254,23 @@ fn what_the_client_took_away_is_known_after_a_restart() {
         }
     }
 }
+
+/// What a client does wrong is for the provider to say, as long as nothing is edited.
+#[test]
+fn what_is_wrong_in_a_request_goes_out_as_it_came() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        let mut orphan = conversation(api, 3);
+        orphan.remove(1);
+        let twice: Vec<Value> = [conversation(api, 1), step(api, 0), step(api, 0)].concat();
+        let empty = [conversation(api, 2), vec![said("", "user"), said("Go on.", "user")]].concat();
+        for (number, messages) in [orphan, twice, empty].into_iter().enumerate() {
+            for _ in 0..2 {
+                let call = sent(&desk, &request(api, &messages));
+                assert_eq!((call.edits, call.body.is_none()), (0, true), "{api:?} {number}");
+                desk.answered(call, None);
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use longhaul::conversation::{Block, FactKind};
 use longhaul::session::journal::Entry;
 use longhaul::{
     Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
-    Ticket, Time, Tokens, Usage, Why,
+    Source, Ticket, Time, Tokens, Usage, Why,
 };
 use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
@@ -304,6 +304,17 @@ impl Conversation {
     pub(super) fn body(&mut self, request: &Request) -> BodyText {
         let sent = request.clone().sending(&self.session.outgoing());
         self.relay.write(&sent).body
+    }
+
+    /// True if nothing was done to a request: no edit stands, nothing stands before or behind its messages, and it has
+    /// all of them. Then what is wrong in it is for the provider to say.
+    pub(super) fn is_as_it_came(&self, request: &Request) -> bool {
+        let sent = self.session.outgoing();
+        let mut edits = self.session.ledger().edits();
+        sent.tail.is_none()
+            && sent.parts.iter().all(|part| matches!(part.source, Source::Message(_)))
+            && !edits.any(|(_, active)| active)
+            && *request.identities() == *self.known
     }
 
     /// Tokens that are sent, tokens of the whole conversation, and how many edits stand.
