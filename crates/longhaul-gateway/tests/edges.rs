@@ -15,7 +15,7 @@ use clients::{APIS, body_of, conversation, model, result};
 use common::{Dice, Ground};
 use http::HeaderMap;
 use longhaul::{RecallPart, Tokens, Usage};
-use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
+use longhaul_gateway::{Action, Call, Decision, Desk, DeskSettings, How, Incoming};
 use longhaul_store::Filter;
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
@@ -272,5 +272,20 @@ fn what_is_wrong_in_a_request_goes_out_as_it_came() {
                 desk.answered(call, None);
             }
         }
+    }
+}
+
+/// Another replica has gone on with the conversation meanwhile.
+#[test]
+fn a_pin_is_set_in_a_conversation_that_another_replica_goes_on_with() {
+    let ground = Ground::sqlite();
+    let replicas = [desk(&ground), desk(&ground)];
+    asked(&replicas[0], &request(Api::Chat, &conversation(Api::Chat, 3)));
+    asked(&replicas[1], &request(Api::Chat, &conversation(Api::Chat, 4)));
+    let says = replicas[0].act("", &Action::Pin("Use tabs.".to_owned())).unwrap();
+    assert!(says.contains("Use tabs."), "{says}");
+    for (n, desk) in replicas.iter().enumerate() {
+        let body = asked(desk, &request(Api::Chat, &conversation(Api::Chat, 5 + n)));
+        assert_eq!(std::str::from_utf8(&body).unwrap().matches("Use tabs.").count(), 1);
     }
 }

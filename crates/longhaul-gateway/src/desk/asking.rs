@@ -79,8 +79,20 @@ impl Desk {
     pub fn act(&self, tenant: &str, action: &Action) -> Result<String, AskError> {
         let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
         let mut conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
-        conversation.act(action)?;
-        Ok(facts(&conversation))
+        if conversation.is_newest(&*self.store)? {
+            let done = conversation.act(action);
+            if matches!(done, Err(AskError::Store(_))) {
+                // What was not stored is not in force.
+                self.live.forget(shared.id);
+            }
+            return done.map(|()| facts(&conversation));
+        }
+        // Another replica has gone on with it: the store knows it better, and the next request loads it.
+        self.live.forget(shared.id);
+        let (store, api) = (self.store.clone(), conversation.api());
+        let mut stored = Conversation::open(store, &self.settings, tenant, api, shared.id)?;
+        stored.act(action)?;
+        Ok(facts(&stored))
     }
 
     /// What is in the window of the conversation that a tenant used last, in words.

@@ -131,6 +131,11 @@ impl Conversation {
         self.keeper.id()
     }
 
+    /// What the client speaks.
+    pub(super) fn api(&self) -> Api {
+        self.api
+    }
+
     /// Its session, to be looked at.
     pub(super) fn session(&self) -> &Session {
         &self.session
