@@ -9,7 +9,7 @@ const REDACTED: &str = "[redacted]";
 /// use longhaul_config::without_password;
 /// assert_eq!(without_password("postgres://me:secret@db/x"), "postgres://me:[redacted]@db/x");
 /// assert_eq!(without_password("postgres://db/x?password=secret&a=b"), "postgres://db/x?password=[redacted]&a=b");
-/// assert_eq!(without_password("/home/me/sessions.db"), "/home/me/sessions.db");
+/// assert_eq!(without_password("sessions.db"), "sessions.db");
 /// ```
 pub fn without_password(place: &str) -> String {
     let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };

@@ -13,7 +13,7 @@ use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
 use longhaul_store::SessionId;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::desk::{Call, Decision, Desk, How, Incoming, Reason};
@@ -81,6 +81,8 @@ pub(crate) struct Engine {
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Questions that no thread has taken.
     waiting: Arc<AtomicUsize>,
+    /// Tools answer one message at a time.
+    one_tool: Arc<Semaphore>,
     deadline: Duration,
 }
 
@@ -99,7 +101,8 @@ impl Engine {
             Builder::new().name(name).spawn(move || queue.work_until_stopped())
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { work, queue, threads: Arc::new(Mutex::new(threads)), waiting: Arc::default(), deadline })
+        let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
+        Ok(Self { work, queue, threads, waiting: Arc::default(), one_tool, deadline })
     }
 
     /// Decides. Too late or with a panic, it is passed on.
@@ -125,11 +128,14 @@ impl Engine {
         self.ask(self.deadline, |desk| desk.is_ready()).await.unwrap_or(false)
     }
 
-    /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer.
+    /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer. Looking
+    /// through stored conversations takes long: it is done on a thread beside those that requests wait for, one
+    /// message after the other.
     pub(crate) async fn tools(&self, tenant: Arc<str>, message: String) -> Result<Option<Value>, Reason> {
-        /// Looking through stored conversations takes longer than a request may wait.
-        const PATIENCE: Duration = Duration::from_secs(30);
-        self.ask(PATIENCE, move |desk| desk.tools(&tenant, &message)).await
+        let _turn = self.one_tool.acquire().await.map_err(|_| Reason::Slow)?;
+        let queue = self.queue.clone();
+        let answer = tokio::task::spawn_blocking(move || queue.desk.tools(&tenant, &message));
+        answer.await.map_err(|_| Reason::Panic)
     }
 
     /// Waits until what was begun is done, and ends the threads.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Uri};
+use longhaul_model::causes;
 use reqwest::redirect::Policy;
 use reqwest::{Body, Client, ClientBuilder, Url};
 
@@ -30,7 +31,8 @@ impl Upstream {
     pub(crate) fn new(anthropic: &str, openai: &str, connect: Duration) -> Result<Self, NoUpstream> {
         // The one provider of cryptography in this program. Whoever was first has set it.
         _ = rustls::crypto::ring::default_provider().install_default();
-        let client = client(connect).build().map_err(|error| NoUpstream::Client(causes(error)))?;
+        let client =
+            client(connect).build().map_err(|error| NoUpstream::Client(causes(&error.without_url())))?;
         Ok(Self {
             client,
             anthropic: Base::of(Side::Anthropic, anthropic)?,
@@ -54,25 +56,13 @@ impl Upstream {
         };
         let address = base.address(uri).ok_or("the path cannot be passed on")?;
         let request = self.client.request(method, address).headers(headers).body(body);
-        request.send().await.map(Into::into).map_err(causes)
+        request.send().await.map(Into::into).map_err(|error| causes(&error.without_url()))
     }
 }
 
 /// Bytes go through as they are, to the address that was given and to no other.
 fn client(connect: Duration) -> ClientBuilder {
     Client::builder().redirect(Policy::none()).connect_timeout(connect).tcp_nodelay(true).no_gzip()
-}
-
-/// All that is said of an error, without the address, which may hold a key.
-pub(crate) fn causes(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut says = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        says = format!("{says}: {error}");
-        cause = error.source();
-    }
-    says
 }
 
 /// Where a provider is: what stands before a path.

@@ -186,3 +186,51 @@ async fn a_gateway_without_its_store_is_alive_and_not_ready() {
     other.execute_batch("DROP TABLE session").unwrap();
     assert_eq!((status("/healthz").await, status("/readyz").await), (200, 503));
 }
+
+/// A desk whose tools never answer.
+struct SlowTools(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl longhaul_gateway::Decide for SlowTools {
+    fn decide(&self, _: &longhaul_gateway::Incoming) -> longhaul_gateway::Decision {
+        longhaul_gateway::Decision::PassOn(longhaul_gateway::Reason::Side)
+    }
+
+    fn answered(&self, _: longhaul_gateway::Call, _: Option<&longhaul::Usage>) {}
+
+    fn overflowed(&self, _: longhaul_gateway::Call, _: longhaul::Overflow) -> Option<longhaul_gateway::Call> {
+        None
+    }
+
+    fn count(&self, _: &longhaul_gateway::Incoming) -> Option<Tokens> {
+        None
+    }
+
+    fn tools(&self, _: &str, _: &str) -> Option<Value> {
+        // Until the test is over.
+        _ = self.0.lock().unwrap().recv();
+        None
+    }
+}
+
+#[tokio::test]
+async fn tools_that_take_long_hold_no_request_up() {
+    let fake = script().start().await;
+    let (over, wait) = std::sync::mpsc::channel();
+    let desk = std::sync::Arc::new(SlowTools(std::sync::Mutex::new(wait)));
+    let gateway = longhaul_gateway::start_with(settings(&fake), desk).await.unwrap();
+    let ping = |_| {
+        let request = common::client().post(url(&gateway) + "/mcp").body(r#"{"id":1,"method":"ping"}"#);
+        tokio::spawn(request.send())
+    };
+    // More than there are threads for requests.
+    let asked: Vec<_> = (0..8).map(ping).collect();
+    tokio::time::sleep(common::SHORT).await;
+    for api in APIS {
+        let seen = ask(&url(&gateway), api, &step(api, 1), LONG).await;
+        assert_eq!(seen.header("x-longhaul"), Some("passed-on; why=side"), "{api:?}");
+    }
+    drop(over);
+    for asked in asked {
+        assert_eq!(asked.await.unwrap().unwrap().status(), 202);
+    }
+}

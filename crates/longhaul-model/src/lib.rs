@@ -31,7 +31,7 @@ pub use fault::Fault;
 pub use human::Human;
 pub use key::Key;
 pub use model::{Asked, Model, Watch};
-pub use provider::{Patience, Provider, Retry};
+pub use provider::{Patience, Provider, Retry, causes};
 pub use reply::{Delta, Progress, Reply, ReplyReader, Stop};
 pub use scripted::Scripted;
 pub use summary::{Ask, Summarised, write_summary};

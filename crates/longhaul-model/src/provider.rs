@@ -3,6 +3,7 @@
 mod address;
 mod retry;
 
+use std::error::Error;
 use std::time::Duration;
 
 use longhaul::{Extra, Json};
@@ -281,12 +282,20 @@ fn client(patience: Patience) -> Result<Client, Fault> {
 
 /// All that is said of an error, without the address, which may hold a key.
 fn unreachable(error: reqwest::Error) -> Fault {
-    let error = error.without_url();
-    let mut says = error.to_string();
-    let mut cause = std::error::Error::source(&error);
+    Fault::Unreachable(causes(&error.without_url()))
+}
+
+/// An error with all that caused it, in one line.
+///
+/// ```
+/// let error = std::io::Error::other(std::fmt::Error);
+/// assert!(longhaul_model::causes(&error).starts_with("an error occurred when formatting"));
+/// ```
+pub fn causes(error: &dyn Error) -> String {
+    let (mut says, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         says = format!("{says}: {error}");
         cause = error.source();
     }
-    Fault::Unreachable(says)
+    says
 }

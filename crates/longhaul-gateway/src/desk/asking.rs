@@ -3,8 +3,7 @@
 
 use longhaul::conversation::FactKind;
 use longhaul::{RecallError, RecallPart};
-use longhaul_store::{Filter, Hit, StoreError};
-use longhaul_wire::api::Api;
+use longhaul_store::{Filter, Hit, Keeper, StoreError};
 
 use super::conversation::Conversation;
 use super::{Desk, Shared};
@@ -59,10 +58,9 @@ impl Desk {
             if live.iter().any(|shared| shared.id == meta.id) {
                 continue;
             }
-            // Which API it spoke does not matter here. One that cannot be loaded, or was deleted just now, hides no other.
-            let store = self.store.clone();
-            let stored = Conversation::open(store, &self.settings, tenant, Api::Chat, meta.id);
-            if let Some(Ok(text)) = stored.ok().map(|stored| stored.session().recall(handle, part)) {
+            // One that cannot be loaded, or was deleted just now, hides no other.
+            let stored = Keeper::open(self.store.clone(), meta.id, self.settings.profile.clone());
+            if let Some(Ok(text)) = stored.ok().map(|(_, session)| session.recall(handle, part)) {
                 return Ok(text);
             }
         }
