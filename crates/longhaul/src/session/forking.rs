@@ -6,6 +6,7 @@ use super::journal::{Cursor, Entry};
 use super::state::State;
 use super::{LoadError, Session};
 use crate::conversation::log::Position;
+use crate::edits::edit::Edit;
 use crate::size::models::Model;
 
 impl Session {
@@ -17,6 +18,23 @@ impl Session {
         let mut fork = if whole { self.clone() } else { self.replayed(cursor)? };
         fork.notices.clear();
         fork.record(Entry::Forked { end: end.min(self.log().end()) });
+        fork.look();
+        Ok(fork)
+    }
+
+    /// The same for a client that has put another input in the place of its last one. Edits of what is shared stay,
+    /// though they were made when the last input had come: they stand in the prompt that the provider has cached.
+    pub fn fork_with_edits(&self, end: Position) -> Result<Self, LoadError> {
+        let mut fork = self.fork(end)?;
+        let is_shared = |edit: &Edit| edit.kind.spans().iter().all(|span| span.end <= end);
+        let later: Vec<Arc<Edit>> = self
+            .ledger()
+            .edits_since(fork.ledger().next_id())
+            // Those behind one that goes would get another number.
+            .take_while(|(edit, active)| *active && is_shared(edit))
+            .map(|(edit, _)| edit.clone())
+            .collect();
+        later.into_iter().for_each(|edit| fork.record(Entry::Edit(edit)));
         fork.look();
         Ok(fork)
     }
