@@ -6,7 +6,7 @@ use super::journal::{Cursor, Entry};
 use super::state::State;
 use super::{LoadError, Session};
 use crate::conversation::log::Position;
-use crate::edits::edit::Edit;
+use crate::edits::edit::{Edit, EditKind};
 use crate::size::models::Model;
 
 impl Session {
@@ -24,9 +24,13 @@ impl Session {
 
     /// The same for a client that has put another input in the place of its last one. Edits of what is shared stay,
     /// though they were made when the last input had come: they stand in the prompt that the provider has cached.
+    /// Reasoning is never taken from the new input's turn: if an edit took some, all from there on are left out.
     pub fn fork_with_edits(&self, end: Position) -> Result<Self, LoadError> {
         let mut fork = self.fork(end)?;
-        let is_shared = |edit: &Edit| edit.kind.spans().iter().all(|span| span.end <= end);
+        let is_shared = |edit: &Edit| {
+            let takes_reasoning = matches!(edit.kind, EditKind::DropThinking { .. });
+            !takes_reasoning && edit.kind.spans().iter().all(|span| span.end <= end)
+        };
         let later: Vec<Arc<Edit>> = self
             .ledger()
             .edits_since(fork.ledger().next_id())
