@@ -188,7 +188,7 @@ mod tests {
     fn a_token_of_one_user_keeps_others_out_and_has_the_conversations_of_everybody() {
         let token = Token::of_one_user("T0ken");
         let door = Door::new("127.0.0.1:80".parse().unwrap(), Some(&token));
-        let mut enter = |uri: &str| door.enter(&mut parts(uri, &[("host", "localhost")])).unwrap();
+        let enter = |uri: &str| door.enter(&mut parts(uri, &[("host", "localhost")])).unwrap();
         assert_eq!(enter("/t/T0ken/v1/messages"), Guest { tenant: "".into(), has_token: true });
         assert!(!enter("/v1/messages").has_token);
     }
