@@ -421,6 +421,30 @@ fn a_signal_reaches_the_agent() {
     }
 }
 
+#[test]
+fn a_signal_leaves_no_file_of_ours_behind() {
+    let home = Home::new();
+    home.script(
+        "bin/pi",
+        "trap 'exit 0' TERM HUP; echo \"$2\" > new; mv new ready; while :; do sleep 0.05; done",
+    );
+    for name in ["TERM", "HUP"] {
+        let mut child = home.longhaul(&["wrap", "pi"]).stderr(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while !home.at("ready").exists() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the agent did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let file = fs::read_to_string(home.at("ready")).unwrap();
+        let file = std::path::Path::new(file.trim_end());
+        fs::remove_file(home.at("ready")).unwrap();
+        assert!(file.is_file());
+        signal(name, child.id());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert!(!file.parent().unwrap().exists(), "{name}");
+    }
+}
+
 /// An agent that starts an agent: one gateway for both, and one summary.
 #[test]
 fn a_wrap_inside_a_wrap_uses_the_gateway_that_is_there() {

@@ -31,7 +31,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let agent = agents::find(&args.agent).unwrap_or(&ANY);
-    if args.token.as_deref().is_some_and(|token| !secret::fits_a_path(token)) {
+    let token = args.token.clone().filter(|token| !token.is_empty());
+    if token.as_deref().is_some_and(|token| !secret::fits_a_path(token)) {
         let problem =
             "a token for agents is of letters, digits, `-`, `.`, `_` and `~`: it stands in base URLs";
         return Err(Failure::Input(problem.to_owned()));
@@ -40,7 +41,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         gateway: args.gateway,
         is_anthropic: true,
         has_openai_key: variable("OPENAI_API_KEY").is_some(),
-        token: args.token.clone(),
+        token,
         providers: Vec::new(),
         command: None,
         opencode_config: variable("OPENCODE_CONFIG_CONTENT"),

@@ -75,10 +75,12 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         let providers = agent.own_files.providers(&program).await;
         // An agent that an agent starts goes through the gateway that is there, if that knows its providers.
+        let around = reach::variable(TOKEN);
         if providers.is_empty()
+            && around.as_deref().is_none_or(secret::fits_a_path)
             && let Some(gateway) = gateway_around_us().await
         {
-            return run.behind(gateway, reach::variable(TOKEN), providers).await;
+            return run.behind(gateway, around, providers).await;
         }
         let listen = ([127, 0, 0, 1], 0).into();
         let token = secret::new()?;
