@@ -118,13 +118,7 @@ impl Conversation {
         let end = Position(u32::try_from(shared).unwrap_or(u32::MAX));
         let journal = |problem| StoreError::Journal { session: self.id(), problem };
         // aider, for one, puts the files of the moment and its rules behind the history, anew in each request.
-        let log = self.session.log();
-        let is_another_input =
-            log.current_input().is_some_and(|input| input.start <= end && input.end == log.end());
-        let mut session = match is_another_input {
-            true => self.session.fork_with_edits(end).map_err(journal)?,
-            false => self.session.fork(end).map_err(journal)?,
-        };
+        let mut session = self.session.fork_with_edits(end).map_err(journal)?;
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default());
         if model.name != session.model().name {
             session.switch(model.clone(), Seals::Client);
