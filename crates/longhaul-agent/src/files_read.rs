@@ -48,6 +48,22 @@ impl FilesRead {
         before.is_some_and(|before| stamp.is_other_than(&before))
     }
 
+    /// Files that are other than they were when the model saw them, or gone, from the root on, in order.
+    pub(crate) fn changed_outside(&self, root: &Path) -> Vec<String> {
+        let changed = self.files.iter().filter(|(path, before)| match path.metadata() {
+            // A file that was only touched is read to be sure.
+            Ok(now) if Stamp::of(&now, None).is_other_than(before) => before
+                .hash
+                .is_none_or(|hash| std::fs::read(path).map_or(true, |bytes| blake3::hash(&bytes) != hash)),
+            Ok(_) => false,
+            Err(_) => true,
+        });
+        let mut names: Vec<String> =
+            changed.map(|(path, _)| crate::project::shown(path.strip_prefix(root).unwrap_or(path))).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// What the model knows of a file that is to be changed.
     pub(crate) fn knows(&self, path: &Path, now: &Stamp) -> Known {
         match self.files.get(path) {

@@ -1,18 +1,30 @@
 //! A coding agent on the context engine.
 //!
+//! - [`Agent`] is the loop: what a person says, replies of the model, calls of tools, until there is an answer.
 //! - [`Toolbox`] has the tools that a model may call, each in a file of its own under `tools/`, and runs
 //!   calls of them. What a tool says is an [`Envelope`].
 //! - [`Project`] is where the tools work: a root that no path leaves, and what was read in it.
 
+mod agent;
 mod envelope;
+mod event;
 mod files_read;
+mod permission;
 mod project;
+mod project_rules;
+mod react;
+mod repeated;
+mod session_tools;
 mod text_file;
 mod tool;
 mod toolbox;
 mod tools;
 
+pub use agent::{Agent, AgentError, AgentSettings, Ended, Front, Permission, Question};
 pub use envelope::{Code, Envelope, Form, Image, Status, ToolError};
+pub use event::{Compaction, Event};
+pub use permission::{BadRule, Mode, Permissions, Verdict};
 pub use project::{Place, Project};
+pub use react::React;
 pub use tool::{Definition, Effect, Running, Tool};
 pub use toolbox::Toolbox;
