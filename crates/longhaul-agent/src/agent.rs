@@ -319,8 +319,8 @@ impl Agent {
                 why: edit.why.name().to_owned(),
             });
             told.edits += 1;
-            told.before = told.before + edit.before;
-            told.after = told.after + edit.after;
+            told.before += edit.before;
+            told.after += edit.after;
             if !told.strategies.iter().any(|name| **name == *edit.strategy) {
                 told.strategies.push(edit.strategy.to_string());
             }

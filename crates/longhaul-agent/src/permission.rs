@@ -266,9 +266,7 @@ fn simple_commands(command: &str) -> Option<Vec<Vec<String>>> {
                 word.get_or_insert_default();
             }
             (None, '&') => {
-                if characters.next_if_eq(&'&').is_none() {
-                    return None;
-                }
+                characters.next_if_eq(&'&')?;
                 parts.last_mut()?.extend(word.take());
                 parts.push(Vec::new());
             }

@@ -61,9 +61,8 @@ async fn whatever_is_not_allowed_is_asked_for() {
         says("Done."),
     ];
     let mut agent = agent(&ground, script, Mode::Ask, Profile::longhaul());
-    let mut front = Recorder::default();
-    front.permissions =
-        vec![Permission::Always, Permission::Once, Permission::No(Some("not yet".to_owned()))];
+    let permissions = vec![Permission::Always, Permission::Once, Permission::No(Some("not yet".to_owned()))];
+    let mut front = Recorder { permissions, ..Recorder::default() };
     agent.turn(Some("Write it."), &mut front, &CancellationToken::new()).await.unwrap();
     // Asked three times: the last write needs no question.
     assert_eq!(front.asked, ["Write new.txt", "Write new.txt", "Write new.txt"]);

@@ -14,6 +14,7 @@ pub mod explain;
 pub mod persist;
 pub mod profiles;
 pub mod replay;
+pub mod run;
 pub mod serve;
 pub mod sessions;
 pub mod unpersist;
