@@ -25,6 +25,7 @@ use crate::project::Project;
 use crate::project_rules::ProjectRules;
 use crate::repeated::RepeatedFailures;
 use crate::session_tools::{RECALL, SESSION_TOOLS, SessionTool};
+use crate::task::{self, TASK};
 use crate::tool::{Definition, Effect};
 use crate::toolbox::Toolbox;
 
@@ -118,12 +119,14 @@ pub struct Agent {
     rules: ProjectRules,
     summaries: SummaryWriter,
     failures: RepeatedFailures,
+    /// It may have sub-agents.
+    has_tasks: bool,
 }
 
 impl Agent {
     /// An agent that goes on with a session, or begins one. With a keeper, each step is stored.
     pub fn new(
-        mut session: Session,
+        session: Session,
         keeper: Option<Keeper>,
         model: Arc<dyn Model>,
         project: Arc<Project>,
@@ -131,11 +134,54 @@ impl Agent {
         permissions: Permissions,
         settings: AgentSettings,
     ) -> Self {
-        session.set_recall(RecallBy::Tool(RECALL.into()));
-        session.set_frame(frame(&session, &project, &tools, &settings));
-        let summaries = SummaryWriter::new(model.clone(), session.budget().window);
-        let (rules, failures) = (ProjectRules::default(), RepeatedFailures::default());
-        Self { session, keeper, model, project, tools, permissions, settings, rules, summaries, failures }
+        let mut agent = Self {
+            summaries: SummaryWriter::new(model.clone(), session.budget().window),
+            session,
+            keeper,
+            model,
+            project,
+            tools,
+            permissions,
+            settings,
+            rules: ProjectRules::default(),
+            failures: RepeatedFailures::default(),
+            has_tasks: true,
+        };
+        agent.session.set_recall(RecallBy::Tool(RECALL.into()));
+        agent.set_frame();
+        agent
+    }
+
+    /// The same agent without sub-agents in another session.
+    pub(crate) fn another(&self, session: Session, keeper: Option<Keeper>) -> Self {
+        let mut agent = Self::new(
+            session,
+            keeper,
+            self.model.clone(),
+            self.project.clone(),
+            self.tools.clone(),
+            self.permissions.clone(),
+            self.settings.clone(),
+        );
+        agent.has_tasks = false;
+        agent.set_frame();
+        agent
+    }
+
+    /// Takes over what another one was allowed.
+    pub(crate) fn take_permissions(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.permissions, &mut other.permissions);
+    }
+
+    /// Tells the session what comes before its messages.
+    fn set_frame(&mut self) {
+        let frame = frame(&self.session, &self.project, &self.tools, &self.settings, self.has_tasks);
+        self.session.set_frame(frame);
+    }
+
+    /// Where it works.
+    pub(crate) fn project(&self) -> &Project {
+        &self.project
     }
 
     /// The same agent, whose questions another model answers. The session is told by
@@ -369,6 +415,9 @@ impl Agent {
             for (call, allowed) in calls.iter().zip(allowed) {
                 let envelope = match (SessionTool::find(&call.name), allowed) {
                     (Some(tool), Ok(arguments)) => tool.run(&mut self.session, arguments),
+                    (None, Ok(arguments)) if &*call.name == TASK && self.has_tasks => {
+                        self.do_task(arguments, front, stop).await
+                    }
                     (_, allowed) => self.answer(call, allowed, stop).await,
                 };
                 ended.push(envelope);
@@ -540,7 +589,13 @@ fn result(call: &ToolCall, envelope: &Envelope, form: Form, note: Option<&str>) 
 }
 
 /// What comes before the messages: the same bytes as long as folder, tools and settings are the same.
-fn frame(session: &Session, project: &Project, tools: &Toolbox, settings: &AgentSettings) -> Frame {
+fn frame(
+    session: &Session,
+    project: &Project,
+    tools: &Toolbox,
+    settings: &AgentSettings,
+    has_tasks: bool,
+) -> Frame {
     let folder =
         project.root().file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
     let mut system = include_str!("../templates/system.md")
@@ -550,7 +605,8 @@ fn frame(session: &Session, project: &Project, tools: &Toolbox, settings: &Agent
     if let Some(note) = session.profile().system_note() {
         system = format!("{system}\n\n{note}");
     }
-    let own: Vec<Definition> = SESSION_TOOLS.iter().map(SessionTool::definition).collect();
+    let mut own: Vec<Definition> = SESSION_TOOLS.iter().map(SessionTool::definition).collect();
+    own.extend(has_tasks.then(task::definition));
     let definition = |definition: &Definition| {
         let Definition { name, description, schema } = definition;
         longhaul::Tool::from_definition(Json::from(

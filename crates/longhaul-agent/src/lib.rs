@@ -15,6 +15,7 @@ mod project_rules;
 mod react;
 mod repeated;
 mod session_tools;
+mod task;
 mod text_file;
 mod tool;
 mod toolbox;
