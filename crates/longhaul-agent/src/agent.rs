@@ -26,7 +26,7 @@ use crate::project_rules::ProjectRules;
 use crate::repeated::RepeatedFailures;
 use crate::session_tools::{RECALL, SESSION_TOOLS, SessionTool};
 use crate::task::{self, TASK};
-use crate::tool::{Definition, Effect};
+use crate::tool::{Definition, Effect, Tool};
 use crate::toolbox::Toolbox;
 
 /// Who watches an agent and answers its questions.
@@ -173,6 +173,12 @@ impl Agent {
         std::mem::swap(&mut self.permissions, &mut other.permissions);
     }
 
+    /// Gives it more tools. Before its first request: a tool that comes later is a new prompt for the provider's cache.
+    pub fn add_tools(&mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) {
+        tools.into_iter().for_each(|tool| self.tools.add(tool));
+        self.set_frame();
+    }
+
     /// Tells the session what comes before its messages.
     fn set_frame(&mut self) {
         let frame = frame(&self.session, &self.project, &self.tools, &self.settings, self.has_tasks);
@@ -180,7 +186,7 @@ impl Agent {
     }
 
     /// Where it works.
-    pub(crate) fn project(&self) -> &Project {
+    pub fn project(&self) -> &Project {
         &self.project
     }
 

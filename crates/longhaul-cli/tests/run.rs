@@ -145,6 +145,22 @@ async fn what_goes_wrong_is_one_sentence_and_an_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn servers_of_tools_that_do_not_answer_are_said_and_hinder_nobody() {
+    let folder = ground();
+    let servers = folder.path().join(".config/longhaul/mcp.json");
+    std::fs::create_dir_all(servers.parent().unwrap()).unwrap();
+    std::fs::write(&servers, r#"{"mcpServers": {"gone": {"command": "there-is-no-such-program"}}}"#).unwrap();
+    let fake = Settings::new().answers(["Hello.", "Hello."]).start().await;
+    let output = run(Some(&fake), folder.path(), &["Hello."]).await;
+    assert_eq!(text(&output.stdout), "Hello.\n");
+    assert!(text(&output.stderr).contains("the MCP server gone: `there-is-no-such-program` cannot be run"));
+    std::fs::write(&servers, "{").unwrap();
+    let output = run(Some(&fake), folder.path(), &["Hello."]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("mcp.json: these are no settings of MCP servers"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn steps_that_are_used_up_are_said() {
     let folder = ground();
     let look = || Answer::new().call("LS", json!({}));

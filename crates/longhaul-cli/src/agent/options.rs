@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use longhaul::{Models, Session, Tokens};
-use longhaul_agent::{Agent, AgentSettings, Form, Mode, Permissions, Project, React, Toolbox};
+use longhaul_agent::{Agent, AgentSettings, Form, McpServers, Mode, Permissions, Project, React, Toolbox};
 use longhaul_config::Config;
 use longhaul_model::{Key, Model, Provider};
 use longhaul_store::{About, Filter, Keeper, Store};
@@ -61,6 +61,9 @@ pub struct Options {
     /// Where sessions are kept: the path of a file, or postgres://…
     #[arg(long, value_name = "PLACE")]
     store: Option<String>,
+    /// Servers of tools, as other agents name them: {"mcpServers": …}. Without it, mcp.json beside your settings
+    #[arg(long, value_name = "FILE")]
+    mcp_config: Option<PathBuf>,
     /// The project; the current folder if left out
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
@@ -130,6 +133,23 @@ impl Options {
             form: if self.react || &*session.profile().name == "archive" { Form::Json } else { Form::Plain },
         };
         Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
+    }
+
+    /// Gives an agent the tools of the servers that are named. Gives what is wrong with those that do not answer.
+    pub async fn connect(&self, agent: &mut Agent) -> Result<Vec<String>, Failure> {
+        let Some(path) = self.mcp_config.clone().or_else(users_servers) else { return Ok(Vec::new()) };
+        let json = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;
+        let servers = McpServers::read(&json, |name| std::env::var(name).ok());
+        let servers = servers.map_err(|error| Failure::file(&path, error))?;
+        let mut problems = Vec::new();
+        let root = agent.project().root().to_owned();
+        for server in longhaul_agent::connect(&servers, &root).await {
+            match server.tools {
+                Ok(tools) => agent.add_tools(tools),
+                Err(problem) => problems.push(format!("the MCP server {}: {problem}", server.name)),
+            }
+        }
+        Ok(problems)
     }
 
     fn permissions(&self) -> Result<Permissions, Failure> {
@@ -207,6 +227,13 @@ impl Options {
         }
         Ok((keeper, session))
     }
+}
+
+/// The user's own servers, if there is such a file. A project's file is not taken: it would start programs.
+fn users_servers() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("longhaul/mcp.json")).filter(|path| path.is_file())
 }
 
 fn newest_of(store: &dyn Store, folder: &str) -> Result<longhaul_store::SessionId, Failure> {
