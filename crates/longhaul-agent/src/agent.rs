@@ -121,6 +121,8 @@ pub struct Agent {
     failures: RepeatedFailures,
     /// It may have sub-agents.
     has_tasks: bool,
+    /// Edits before this place of the journal were told.
+    told: Cursor,
 }
 
 impl Agent {
@@ -136,6 +138,7 @@ impl Agent {
     ) -> Self {
         let mut agent = Self {
             summaries: SummaryWriter::new(model.clone(), session.budget().window),
+            told: session.cursor(),
             session,
             keeper,
             model,
@@ -330,12 +333,11 @@ impl Agent {
         front: &mut dyn Front,
         stop: &CancellationToken,
     ) -> Result<Option<Ticket>, AgentError> {
-        let from = self.session.cursor();
         loop {
             match self.session.prepare(Some(now()))? {
                 Prepared::Send(ticket) => {
                     self.save()?;
-                    self.tell_compaction(from, front);
+                    self.tell_compaction(front);
                     let (size, limit) = (self.session.size().tokens, self.session.budget().hard);
                     let whole = self.session.meter().tokens(self.session.full()).tokens;
                     front.event(Event::Sending { prompt: size, limit, whole });
@@ -356,7 +358,9 @@ impl Agent {
         }
     }
 
-    fn tell_compaction(&self, from: Cursor, front: &mut dyn Front) {
+    /// Says what was taken out since this was last said: by a `prepare`, or by a summary that came in between.
+    fn tell_compaction(&mut self, front: &mut dyn Front) {
+        let from = std::mem::replace(&mut self.told, self.session.cursor());
         let edits = self.session.since(from).filter_map(|entry| match entry {
             Entry::Edit(edit) if edit.why != Why::Entry => Some(edit),
             _ => None,
