@@ -17,6 +17,10 @@ fn ground() -> TempDir {
 }
 
 async fn run(fake: Option<&Fake>, folder: &Path, arguments: &[&str]) -> Output {
+    command(fake, folder, arguments).output().await.unwrap()
+}
+
+fn command(fake: Option<&Fake>, folder: &Path, arguments: &[&str]) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_longhaul"));
     command.current_dir(folder.join("project")).arg("run").args(arguments).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder);
@@ -24,7 +28,8 @@ async fn run(fake: Option<&Fake>, folder: &Path, arguments: &[&str]) -> Output {
     if let Some(fake) = fake {
         command.env("OPENAI_API_KEY", "key-of-the-test").env("OPENAI_BASE_URL", fake.base_url() + "/v1");
     }
-    command.stdin(std::process::Stdio::null()).output().await.unwrap()
+    command.stdin(std::process::Stdio::null());
+    command
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -91,6 +96,34 @@ async fn a_session_is_gone_on_with() {
     let output = run(Some(&fake), folder.path(), &elsewhere).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("there is no session of this project yet"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_loses_no_more_than_the_reply_on_its_way() {
+    for killed_at in 2..=4 {
+        let look = |n: usize| {
+            Answer::new().text(&format!("Look {n}.")).call("Read", json!({"path": "src/parser.rs"}))
+        };
+        let script = Settings::new().answers([look(1), look(2), look(3)]).answers(["Seen.", "Seen all."]);
+        let (folder, fake) =
+            (ground(), script.trouble(killed_at..=killed_at, Trouble::HangAfter(1)).start().await);
+        let mut child = command(Some(&fake), folder.path(), &["Look at it."]).spawn().unwrap();
+        while fake.log().len() < killed_at {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        child.kill().await.unwrap();
+        let output = run(Some(&fake), folder.path(), &["--continue", "Go on."]).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(fake.violations(), Vec::<String>::new());
+        // All that was said before is in the last request, once.
+        let sent = fake.log().last().unwrap().body.to_string();
+        for said in (1..killed_at)
+            .map(|n| format!("Look {n}."))
+            .chain(["Look at it.".to_owned(), "Go on.".to_owned()])
+        {
+            assert_eq!(sent.matches(&said).count(), 1, "{said} in {sent}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
