@@ -51,7 +51,7 @@ pub(crate) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     }
     let few = if votes.is_empty() { lines.len() } else { PLACES };
     let place = |start: usize| &lines[start..lines.len().min(start + count)];
-    let likeness = |start: usize| TextDiff::from_chars(&place(start).join("\n"), wanted.trim_end()).ratio();
+    let likeness = |start: usize| TextDiff::from_chars(place(start).join("\n"), wanted.trim_end()).ratio();
     let best = starts.into_iter().take(few).map(|start| (likeness(start), start));
     let (ratio, start) = best.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
