@@ -36,7 +36,7 @@ const DIRECTORY_FILE: &str = "LONGHAUL_DIRECTORY_FILE";
 /// Runs `$1` and writes into the file where it ends. A command that sets a trap of its own, or gives its place to
 /// another program, ends where it began.
 const TELLING_ITS_DIRECTORY: &str =
-    r#"trap '{ pwd -P || pwd; } >"$LONGHAUL_DIRECTORY_FILE" 2>/dev/null' EXIT; eval "$1""#;
+    r#"trap '{ pwd -P || echo "$PWD"; } >"$LONGHAUL_DIRECTORY_FILE" 2>/dev/null' EXIT; eval "$1""#;
 
 impl Shell {
     /// The first `bash` in the `PATH` of this environment, else the first `sh`.

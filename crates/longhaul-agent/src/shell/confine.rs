@@ -4,7 +4,7 @@
 //! program by a hidden command (`longhaul exec-confined`), or any other that calls [`launch_confined`].
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,32 +94,17 @@ impl Launcher {
     }
 }
 
-/// What a launcher does: `--write FOLDER… -- COMMAND ARGUMENTS…` confines this process and becomes the command.
-/// Without a command it writes to stdout how much the system enforces, and returns.
+/// What a launcher does: confines this process, so that it writes below these folders only, and becomes the command.
+/// Without a command it writes to stdout how much the system enforces (`full`, `partly`, `none`), and returns.
 ///
 /// Only for a process that has no other threads: those would not be confined.
-pub fn launch_confined(arguments: impl IntoIterator<Item = OsString>) -> io::Result<()> {
-    let mut arguments = arguments.into_iter();
-    let mut writable: Vec<PathBuf> = Vec::new();
-    let wrong = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
-    let command = loop {
-        match arguments.next() {
-            None => break None,
-            Some(argument) if argument == "--" => break arguments.next(),
-            Some(argument) if argument == "--write" => {
-                writable
-                    .push(arguments.next().ok_or_else(|| wrong("--write needs a folder".to_owned()))?.into());
-            }
-            Some(other) => return Err(wrong(format!("there is no option {}", other.display()))),
-        }
-    };
-    let enforced = confine(&writable)?;
-    let Some(command) = command else {
-        use io::Write;
+pub fn launch_confined(writable: &[PathBuf], command: &[OsString]) -> io::Result<()> {
+    let enforced = confine(writable)?;
+    let Some((program, arguments)) = command.split_first() else {
         return writeln!(io::stdout(), "{}", enforced.as_str());
     };
-    let error = Command::new(&command).args(arguments).exec();
-    Err(io::Error::new(error.kind(), format!("`{}` cannot be run: {error}", command.display())))
+    let error = Command::new(program).args(arguments).exec();
+    Err(io::Error::new(error.kind(), format!("`{}` cannot be run: {error}", program.display())))
 }
 
 /// Confines this thread, as far as the system can.
