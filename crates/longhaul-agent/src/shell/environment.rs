@@ -62,7 +62,9 @@ pub(crate) fn of_commands(
 /// The first program of this name in the `PATH` of an environment.
 pub(crate) fn program(environment: &[(OsString, OsString)], name: &str) -> Option<PathBuf> {
     let (_, path) = environment.iter().find(|(name, _)| name == "PATH")?;
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(is_program)
+    // A folder that is not absolute would be another one in each working directory.
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(is_program)
 }
 
 fn is_program(path: &PathBuf) -> bool {

@@ -15,6 +15,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const KILLED: Duration = Duration::from_millis(500);
 /// So often what forks meanwhile is looked for again.
 const ROUNDS: usize = 3;
+/// A process has become another program after so long.
+const BECOMING: Duration = Duration::from_millis(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Everything that a command started.
@@ -104,15 +106,31 @@ impl Family {
     fn members(&self) -> Vec<Pid> {
         let living = living();
         let mark = format!("{VARIABLE}={}", self.mark);
-        let is_marked = |pid: Pid| {
-            let environment = std::fs::read(process(pid).join("environ")).unwrap_or_default();
+        let environment = |stat: &Stat| std::fs::read(process(stat.pid).join("environ"));
+        let is_marked = |environment: &[u8]| {
             environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark.as_bytes()))
         };
-        let mut found: std::collections::HashSet<Pid> = living
-            .iter()
-            .filter(|stat| stat.group == Some(self.group) || is_marked(stat.pid))
-            .map(|stat| stat.pid)
-            .collect();
+        let mut found: std::collections::HashSet<Pid> = std::collections::HashSet::new();
+        let mut unclear: Vec<&Stat> = Vec::new();
+        for stat in &living {
+            if stat.group == Some(self.group) {
+                found.insert(stat.pid);
+                continue;
+            }
+            // Those of other users cannot be read, nor ended.
+            let Ok(environment) = environment(stat) else { continue };
+            if is_marked(&environment) {
+                found.insert(stat.pid);
+            } else if environment.is_empty() && !stat.is_of_the_system() {
+                unclear.push(stat);
+            }
+        }
+        // A process that becomes another program has no environment for a moment.
+        if !unclear.is_empty() {
+            std::thread::sleep(BECOMING);
+            let marked = |stat: &&&Stat| environment(stat).is_ok_and(|environment| is_marked(&environment));
+            found.extend(unclear.iter().filter(marked).map(|stat| stat.pid));
+        }
         // Children of those, whatever they did to their environment.
         loop {
             let is_child = |stat: &&Stat| stat.parent.is_some_and(|parent| found.contains(&parent));
@@ -153,6 +171,13 @@ impl Stat {
         }
         let (parent, group) = (fields.next()?, fields.next()?);
         Some(Self { pid: pid(number)?, parent: pid(parent), group: pid(group) })
+    }
+
+    /// A thread of the kernel: number 2, and its children.
+    fn is_of_the_system(&self) -> bool {
+        const THREADS: i32 = 2;
+        let is = |pid: Pid| pid.as_raw_nonzero().get() == THREADS;
+        is(self.pid) || self.parent.is_some_and(is)
     }
 }
 

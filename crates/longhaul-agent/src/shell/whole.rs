@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::project::shown;
+
 /// Bytes of the file at most.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
@@ -80,13 +82,13 @@ impl Whole {
     /// Where what is not shown can be found.
     pub(crate) fn told(&self) -> String {
         match (self.path(), &self.end) {
-            (Some(path), None) => format!("The whole output is in {}: use Read or Grep.", path.display()),
+            (Some(path), None) => format!("The whole output is in {}: use Read or Grep.", shown(path)),
             (Some(path), Some(End::Full)) => {
                 let size = LARGEST >> 20;
-                format!("The first {size} MB of the output are in {}: use Read or Grep.", path.display())
+                format!("The first {size} MB of the output are in {}: use Read or Grep.", shown(path))
             }
             (Some(path), Some(End::Failed(why))) => {
-                format!("A part of the output is in {}, the rest could not be kept: {why}.", path.display())
+                format!("A part of the output is in {}, the rest could not be kept: {why}.", shown(path))
             }
             (None, Some(End::Failed(why))) => format!("What is left out could not be kept: {why}."),
             (None, _) => "What is left out was not kept: ask for less, or write it to a file.".to_owned(),

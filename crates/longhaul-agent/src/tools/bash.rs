@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::walk;
 use crate::envelope::{Code, Envelope, ToolError};
-use crate::project::Project;
+use crate::project::{Project, shown};
 use crate::shell::Shell;
 use crate::shell::confine::{Confinement, Enforced, Launcher};
 use crate::shell::directory::Directory;
@@ -209,7 +209,8 @@ impl Bash {
         let ended = process.run(Some(limit), stop, &output).await;
         let arrived = ended_in(&tell).and_then(|there| self.directory.arrive(there));
         let heard = output.lock().unwrap_or_else(PoisonError::into_inner).look();
-        let notes = [moved, arrived, left_running(&ended), heard.note.clone()];
+        let (directory, lost) = self.directory.start();
+        let notes = [moved, arrived, lost, left_running(&ended), heard.note.clone()];
         let says = match (&ended.how, how_ended(&ended.how)) {
             (How::Exited(status), _) if status.success() => None,
             (_, says) => says,
@@ -233,7 +234,6 @@ impl Bash {
             Some(how) => format!("The command ended: {how}"),
             None => "The command ended".to_owned(),
         };
-        let (directory, _) = self.directory.start();
         let envelope = error.map_or_else(|| Envelope::success(text), Envelope::error);
         let envelope = described(envelope, command, Some(&ended), &heard)
             .with("cwd", self.project.at(directory).shown())
@@ -346,7 +346,7 @@ fn described(envelope: Envelope, command: &str, ended: Option<&Ended>, heard: &H
         .with("stdout", heard.stdout.text.as_str())
         .with("stderr", heard.stderr.text.as_str())
         .with("truncated", is_cut)
-        .with("output_file", heard.file.as_ref().map(|file| file.display().to_string()))
+        .with("output_file", heard.file.as_deref().map(shown))
         .counted("output_bytes", heard.bytes)
         .counted("kept_bytes", heard.kept)
         .partial_if(is_cut)
