@@ -164,6 +164,10 @@ async fn the_working_directory_is_kept_and_never_leaves_the_project() {
     assert_eq!(shell.says("pwd").await, format!("{root}\n"));
     let removed = shell.says("mkdir d; cd d; rmdir ../d").await;
     assert_eq!(removed, "Note: The working directory is the project root again: d is gone.");
+    // … and by one that cannot say where it ends.
+    shell.says("mkdir e; cd e").await;
+    let removed = shell.says("rmdir ../e; exec true").await;
+    assert_eq!(removed, "Note: The working directory is the project root again: e is gone.");
     // Outside, by a link too.
     let outside = shell.run("cd /usr; pwd").await;
     let note = "Note: The working directory is the project root again: /usr is outside the project.";

@@ -41,7 +41,7 @@ pub enum Confinement {
 pub enum Enforced {
     /// All of it.
     Fully,
-    /// What an older system can: files elsewhere may still be emptied, or moved between folders.
+    /// What an older system can: files elsewhere may still be cut off by `truncate`.
     Partly,
     /// Nothing: commands may write wherever the user may.
     NotAtAll,
