@@ -377,7 +377,7 @@ async fn a_job_is_heard_in_parts_and_stopped() {
     let again = shell.call(json!({"job": job, "stop": true})).await;
     assert_eq!((again.text.as_str(), &again.data["exit_code"]), ("job-2 has ended: exit code 3", &json!(3)));
     let (code, message) = shell.ground.refuses("Bash", json!({"job": "job-7"})).await;
-    assert_eq!((code, message.as_str()), (Code::NotFound, "there is no job `job-7`: job-1, job-2"));
+    assert_eq!((code, message.as_str()), (Code::NotFound, "there is no job `job-7`; there are job-1, job-2"));
 }
 
 #[tokio::test]

@@ -97,9 +97,9 @@ impl Jobs {
         let listed = self.list.listed();
         listed.jobs.iter().find(|job| job.id == id).cloned().ok_or_else(|| {
             let ids: Vec<&str> = listed.jobs.iter().map(|job| job.id.as_str()).collect();
-            let there = if ids.is_empty() { "there is none".to_owned() } else { ids.join(", ") };
+            let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             let id: String = id.chars().take(100).collect();
-            ToolError::new(Code::NotFound, format!("there is no job `{id}`: {there}"))
+            ToolError::new(Code::NotFound, format!("there is no job `{id}`; there are {there}"))
         })
     }
 }

@@ -211,34 +211,15 @@ impl Bash {
         let heard = output.lock().unwrap_or_else(PoisonError::into_inner).look();
         let (directory, lost) = self.directory.start();
         let notes = [moved, arrived, lost, left_running(&ended), heard.note.clone()];
-        let says = match (&ended.how, how_ended(&ended.how)) {
-            (How::Exited(status), _) if status.success() => None,
-            (_, says) => says,
-        };
-        let error = match &ended.how {
-            How::Exited(_) => None,
-            How::TimedOut => Some(ToolError::new(
-                Code::Timeout,
-                format!(
-                    "the command took longer than {} s and was ended; give a larger `timeout` (at most {LONGEST}) \
-                     or `background`",
-                    limit.as_secs_f64()
-                ),
-            )),
-            How::Stopped => Some(walk::interrupted(NAME)),
-            How::Lost(why) => {
-                Some(ToolError::new(Code::Failed, format!("how the command ended is not known: {why}")))
-            }
-        };
+        let state = how_ended(&ended.how).filter(|_| ended.how.exit_code() != Some(0));
         let text = match how_ended(&ended.how) {
             Some(how) => format!("The command ended: {how}"),
             None => "The command ended".to_owned(),
         };
-        let envelope = error.map_or_else(|| Envelope::success(text), Envelope::error);
-        let envelope = described(envelope, command, Some(&ended), &heard)
+        let envelope = broken_off(&ended.how, limit).map_or_else(|| Envelope::success(text), Envelope::error);
+        Ok(described(envelope, command, Some(&ended), &heard)
             .with("cwd", self.project.at(directory).shown())
-            .plain(plain(&heard, notes, says));
-        Ok(envelope)
+            .plain(plain(&heard, notes, state)))
     }
 
     fn start_job(&self, command: &str) -> Result<Envelope, ToolError> {
@@ -372,6 +353,25 @@ fn left_running(ended: &Ended) -> Option<String> {
         left => Some(format!(
             "{left} processes that the command left running were ended; use `background` for them."
         )),
+    }
+}
+
+/// Why a command did not come to its own end. One that came to it and failed is a result.
+fn broken_off(how: &How, limit: Duration) -> Option<ToolError> {
+    match how {
+        How::Exited(_) => None,
+        How::TimedOut => {
+            let seconds = limit.as_secs_f64();
+            let message = format!(
+                "the command took longer than {seconds} s and was ended; give a larger `timeout` (at most {LONGEST}) \
+                 or `background`"
+            );
+            Some(ToolError::new(Code::Timeout, message))
+        }
+        How::Stopped => Some(walk::interrupted(NAME)),
+        How::Lost(why) => {
+            Some(ToolError::new(Code::Failed, format!("how the command ended is not known: {why}")))
+        }
     }
 }
 
