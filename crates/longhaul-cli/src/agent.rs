@@ -3,4 +3,5 @@
 pub mod json_front;
 pub mod options;
 pub mod plain_front;
+pub mod shell;
 pub mod spent;

@@ -66,6 +66,8 @@ enum Command {
     Unpersist(unpersist::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    #[cfg(unix)]
+    ExecConfined(commands::exec_confined::Args),
 }
 
 fn main() -> ExitCode {
@@ -108,6 +110,8 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        #[cfg(unix)]
+        Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

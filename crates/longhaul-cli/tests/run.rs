@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 /// A folder with a project and a place for sessions.
 fn ground() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    // Not in the folder for temporary files: that may always be written to.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::create_dir_all(folder.path().join("project/src")).unwrap();
     std::fs::write(folder.path().join("project/src/parser.rs"), "fn last_line() {}\n").unwrap();
     folder
@@ -76,6 +77,25 @@ async fn what_is_not_allowed_is_not_done_where_nobody_is_asked() {
         "fn last_line() {}\n"
     );
     assert!(fake.log().last().unwrap().body.to_string().contains("nobody is there to be asked"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_where_they_are_allowed_and_write_inside_the_project() {
+    let folder = ground();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let script =
+        [bash("wc -l < src/parser.rs"), bash("echo x > inside && echo y > ../outside"), bash("rm -rf src")];
+    let fake = Settings::new().answers(script).answer("Done.").start().await;
+    let allowed = ["--permissions", "all", "--deny", "Bash(rm)", "Count."];
+    let output = run(Some(&fake), folder.path(), &allowed).await;
+    assert_eq!(text(&output.stdout), "Done.\n", "{}", text(&output.stderr));
+    let sent = fake.log().last().unwrap().body.to_string();
+    assert!(sent.contains("a rule denies it: Bash(rm)"), "{sent}");
+    assert!(folder.path().join("project/inside").exists() && folder.path().join("project/src").exists());
+    match sent.contains("Permission denied") {
+        true => assert!(!folder.path().join("outside").exists()),
+        false => eprintln!("skipped: this system does not confine commands"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

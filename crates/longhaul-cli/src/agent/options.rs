@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use longhaul::{Models, Session, Tokens};
-use longhaul_agent::{Agent, AgentSettings, Form, McpServers, Mode, Permissions, Project, React, Toolbox};
+use longhaul_agent::{Agent, AgentSettings, Form, McpServers, Mode, Permissions, Project, React};
 use longhaul_config::Config;
 use longhaul_model::{Key, Model, Provider};
 use longhaul_store::{About, Filter, Keeper, Store};
 use longhaul_wire::api::Api;
 
+use crate::agent::shell;
 use crate::commands::sessions::naming;
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI};
@@ -43,6 +44,12 @@ pub struct Options {
     /// Let no call run that fits, whatever else is said
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
+    /// A folder besides the project that commands may write to
+    #[arg(long, value_name = "FOLDER")]
+    writable: Vec<PathBuf>,
+    /// Let commands write wherever you may
+    #[arg(long)]
+    unconfined: bool,
     /// Replies of the model to one input at most
     #[arg(long, value_name = "N", default_value_t = 200)]
     steps: usize,
@@ -121,10 +128,9 @@ impl Options {
             None => std::env::current_dir()
                 .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?,
         };
-        let project = Project::new(&folder).map_err(|error| Failure::file(&folder, error))?;
-        let project = Arc::new(project);
+        let project = shell::project(&folder)?;
         let (keeper, session) = self.session(config, &project, &name)?;
-        let tools = Toolbox::files(&project);
+        let (tools, _) = shell::tools(&project, !self.unconfined, &self.writable)?;
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,
