@@ -211,6 +211,11 @@ impl Request {
         self
     }
 
+    /// Whether there is one tool more than those of the client.
+    pub fn is_offering(&self) -> bool {
+        self.offered.is_some()
+    }
+
     /// The value of the header `anthropic-beta`, to be sent with the body.
     pub fn betas(&self) -> Option<String> {
         serde_json::from_str(self.frame.settings.get(BETAS)?.as_str()).ok()
