@@ -29,16 +29,16 @@ impl Page<'_> {
         let most = rest.floor_char_boundary(self.most).max(rest.ceil_char_boundary(1));
         let end = rest[..most].rfind('\n').map(|end| end + 1);
         let shown = &rest[..end.unwrap_or(most)];
-        let first = match self.part {
-            RecallPart::Whole => Some(1),
-            RecallPart::Lines(first, _) => Some(*first),
+        let numbers = match self.part {
+            RecallPart::Whole => Some((1, text.lines().count())),
+            // Behind the last of these lines is no end of a line: what looks like one is an empty line.
+            RecallPart::Lines(first, _) => Some((*first, first.saturating_add(text.matches('\n').count()))),
             // These lines have other numbers.
             RecallPart::Pattern(_) => None,
         };
-        match first.filter(|_| from == 0 && end.is_some()) {
-            Some(first) => {
+        match numbers.filter(|_| from == 0 && end.is_some()) {
+            Some((first, last)) => {
                 let next = first.saturating_add(shown.lines().count());
-                let last = first.saturating_add(text.lines().count() - 1);
                 let lines = (self.lines)(next, last);
                 format!("{shown}[… lines {next} to {last} are left out here: recall again with {lines}]")
             }
@@ -89,6 +89,13 @@ mod tests {
         let (shown, next) = shown(&page);
         assert!(shown.ends_with(&format!("line {}\n", next - 1)), "{next}");
         assert!(page.contains("to 20000 are left out"));
+    }
+
+    #[test]
+    fn empty_lines_at_the_end_are_counted_on_every_page() {
+        let lines = "line\n".repeat(20_000) + "\n";
+        let page = page(&lines, &RecallPart::Lines(5, 20_006), 0);
+        assert!(page.contains("to 20006 are left out"), "{}", &page[page.len() - 100..]);
     }
 
     #[test]

@@ -12,12 +12,11 @@ use crate::recalled::{PAGE, Page};
 const NAME: &str = "longhaul_recall";
 
 /// What the model is told of the tool.
-const SAYS: &str = "Gives back what was left out of this conversation, word for word. A mark such as \
-    `recall 3f9a51c02b77` names what was left out. The client answers the call with an error; \
-    that error is replaced by the text before you see it.";
+const SAYS: &str = "Gives back, word for word, what was left out of this conversation where a mark such as \
+    `recall 3f9a51c02b77` stands. The client answers with an error, which is replaced by the text.";
 
 /// The arguments of the tool.
-const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"What stands behind `recall` in the mark."},"lines":{"type":"string","description":"Only these lines, such as 10-20."},"pattern":{"type":"string","description":"Only lines that this regular expression fits."},"first_byte":{"type":"integer","description":"Only what stands behind so many bytes of that."}},"required":["handle"]}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"such as 3f9a51c02b77"},"lines":{"type":"string","description":"such as 10-20"},"pattern":{"type":"string","description":"regular expression"},"first_byte":{"type":"integer"}},"required":["handle"]}"#;
 
 /// The tool, as a conversation began with it: a later version may have another text, which would be another prompt.
 pub(super) fn tool(session: &Session, api: Api) -> Tool {
