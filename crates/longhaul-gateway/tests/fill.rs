@@ -479,13 +479,17 @@ fn what_is_recalled_is_the_original_to_the_byte() {
             }
         }
         // A fold, and then a fold of folds.
-        let mut depths = Vec::new();
+        let (mut depths, mut edits, mut known) = (Vec::new(), 0, 0);
         for n in 0..80 {
-            let before = folds(&stored(&ground).1);
             agent.read(result(n));
-            asked(&desk, &agent.incoming());
+            let call = sent(&desk, &agent.incoming());
+            let before = std::mem::replace(&mut edits, call.edits);
+            desk.answered(call, None);
+            if edits == before {
+                continue;
+            }
             let (_, session, _) = stored(&ground);
-            if folds(&session) == before {
+            if std::mem::replace(&mut known, folds(&session)) == folds(&session) {
                 continue;
             }
             assert_eq!(session.audit(), []);

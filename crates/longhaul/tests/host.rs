@@ -506,6 +506,17 @@ fn marks_say_how_to_recall_where_the_host_wants_it() {
 }
 
 #[test]
+fn how_to_recall_is_kept_in_the_journal() {
+    let mut session = session(8_000);
+    assert_eq!(*session.recall_by(), RecallBy::Unsaid);
+    session.set_recall(RecallBy::Tool("longhaul_recall".into()));
+    session.push(Message::user("Find the bug."));
+    let by_tool = RecallBy::Tool("longhaul_recall".into());
+    assert_eq!(*reload(&session).recall_by(), by_tool);
+    assert_eq!(*session.fork(Position(0)).unwrap().recall_by(), by_tool);
+}
+
+#[test]
 fn the_host_answers_a_call_that_the_client_could_not_run() {
     let (mut session, handle) = folded_twice();
     let arguments = Json::new(format!(r#"{{"handle":"{handle}"}}"#)).unwrap();
