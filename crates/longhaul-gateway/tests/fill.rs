@@ -321,7 +321,8 @@ fn the_tool_stands_behind_those_of_the_client_in_every_call_and_nothing_else_is_
         assert!(folds(&session) >= 3 && fills(&session) >= 6, "{} {}", folds(&session), fills(&session));
         assert_eq!(session.audit(), [], "{api:?}");
         assert_eq!(breaks, folds_that_broke(&session), "{api:?}");
-        assert_eq!(bodies.len(), STEPS);
+        // Summaries say how.
+        assert!(bodies[STEPS - 1].contains(" with the tool longhaul_recall"), "{api:?}");
     }
 }
 
@@ -668,6 +669,28 @@ fn sizes_have_the_tool_in_them() {
         let tool = view_with - view_without;
         assert!((80..200).contains(&tool.0), "{api:?}: the tool has {tool} tokens");
         assert_eq!((full_with - full_without, counted_with - counted_without), (tool, tool));
+    }
+}
+
+/// A client sends its conversation without tools, to have it summarised, when a result has just come.
+#[test]
+fn a_request_without_tools_is_filled_too() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = desk(&ground);
+        let mut agent = Agent::new(api);
+        agent.run(noise(1));
+        let handle = handles(&asked(&desk, &agent.incoming())).remove(0);
+        let id = agent.recall(json!({ "handle": handle }));
+        let bare = agent.incoming_with(|body| drop(body.as_object_mut().unwrap().remove("tools")));
+        let call = sent(&desk, &bare);
+        let body = text(&call, &bare);
+        assert_eq!((call.how, read(api, &body).frame().tools.len()), (How::Forks, 0), "{api:?}");
+        assert_eq!(&*seen(api, &body, &id).unwrap().text, noise(1), "{api:?}");
+        // The conversation itself goes on as it was.
+        let body = asked(&desk, &agent.incoming());
+        assert_eq!(&*seen(api, &body, &id).unwrap().text, noise(1), "{api:?}");
+        without_tool(api, &body);
     }
 }
 

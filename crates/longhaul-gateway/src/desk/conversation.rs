@@ -290,7 +290,8 @@ impl Conversation {
             self.also_named = end.map(|end| (identities.len(), end));
         }
         // A client that has a tool of that name itself runs it.
-        let fills = fill::is_on(&self.session) && (request.is_offering() || fill::is_wanted(request.frame()));
+        let is_ours = request.is_offering() || !fill::has_recall(request.frame());
+        let fills = is_ours && fill::is_on(&self.session);
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
             let at = self.push(tenant, message, *identity);
             if fills {

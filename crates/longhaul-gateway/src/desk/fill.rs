@@ -42,15 +42,16 @@ pub(super) fn is_on(session: &Session) -> bool {
     matches!(session.recall_by(), RecallBy::Tool(name) if &**name == NAME)
 }
 
-/// Whether a client has tools, and none for recall.
+/// Whether a client that sends this frame is to have the tool: it runs tools, and none for recall.
 pub(super) fn is_wanted(frame: &Frame) -> bool {
-    !frame.tools.is_empty() && !frame.tools.iter().any(|tool| is_for_recall(&tool.name))
+    !frame.tools.is_empty() && !has_recall(frame)
 }
 
-/// Whether a tool of a client recalls already: ours over MCP, under the names that agents give it, or all tools of
-/// our server under one name.
-fn is_for_recall(name: &str) -> bool {
-    name == NAME || name.ends_with("longhaul__recall") || name == "mcp__longhaul"
+/// Whether a client can recall itself: by our tools over MCP, under the names that agents give them, or all of them
+/// under one name.
+pub(super) fn has_recall(frame: &Frame) -> bool {
+    let recalls = |name: &str| name == NAME || name.ends_with("longhaul__recall") || name == "mcp__longhaul";
+    frame.tools.iter().any(|tool| recalls(&tool.name))
 }
 
 /// Puts what was recalled in the place of each result of the tool in a message that has just come.

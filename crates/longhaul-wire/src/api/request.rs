@@ -322,13 +322,10 @@ impl Request {
                 match (self.offered.as_ref().zip(body.read.tools_end), is_same) {
                     (None, true) => Text::Client(body.clone()),
                     (None, false) => Text::Written(self.write_into(body, units, &mut left_out)),
-                    (Some((tool, end)), _) => {
-                        let mut text = match is_same {
-                            true => body.text.clone(),
-                            false => self.write_into(body, units, &mut left_out),
-                        };
-                        end.insert(&mut text, tool.as_str());
-                        Text::Written(text)
+                    (Some((tool, end)), true) => Text::Written(end.with(&body.text, tool.as_str())),
+                    (Some((tool, end)), false) => {
+                        let text = self.write_into(body, units, &mut left_out);
+                        Text::Written(end.with(&text, tool.as_str()))
                     }
                 }
             }

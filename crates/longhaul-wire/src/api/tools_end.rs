@@ -21,14 +21,16 @@ impl ToolsEnd {
         Some(if is_before { Self::BehindStart(end) } else { Self::BeforeEnd(body.checked_sub(end)?) })
     }
 
-    /// Writes one more tool into a body.
-    pub fn insert(self, body: &mut String, tool: &str) {
+    /// A body with one tool more.
+    pub fn with(self, body: &str, tool: &str) -> String {
         let place = match self {
-            Self::BehindStart(bytes) => Some(bytes),
-            Self::BeforeEnd(bytes) => body.len().checked_sub(bytes),
+            Self::BehindStart(bytes) => bytes,
+            Self::BeforeEnd(bytes) => body.len().saturating_sub(bytes),
         };
-        if let Some(place) = place.filter(|place| body.is_char_boundary(*place)) {
-            body.insert_str(place, &format!(",{tool}"));
+        match body.split_at_checked(place) {
+            Some((before, behind)) => [before, ",", tool, behind].concat(),
+            // The tools stand around every conversation of this body: there is always such a place.
+            None => body.to_owned(),
         }
     }
 }
