@@ -16,7 +16,7 @@ const SAYS: &str = "Gives back, word for word, what was left out of this convers
     `recall 3f9a51c02b77` stands. The client answers with an error, which is replaced by the text.";
 
 /// The arguments of the tool.
-const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"such as 3f9a51c02b77"},"lines":{"type":"string","description":"such as 10-20"},"pattern":{"type":"string","description":"regular expression"},"first_byte":{"type":"integer"}},"required":["handle"]}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string"},"lines":{"type":"string","description":"such as 10-20"},"pattern":{"type":"string","description":"regular expression"},"first_byte":{"type":"integer"}},"required":["handle"]}"#;
 
 /// The tool, as a conversation began with it: a later version may have another text, which would be another prompt.
 pub(super) fn tool(session: &Session, api: Api) -> Tool {
