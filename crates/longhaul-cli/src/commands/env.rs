@@ -27,7 +27,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let agent = agents::find(&args.agent).unwrap_or(&ANY);
     let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
-    let told = Told { gateway: args.gateway, is_anthropic: true, has_openai_key };
+    let told = Told { gateway: args.gateway, is_anthropic: true, has_openai_key, recall: agent.recall };
     let mut out = anstream::stdout().lock();
     let mut arguments = Vec::new();
     for setting in (agent.told)(&told) {

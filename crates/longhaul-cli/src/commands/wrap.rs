@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use longhaul_config::Config;
+use longhaul_gateway::Recall;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
@@ -65,8 +66,9 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let anthropic = args.options.anthropic.clone().or_else(|| set(Upstream::Anthropic));
     let anthropic = anthropic.unwrap_or_else(|| ANTHROPIC.to_owned());
     let openai = set(Upstream::OpenAi).unwrap_or_else(|| OPENAI.to_owned());
-    let run =
-        Run { agent, program: &program, arguments: &args.arguments, is_anthropic: anthropic == ANTHROPIC };
+    let recall = args.options.recall.unwrap_or(agent.recall);
+    let is_anthropic = anthropic == ANTHROPIC;
+    let run = Run { agent, program: &program, arguments: &args.arguments, is_anthropic, recall };
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         // An agent that an agent starts goes through the gateway that is there.
@@ -74,7 +76,8 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
             return run.behind(gateway).await;
         }
         let listen = ([127, 0, 0, 1], 0).into();
-        let settings = args.options.settings(config, listen, None, [&anthropic, &openai])?;
+        let mut settings = args.options.settings(config, listen, None, [&anthropic, &openai])?;
+        settings.desk.recall = recall;
         let gateway = started(settings).await?;
         let code = run.behind(gateway.address()).await;
         match code {
@@ -107,13 +110,14 @@ struct Run<'a> {
     arguments: &'a [OsString],
     /// Requests go on to Anthropic itself.
     is_anthropic: bool,
+    recall: Recall,
 }
 
 impl Run<'_> {
     /// Runs the agent to its end, behind the gateway at this address.
     async fn behind(&self, gateway: SocketAddr) -> Result<ExitCode, Failure> {
         let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
-        let told = Told { gateway, is_anthropic: self.is_anthropic, has_openai_key };
+        let told = Told { gateway, is_anthropic: self.is_anthropic, has_openai_key, recall: self.recall };
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());
         for setting in (self.agent.told)(&told) {

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use longhaul_gateway::Recall;
+
 use crate::error::Failure;
 
 /// An agent, and how it is told where its provider is.
@@ -15,6 +17,8 @@ pub struct Agent {
     pub upstream: &'static [(&'static str, Upstream)],
     /// What it is told.
     pub told: fn(&Told) -> Vec<Setting>,
+    /// How it recalls, if nobody says otherwise: by tools that it is told of, or by one that is added to its requests.
+    pub recall: Recall,
 }
 
 /// Whose address a variable has.
@@ -32,6 +36,8 @@ pub struct Told {
     pub is_anthropic: bool,
     /// The user has a key of OpenAI in the environment.
     pub has_openai_key: bool,
+    /// How it recalls: only who recalls by tools of ours is told of them.
+    pub recall: Recall,
 }
 
 /// One thing that an agent is told.
@@ -64,25 +70,43 @@ const OPENAI_URLS: [(&str, Upstream); 2] =
 
 /// All agents that are known.
 pub static AGENTS: [Agent; 6] = [
-    Agent { name: "claude", program: "claude", upstream: &[ANTHROPIC_URL], told: claude },
-    Agent { name: "codex", program: "codex", upstream: &OPENAI_URLS, told: codex },
+    Agent {
+        name: "claude",
+        program: "claude",
+        upstream: &[ANTHROPIC_URL],
+        told: claude,
+        recall: Recall::Mcp,
+    },
+    Agent { name: "codex", program: "codex", upstream: &OPENAI_URLS, told: codex, recall: Recall::Fill },
     Agent {
         name: "opencode",
         program: "opencode",
         upstream: &[ANTHROPIC_URL, OPENAI_URLS[0]],
         told: opencode,
+        recall: Recall::Mcp,
     },
-    Agent { name: "aider", program: "aider", upstream: &[OPENAI_URLS[1], ANTHROPIC_URL], told: any },
-    Agent { name: "qwen", program: "qwen", upstream: &OPENAI_URLS, told: any },
-    Agent { name: "mini", program: "mini", upstream: &OPENAI_URLS, told: any },
+    Agent {
+        name: "aider",
+        program: "aider",
+        upstream: &[OPENAI_URLS[1], ANTHROPIC_URL],
+        told: any,
+        recall: Recall::Mcp,
+    },
+    Agent { name: "qwen", program: "qwen", upstream: &OPENAI_URLS, told: any, recall: Recall::Mcp },
+    Agent { name: "mini", program: "mini", upstream: &OPENAI_URLS, told: any, recall: Recall::Mcp },
 ];
 
 /// An agent that goes by a file of its own, which is not written yet.
 pub const NOT_YET: &str = "pi";
 
 /// What a program is told that goes by the usual variables.
-pub static ANY: Agent =
-    Agent { name: "", program: "", upstream: &[ANTHROPIC_URL, OPENAI_URLS[0], OPENAI_URLS[1]], told: any };
+pub static ANY: Agent = Agent {
+    name: "",
+    program: "",
+    upstream: &[ANTHROPIC_URL, OPENAI_URLS[0], OPENAI_URLS[1]],
+    told: any,
+    recall: Recall::Mcp,
+};
 
 /// The agent of this name.
 pub fn find(name: &str) -> Option<&'static Agent> {
@@ -117,6 +141,9 @@ fn claude(told: &Told) -> Vec<Setting> {
     if told.is_anthropic {
         // Behind another address it takes a window of a million for one of 200,000.
         settings.push(variable("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1"));
+    }
+    if told.recall == Recall::Fill {
+        return settings;
     }
     // A tool that is loaded later would change the prompt, and all of it would be billed again.
     let server = serde_json::json!({"type": "http", "url": told.tools(), "alwaysLoad": true});
@@ -176,7 +203,8 @@ mod tests {
     use super::*;
 
     fn told(is_anthropic: bool, has_openai_key: bool) -> Told {
-        Told { gateway: "127.0.0.1:4040".parse().unwrap(), is_anthropic, has_openai_key }
+        let gateway = "127.0.0.1:4040".parse().unwrap();
+        Told { gateway, is_anthropic, has_openai_key, recall: Recall::Mcp }
     }
 
     #[test]
@@ -202,6 +230,9 @@ mod tests {
             arguments[0].starts_with("--mcp-config={") && arguments[0].contains("http://127.0.0.1:4040/mcp")
         );
         assert_eq!(arguments[1], "--allowedTools=mcp__longhaul__recall");
+        // Where the tool is added to its requests, it is told of no other.
+        let filled = (find("claude").unwrap().told)(&Told { recall: Recall::Fill, ..told(true, false) });
+        assert!(filled.iter().all(|setting| matches!(setting, Setting::Variable(..))));
     }
 
     #[test]
