@@ -73,7 +73,6 @@ async fn a_client_sees_no_other_fault_than_without_a_gateway() {
         Trouble::BrokenJson { after: 2 },
         Trouble::Html,
         Trouble::ArgumentsCut,
-        Trouble::Empty,
         Trouble::Split(3),
         Trouble::CrLf,
         Trouble::StaysOpen,
