@@ -10,10 +10,13 @@ pub mod convert;
 pub mod demo;
 pub mod doctor;
 pub mod env;
+#[cfg(unix)]
+pub mod exec_confined;
 pub mod explain;
 pub mod persist;
 pub mod profiles;
 pub mod replay;
+pub mod run;
 pub mod serve;
 pub mod sessions;
 pub mod unpersist;

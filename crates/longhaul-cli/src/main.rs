@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod commands;
 mod error;
 mod gateway;
@@ -19,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use longhaul_config::Config;
 
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay, run,
     serve, sessions, unpersist, wrap,
 };
 use error::Failure;
@@ -30,6 +31,7 @@ use error::Failure;
 #[command(after_help = "\
 Examples:
   longhaul demo                       a long session in a small window, live
+  longhaul run \"mend the parser\"      an agent works on this project
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
   longhaul replay *.gz --json         the same for scripts, one JSON line a file
   longhaul bench corpus               profiles beside reference policies
@@ -47,6 +49,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Args),
     Demo(demo::Args),
     Replay(replay::Args),
     Bench(bench::Args),
@@ -63,6 +66,8 @@ enum Command {
     Unpersist(unpersist::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    #[cfg(unix)]
+    ExecConfined(commands::exec_confined::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +84,10 @@ fn main() -> ExitCode {
         }
     };
     let done = match cli.command {
+        Command::Run(args) => match config.and_then(|config| run::run(&args, &config)) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => config.and_then(|config| replay::run(&args, &config)),
         Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
@@ -101,6 +110,8 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        #[cfg(unix)]
+        Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -372,6 +372,70 @@ async fn an_agent_speaks_through_its_gateway() {
     }
 }
 
+/// An agent that is told of no tools of ours gets one in its requests, and the text in the place of its own error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_fills_in_what_is_recalled() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let serving = Serving::start(serve(&home, &fake, &["--recall", "fill"]));
+    let mut body = messages(3);
+    body["messages"][2]["content"][0]["content"] = json!("test a ... ok\n".repeat(400));
+    let ask = |body: &Value| {
+        let (status, head, answer) = post(serving.address, "/v1/messages", &[], body);
+        assert_eq!(status, 200, "{head} {answer}");
+        fake.log().last().unwrap().body.clone()
+    };
+    let sent = ask(&body);
+    assert_eq!(sent["tools"][1]["name"], "longhaul_recall");
+    let said = sent["messages"][2]["content"][0]["content"].as_str().unwrap();
+    let handle = &said.split_once("recall ").unwrap().1[..12];
+    let call =
+        json!({"type": "tool_use", "id": "r1", "name": "longhaul_recall", "input": {"handle": handle}});
+    let result = json!({"type": "tool_result", "tool_use_id": "r1", "is_error": true,
+        "content": "<tool_use_error>Error: No such tool available: longhaul_recall</tool_use_error>"});
+    let all = body["messages"].as_array_mut().unwrap();
+    all.push(json!({"role": "assistant", "content": [call]}));
+    all.push(json!({"role": "user", "content": [result]}));
+    let sent = ask(&body);
+    let filled = &sent["messages"].as_array().unwrap().last().unwrap()["content"][0];
+    assert_eq!((&filled["content"], filled.get("is_error")), (&json!("test a ... ok\n".repeat(400)), None));
+    assert_eq!(fake.violations(), [] as [&str; 0]);
+    assert_eq!(serving.end().0, Some(0));
+    let wrong = home.longhaul(&["serve", "--recall", "shell"]).output().unwrap();
+    assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("[possible values: mcp, fill]"));
+}
+
+/// Agents recall as their row says, unless a flag says otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_told_of_no_tools_gets_one_in_its_requests() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
+        eprintln!("skipped: there is no curl");
+        return;
+    }
+    let asks = "curl -s -o /dev/null -w %{http_code} -H 'content-type: application/json' -d @body.json \
+        -H \"x-longhaul-token: $LONGHAUL_TOKEN\" http://$LONGHAUL_GATEWAY/v1/messages";
+    home.script("bin/claude", asks);
+    home.script("bin/codex", asks);
+    home.script("bin/pi", asks);
+    let cases: [(&[&str], usize); 5] = [
+        (&["codex"], 2),
+        (&["pi"], 2),
+        (&["claude"], 1),
+        (&["--recall", "mcp", "codex"], 1),
+        (&["--recall", "fill", "claude"], 2),
+    ];
+    for (number, (args, tools)) in cases.into_iter().enumerate() {
+        let mut body = messages(1);
+        body["messages"][0]["content"] = json!(format!("Look at part {number}."));
+        fs::write(home.at("body.json"), body.to_string()).unwrap();
+        let flags = ["wrap", "--anthropic", &fake.base_url()];
+        let output = home.longhaul(&[&flags[..], args].concat()).output().unwrap();
+        assert_eq!(text(&output.stdout), "200", "{args:?} {}", text(&output.stderr));
+        let sent = fake.log().last().unwrap().body.clone();
+        assert_eq!(sent["tools"].as_array().unwrap().len(), tools, "{args:?}");
+    }
+}
+
 #[test]
 fn the_exit_code_is_the_agents() {
     let home = Home::new();

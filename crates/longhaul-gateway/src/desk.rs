@@ -3,6 +3,7 @@
 
 mod asking;
 mod conversation;
+mod fill;
 mod finding;
 mod incoming;
 mod live;
@@ -38,10 +39,22 @@ pub struct DeskSettings {
     pub memory: usize,
     /// Who writes summaries beside the requests; without one, code does.
     pub summaries: Option<SummaryModel>,
+    /// How models get back what was left out, in conversations that begin from now on.
+    pub recall: Recall,
+}
+
+/// How models get back what was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recall {
+    /// By the tools at `/mcp`, where a client is told of them. Nothing is added to requests.
+    #[default]
+    Mcp,
+    /// By one tool more behind those of the client, whose results are filled in.
+    Fill,
 }
 
 impl DeskSettings {
-    /// The default profile, the models' own windows, 128 MB for conversations.
+    /// The default profile, the models' own windows, 128 MB for conversations, nothing added to requests.
     pub fn new(store: impl Into<String>) -> Self {
         Self {
             store: store.into(),
@@ -49,6 +62,7 @@ impl DeskSettings {
             window: None,
             memory: 128 << 20,
             summaries: None,
+            recall: Recall::Mcp,
         }
     }
 }
@@ -336,8 +350,7 @@ fn call(
     ticket: Ticket,
 ) -> Call {
     let body = conversation.body(&request);
-    let is_clients = body.is_clients() || conversation.is_as_it_came(&request);
-    let body = (!is_clients).then(|| Bytes::from(String::from(body)));
+    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let (session, at) = (conversation.id(), At { ticket, conversation: shared.clone(), request });
     Call { body, session, how, view, full, edits, at: Some(at) }

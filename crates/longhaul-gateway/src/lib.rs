@@ -14,7 +14,7 @@
 //! | the providers | `upstream`, `headers` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
-//! | tools for models: recall, search, pins | `mcp` |
+//! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
 
@@ -33,6 +33,7 @@ mod intake;
 mod mcp;
 mod packing;
 mod reading;
+mod recalled;
 mod route;
 mod server;
 mod settings;
@@ -44,7 +45,9 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
-pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
+pub use desk::{
+    Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, Recall, SummaryModel,
+};
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};

@@ -44,6 +44,11 @@ impl Keeper {
         Ok((Self { store, id, stored: meta.end, sized }, session))
     }
 
+    /// Where the session is stored.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
     /// The name of the stored session.
     pub fn id(&self) -> SessionId {
         self.id

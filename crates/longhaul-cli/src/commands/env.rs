@@ -45,6 +45,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         providers: Vec::new(),
         command: None,
         opencode_config: variable("OPENCODE_CONFIG_CONTENT"),
+        recall: agent.recall,
     };
     let mut out = anstream::stdout().lock();
     let mut arguments = Vec::new();

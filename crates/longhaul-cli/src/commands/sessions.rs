@@ -7,7 +7,7 @@ mod export;
 mod fork;
 mod import;
 mod list;
-mod naming;
+pub mod naming;
 mod pin;
 mod recall;
 mod search;

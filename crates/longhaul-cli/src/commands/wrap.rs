@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use longhaul_config::Config;
-use longhaul_gateway::Token;
+use longhaul_gateway::{Recall, Token};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
@@ -69,8 +69,9 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let anthropic = args.options.anthropic.clone().or_else(|| set(Upstream::Anthropic));
     let anthropic = anthropic.unwrap_or_else(|| ANTHROPIC.to_owned());
     let openai = set(Upstream::OpenAi).unwrap_or_else(|| OPENAI.to_owned());
-    let run =
-        Run { agent, program: &program, arguments: &args.arguments, is_anthropic: anthropic == ANTHROPIC };
+    let recall = args.options.recall.unwrap_or(agent.recall);
+    let is_anthropic = anthropic == ANTHROPIC;
+    let run = Run { agent, program: &program, arguments: &args.arguments, is_anthropic, recall };
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let providers = agent.own_files.providers(&program).await;
@@ -87,6 +88,7 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
         let guarded = Some(Token::of_one_user(&token));
         let mut settings = args.options.settings(config, listen, guarded, [&anthropic, &openai])?;
         settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
+        settings.desk.recall = recall;
         let gateway = started(settings).await?;
         let code = run.behind(gateway.address(), Some(token), providers).await;
         match code {
@@ -119,6 +121,7 @@ struct Run<'a> {
     arguments: &'a [OsString],
     /// Requests go on to Anthropic itself.
     is_anthropic: bool,
+    recall: Recall,
 }
 
 impl Run<'_> {
@@ -137,6 +140,7 @@ impl Run<'_> {
             providers,
             command: self.arguments.first().map(|first| first.to_string_lossy().into_owned()),
             opencode_config: reach::variable("OPENCODE_CONFIG_CONTENT"),
+            recall: self.recall,
         };
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use longhaul_gateway::Recall;
 use serde_json::{Value, json};
 
 use crate::error::Failure;
@@ -22,6 +23,8 @@ pub struct Agent {
     pub told: fn(&Told) -> Vec<Setting>,
     /// Where it has providers that the user has named.
     pub own_files: OwnFiles,
+    /// How it recalls, if nobody says otherwise: by tools that it is told of, or by one that is added to its requests.
+    pub recall: Recall,
 }
 
 /// Whose address a variable has.
@@ -47,6 +50,8 @@ pub struct Told {
     pub command: Option<String>,
     /// What the user tells opencode by its environment.
     pub opencode_config: Option<String>,
+    /// How it recalls: only who recalls by tools of ours is told of them.
+    pub recall: Recall,
 }
 
 /// One thing that an agent is told.
@@ -98,30 +103,55 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &[ANTHROPIC_URL],
         told: claude,
         own_files: OwnFiles::No,
+        recall: Recall::Mcp,
     },
-    Agent { name: "codex", program: "codex", upstream: &OPENAI_URLS, told: codex, own_files: OwnFiles::No },
+    Agent {
+        name: "codex",
+        program: "codex",
+        upstream: &OPENAI_URLS,
+        told: codex,
+        own_files: OwnFiles::No,
+        recall: Recall::Fill,
+    },
     Agent {
         name: "opencode",
         program: "opencode",
         upstream: &[ANTHROPIC_URL, OPENAI_URLS[0]],
         told: opencode,
         own_files: OwnFiles::OpenCode,
+        recall: Recall::Mcp,
     },
-    Agent { name: "pi", program: "pi", upstream: &[], told: pi, own_files: OwnFiles::Pi },
+    Agent {
+        name: "pi",
+        program: "pi",
+        upstream: &[],
+        told: pi,
+        own_files: OwnFiles::Pi,
+        recall: Recall::Fill,
+    },
     Agent {
         name: "aider",
         program: "aider",
         upstream: &[OPENAI_URLS[1], ANTHROPIC_API_BASE, ANTHROPIC_URL],
         told: any,
         own_files: OwnFiles::No,
+        recall: Recall::Mcp,
     },
-    Agent { name: "qwen", program: "qwen", upstream: &OPENAI_URLS, told: any, own_files: OwnFiles::No },
+    Agent {
+        name: "qwen",
+        program: "qwen",
+        upstream: &OPENAI_URLS,
+        told: any,
+        own_files: OwnFiles::No,
+        recall: Recall::Mcp,
+    },
     Agent {
         name: "mini",
         program: "mini",
         upstream: &[OPENAI_URLS[1], OPENAI_URLS[0], ANTHROPIC_API_BASE, ANTHROPIC_URL],
         told: any,
         own_files: OwnFiles::No,
+        recall: Recall::Mcp,
     },
 ];
 
@@ -132,6 +162,7 @@ pub static ANY: Agent = Agent {
     upstream: &[ANTHROPIC_URL, ANTHROPIC_API_BASE, OPENAI_URLS[0], OPENAI_URLS[1]],
     told: any,
     own_files: OwnFiles::No,
+    recall: Recall::Mcp,
 };
 
 /// The agent of this name.
@@ -167,6 +198,9 @@ fn claude(told: &Told) -> Vec<Setting> {
     if told.is_anthropic {
         // Behind another address it takes a window of a million for one of 200,000.
         settings.push(variable("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1"));
+    }
+    if told.recall == Recall::Fill {
+        return settings;
     }
     // A tool that is loaded later would change the prompt, and all of it would be billed again.
     let mut server =
@@ -282,6 +316,7 @@ mod tests {
             providers: Vec::new(),
             command: None,
             opencode_config: None,
+            recall: Recall::Mcp,
         }
     }
 
@@ -353,6 +388,9 @@ mod tests {
             arguments[0].starts_with("--mcp-config={") && arguments[0].contains("http://127.0.0.1:4040/mcp")
         );
         assert_eq!(arguments[1], "--allowedTools=mcp__longhaul__recall");
+        // Where the tool is added to its requests, it is told of no other.
+        let filled = (find("claude").unwrap().told)(&Told { recall: Recall::Fill, ..told(true, false) });
+        assert!(filled.iter().all(|setting| matches!(setting, Setting::Variable(..))));
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use longhaul::{Summariser, Tokens};
 use longhaul_config::Config;
-use longhaul_gateway::{DeskSettings, Figures, Limits, Settings, SummaryModel, Token};
+use longhaul_gateway::{DeskSettings, Figures, Limits, Recall, Settings, SummaryModel, Token};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
@@ -37,6 +38,9 @@ pub struct Options {
     /// How to compact
     #[arg(long, value_name = "P")]
     profile: Option<String>,
+    /// How models get back what was left out: by the tools at /mcp, or by a tool that is added to requests
+    #[arg(long, value_name = "WAY", value_parser = recall_ways())]
+    pub recall: Option<Recall>,
     /// Write a line for each request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -61,7 +65,8 @@ impl Options {
             Summariser::Host => Some(written_by(config)?),
         };
         let window = self.window.map(Tokens).or_else(|| config.own_window());
-        let desk = DeskSettings { profile, window, summaries, ..DeskSettings::new(place.as_str()) };
+        let recall = self.recall.unwrap_or_default();
+        let desk = DeskSettings { profile, window, summaries, recall, ..DeskSettings::new(place.as_str()) };
         Ok(Settings {
             listen,
             anthropic: self.anthropic.clone().unwrap_or_else(|| anthropic.to_owned()),
@@ -91,6 +96,12 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// The ways to recall, by their names.
+fn recall_ways() -> impl TypedValueParser<Value = Recall> {
+    let names = PossibleValuesParser::new(["mcp", "fill"]);
+    names.map(|name| if name == "fill" { Recall::Fill } else { Recall::Mcp })
 }
 
 /// The model that writes summaries beside the requests.

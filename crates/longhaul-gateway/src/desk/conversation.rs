@@ -13,9 +13,10 @@ use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
-use super::DeskSettings;
 use super::asking::{Action, AskError};
+use super::fill;
 use super::live::Hint;
+use super::{DeskSettings, Recall};
 
 /// A conversation that is live.
 #[derive(Debug)]
@@ -74,7 +75,10 @@ impl Conversation {
         frame: &Frame,
     ) -> Result<Self, StoreError> {
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default()).clone();
-        let session = Session::new(settings.profile.clone(), model);
+        let mut session = Session::new(settings.profile.clone(), model);
+        if settings.recall == Recall::Fill && fill::is_wanted(frame) {
+            fill::begin(&mut session);
+        }
         let keeper = Keeper::create(store, about, &session)?;
         let (known, chains) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -175,7 +179,16 @@ impl Conversation {
 
     /// How the client says it: its request, read with what is known.
     pub(super) fn read(&self, body: String) -> Option<Request> {
-        self.relay.read(body).ok()
+        self.relay.read(body).ok().map(|request| self.offering(request))
+    }
+
+    /// A request of this conversation, with the tool that the conversation began with. Its sizes, and whether the same
+    /// agent goes on, are those of the request with the tool.
+    pub(super) fn offering(&self, request: Request) -> Request {
+        match fill::is_on(&self.session) && fill::is_wanted(request.frame()) {
+            true => request.offering(fill::tool(&self.session, self.api)),
+            false => request,
+        }
     }
 
     /// How many messages at the start of a request are known here.
@@ -251,8 +264,10 @@ impl Conversation {
 
     /// Bytes that it takes in memory, about.
     pub(super) fn bytes(&self) -> usize {
-        // The text of a message, and what it was read from.
-        (self.said + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
+        let texts = self.session.ledger().edits().filter_map(|(edit, _)| edit.kind.text());
+        let shown: usize = texts.map(|text| text.len()).sum();
+        // The text of a message, and what it was read from; the text of an edit, and what was written for it.
+        (self.said + shown + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
     }
 
     /// Takes in what a request has more than is known, and makes what is to be sent ready. What could not be made
@@ -275,19 +290,25 @@ impl Conversation {
             let end = Chain::start(tenant, self.api).over(&identities).last();
             self.also_named = end.map(|end| (identities.len(), end));
         }
+        // A client that has a tool of that name itself runs it.
+        let is_ours = request.is_offering() || !fill::has_recall(request.frame());
+        let fills = is_ours && fill::is_on(&self.session);
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
-            self.push(tenant, message, *identity);
+            let at = self.push(tenant, message, *identity);
+            if fills {
+                fill::fill(&mut self.session, at);
+            }
         }
         self.relay.keep(request);
         self.prepare()
     }
 
-    fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) {
+    fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) -> Position {
         let before = self.chains.last().copied().unwrap_or_else(|| Chain::start(tenant, self.api));
         self.said += message.bytes();
-        self.session.push(message.clone());
         self.known.push(identity);
         self.chains.push(before.then(identity));
+        self.session.push(message.clone())
     }
 
     fn prepare(&mut self) -> Result<Ticket, Refused> {
@@ -308,13 +329,16 @@ impl Conversation {
 
     /// The body to send in the place of the client's, and whether it is the client's own.
     pub(super) fn body(&mut self, request: &Request) -> BodyText {
+        if self.is_as_it_came(request) {
+            return self.relay.write(request).body;
+        }
         let sent = request.clone().sending(&self.session.outgoing());
         self.relay.write(&sent).body
     }
 
     /// True if nothing was done to a request: no edit stands, nothing stands before or behind its messages, and it has
     /// all of them. Then what is wrong in it is for the provider to say.
-    pub(super) fn is_as_it_came(&self, request: &Request) -> bool {
+    fn is_as_it_came(&self, request: &Request) -> bool {
         let sent = self.session.outgoing();
         let mut edits = self.session.ledger().edits();
         sent.tail.is_none()

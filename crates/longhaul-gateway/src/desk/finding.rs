@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longhaul_store::StoreError;
-use longhaul_wire::api::{Chain, Identity, Relay, Request};
+use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused};
 use super::live::{Hint, Seat, Shared};
@@ -100,9 +100,11 @@ impl Desk {
                 None => {}
             }
         }
-        match best.filter(|best| best.answered) {
-            Some(best) => self.fork(incoming, best),
-            None => self.create(incoming, request, &identities),
+        match best {
+            Some(best) if best.answered => self.fork(incoming, best),
+            // The request has the tool of a conversation that it is not of.
+            Some(_) => self.create(incoming, read(&Relay::new(incoming.api), incoming, text)?),
+            None => self.create(incoming, request),
         }
     }
 
@@ -155,17 +157,13 @@ impl Desk {
         })
     }
 
-    fn create(
-        &self,
-        incoming: &Incoming,
-        request: Request,
-        identities: &[Identity],
-    ) -> Result<Found, Refused> {
-        if request.frame().tools.is_empty() && identities.len() <= FEW {
+    fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
+        if request.frame().tools.is_empty() && request.messages().len() <= FEW {
             return Err(Refused::Side);
         }
         let (store, about) = (self.store.clone(), incoming.about());
         let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
+        let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }
 }

@@ -11,7 +11,7 @@ use crate::conversation::bond::{Bond, bonds_with, loads_tool};
 use crate::conversation::edition::Editions;
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::message::{Block, Message, Role, ToolCall};
+use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::conversation::repair::{Edited, Shown};
 use crate::conversation::step::{Exchange, LateAnswer, Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
@@ -374,6 +374,12 @@ impl Log {
     /// The unit that holds the message at a position.
     pub fn unit_of(&self, at: Position) -> Option<&Unit> {
         self.unit_index(at).map(|index| &self.units()[index])
+    }
+
+    /// The call that a result in this message answers.
+    pub fn call_of(&self, at: Position, result: &ToolResult) -> Option<&ToolCall> {
+        let step = self.get(self.unit_of(at)?.span.start)?;
+        step.calls().find(|call| call.id == result.id)
     }
 
     /// The number of that unit.

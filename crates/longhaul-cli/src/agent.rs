@@ -1,0 +1,7 @@
+//! The agent on the command line: what it is told, and how a person or a script sees it work.
+
+pub mod json_front;
+pub mod options;
+pub mod plain_front;
+pub mod shell;
+pub mod spent;

@@ -1,0 +1,251 @@
+//! What an agent is told on the command line, and the agent that is made of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use longhaul::{Models, Session, Tokens};
+use longhaul_agent::{Agent, AgentSettings, Form, McpServers, Mode, Permissions, Project, React};
+use longhaul_config::Config;
+use longhaul_model::{Key, Model, Provider};
+use longhaul_store::{About, Filter, Keeper, Store};
+use longhaul_wire::api::Api;
+
+use crate::agent::shell;
+use crate::commands::sessions::naming;
+use crate::error::Failure;
+use crate::gateway::options::{ANTHROPIC, OPENAI};
+use crate::place::Place;
+
+/// What an agent is told, however it is started.
+#[derive(clap::Args)]
+pub struct Options {
+    /// What the provider speaks; without it, the key in the environment says it
+    #[arg(long, value_enum)]
+    api: Option<ApiName>,
+    /// Where the provider is, as its own SDKs take it (OpenAI's ends in /v1)
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// The model, as the provider knows it
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// How to compact
+    #[arg(long, value_name = "P")]
+    profile: Option<String>,
+    /// Tokens that fit into the window; without it, the model's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    window: Option<u64>,
+    /// What may be done without asking
+    #[arg(long, value_enum)]
+    permissions: Option<PermissionsName>,
+    /// Let calls run that fit, such as "Bash(cargo test)" or "Edit(src/**)"
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Let no call run that fits, whatever else is said
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+    /// A folder besides the project that commands may write to
+    #[arg(long, value_name = "FOLDER")]
+    writable: Vec<PathBuf>,
+    /// Let commands write wherever you may
+    #[arg(long)]
+    unconfined: bool,
+    /// Replies of the model to one input at most
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    steps: usize,
+    /// The longest answer in tokens
+    #[arg(long, value_name = "N")]
+    max_output: Option<u64>,
+    /// Tool calls as text, for models that know no others
+    #[arg(long)]
+    react: bool,
+    /// Go on with this session: its id, the start of it, or `last`
+    #[arg(long, value_name = "SESSION", conflicts_with = "continues")]
+    resume: Option<String>,
+    /// Go on with the newest session of this project
+    #[arg(long = "continue")]
+    continues: bool,
+    /// Where sessions are kept: the path of a file, or postgres://…
+    #[arg(long, value_name = "PLACE")]
+    store: Option<String>,
+    /// Servers of tools, as other agents name them: {"mcpServers": …}. Without it, mcp.json beside your settings
+    #[arg(long, value_name = "FILE")]
+    mcp_config: Option<PathBuf>,
+    /// The project; the current folder if left out
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<PathBuf>,
+}
+
+/// What a provider speaks.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ApiName {
+    /// OpenAI Chat, and most servers of one's own
+    Openai,
+    /// OpenAI Responses
+    OpenaiResponses,
+    /// Anthropic Messages
+    Anthropic,
+}
+
+/// What may be done without asking.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PermissionsName {
+    /// Looking at files
+    Ask,
+    /// Changing files of the project too
+    Edits,
+    /// Looking at files, and nothing else
+    ReadOnly,
+    /// Everything
+    All,
+}
+
+impl PermissionsName {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Ask => Mode::Ask,
+            Self::Edits => Mode::Edits,
+            Self::ReadOnly => Mode::ReadOnly,
+            Self::All => Mode::All,
+        }
+    }
+}
+
+/// Models that are asked if nobody names one.
+const CLAUDE: &str = "claude-sonnet-5-5";
+const GPT: &str = "gpt-5.5";
+
+/// What to do without a key.
+pub const NO_KEY: &str = "no key for a model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --base-url for a server of your own\n\
+    to see it without one: `longhaul demo`";
+
+impl Options {
+    /// The agent, and the folder that it works in.
+    pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
+        let (model, name) = self.model()?;
+        let folder = match &self.project {
+            Some(folder) => folder.clone(),
+            None => std::env::current_dir()
+                .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?,
+        };
+        let project = shell::project(&folder)?;
+        let (keeper, session) = self.session(config, &project, &name)?;
+        let (tools, _) = shell::tools(&project, !self.unconfined, &self.writable)?;
+        let settings = AgentSettings {
+            model: name,
+            max_output: self.max_output,
+            steps: self.steps.max(1),
+            // Seed profiles know results by their envelope, and so does text.
+            form: if self.react || &*session.profile().name == "archive" { Form::Json } else { Form::Plain },
+        };
+        Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
+    }
+
+    /// Gives an agent the tools of the servers that are named. Gives what is wrong with those that do not answer.
+    pub async fn connect(&self, agent: &mut Agent) -> Result<Vec<String>, Failure> {
+        let Some(path) = self.mcp_config.clone().or_else(users_servers) else { return Ok(Vec::new()) };
+        let json = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;
+        let servers = McpServers::read(&json, |name| std::env::var(name).ok());
+        let servers = servers.map_err(|error| Failure::file(&path, error))?;
+        let mut problems = Vec::new();
+        let root = agent.project().root().to_owned();
+        for server in longhaul_agent::connect(&servers, &root).await {
+            match server.tools {
+                Ok(tools) => agent.add_tools(tools),
+                Err(problem) => problems.push(format!("the MCP server {}: {problem}", server.name)),
+            }
+        }
+        Ok(problems)
+    }
+
+    fn permissions(&self) -> Result<Permissions, Failure> {
+        let mut permissions = Permissions::new(self.permissions.map_or(Mode::Ask, PermissionsName::mode));
+        let bad = |error: longhaul_agent::BadRule| Failure::Input(error.to_string());
+        for rule in &self.allow {
+            permissions.allow(rule).map_err(bad)?;
+        }
+        for rule in &self.deny {
+            permissions.deny(rule).map_err(bad)?;
+        }
+        Ok(permissions)
+    }
+
+    /// The model, and its name.
+    fn model(&self) -> Result<(Arc<dyn Model>, String), Failure> {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let has_claude = set("ANTHROPIC_API_KEY").is_some();
+        let has_openai = set("OPENAI_API_KEY").is_some();
+        let api = match (self.api, &self.model) {
+            (Some(api), _) => api,
+            (None, Some(model)) if model.starts_with("claude") && has_claude => ApiName::Anthropic,
+            (None, _) if self.base_url.is_some() => ApiName::Openai,
+            (None, Some(model)) if !model.starts_with("claude") && has_openai => ApiName::OpenaiResponses,
+            (None, _) if has_claude => ApiName::Anthropic,
+            (None, _) if has_openai => ApiName::OpenaiResponses,
+            (None, _) => return Err(Failure::Input(NO_KEY.to_owned())),
+        };
+        let (wire, key, url, usual_url, usual_model) = match api {
+            ApiName::Anthropic => {
+                (Api::Anthropic, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ANTHROPIC, CLAUDE)
+            }
+            ApiName::OpenaiResponses => (Api::Responses, "OPENAI_API_KEY", "OPENAI_BASE_URL", OPENAI, GPT),
+            ApiName::Openai => (Api::Chat, "OPENAI_API_KEY", "OPENAI_BASE_URL", OPENAI, GPT),
+        };
+        let base_url = self.base_url.clone().or_else(|| set(url)).unwrap_or_else(|| usual_url.to_owned());
+        let key = Key::from_env(key);
+        if key.is_none() && base_url == usual_url {
+            return Err(Failure::Input(NO_KEY.to_owned()));
+        }
+        let provider =
+            Provider::new(wire, &base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
+        let provider: Arc<dyn Model> = Arc::new(provider);
+        let model: Arc<dyn Model> = if self.react { Arc::new(React::new(provider)) } else { provider };
+        Ok((model, self.model.clone().unwrap_or_else(|| usual_model.to_owned())))
+    }
+
+    fn session(&self, config: &Config, project: &Project, model: &str) -> Result<(Keeper, Session), Failure> {
+        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
+        let store = place.open_or_make()?;
+        let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
+        let row = Models::builtin().find(model).clone();
+        let folder = project.root().display().to_string();
+        let before = match &self.resume {
+            Some(name) => Some(naming::find(&*store, name, &place)?.id),
+            None if self.continues => Some(newest_of(&*store, &folder)?),
+            None => None,
+        };
+        let (keeper, mut session) = match before {
+            Some(id) => {
+                let (keeper, mut session) = Keeper::open(store, id, profile)?;
+                if session.model().name != row.name {
+                    session.switch(row, longhaul::Seals::Engine);
+                }
+                (keeper, session)
+            }
+            None => {
+                let session = Session::new(profile, row);
+                let about = About { agent: "longhaul".to_owned(), project: folder, ..About::default() };
+                (Keeper::create(store, &about, &session)?, session)
+            }
+        };
+        if let Some(window) = self.window.map(Tokens).or_else(|| config.own_window()) {
+            session.set_window(window);
+        }
+        Ok((keeper, session))
+    }
+}
+
+/// The user's own servers, if there is such a file. A project's file is not taken: it would start programs.
+fn users_servers() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("longhaul/mcp.json")).filter(|path| path.is_file())
+}
+
+fn newest_of(store: &dyn Store, folder: &str) -> Result<longhaul_store::SessionId, Failure> {
+    let filter =
+        Filter { project: Some(folder.to_owned()), agent: Some("longhaul".to_owned()), ..Filter::default() };
+    let newest = store.list(&filter, 1)?.into_iter().next();
+    let none = || Failure::Input(format!("there is no session of this project yet ({folder})"));
+    Ok(newest.ok_or_else(none)?.id)
+}

@@ -1,0 +1,110 @@
+//! An agent at work, as lines on stderr: for `run`, where nobody is asked.
+
+use std::future::Future;
+use std::io::Write;
+use std::pin::Pin;
+
+use longhaul_agent::{Effect, Envelope, Event, Front, Permission, Question};
+use serde_json::Value;
+
+use crate::agent::spent::Spent;
+use crate::terminal::{BAD, FAINT, STRONG, one_line, short};
+
+/// Columns of a line.
+const WIDE: usize = 100;
+
+/// Lines on stderr.
+pub struct PlainFront {
+    spent: Spent,
+}
+
+impl PlainFront {
+    pub fn new(spent: Spent) -> Self {
+        Self { spent }
+    }
+
+    /// What was billed, in one line.
+    pub fn summary(&self) -> String {
+        let Spent { calls, input, cache_read, cache_write, output, .. } = self.spent;
+        let share =
+            self.spent.share_read().map(|share| format!(" ({:.0} %)", share * 100.0)).unwrap_or_default();
+        let dollars = self.spent.dollars().map(|sum| format!(", ${sum:.4}")).unwrap_or_default();
+        let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
+        format!(
+            "longhaul: {calls}; billed {} read from cache{share}, {} new, {} out{dollars}",
+            short(cache_read),
+            short(input + cache_write),
+            short(output)
+        )
+    }
+}
+
+/// Prints a line. Where stderr is closed the work goes on.
+fn line(text: std::fmt::Arguments<'_>) {
+    _ = writeln!(anstream::stderr(), "{text}");
+}
+
+impl Front for PlainFront {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Replied { usage } => self.spent.add(usage),
+            Event::Called { tool, arguments, .. } => {
+                line(format_args!("{STRONG}{tool}{STRONG:#} {}", one_line(&subject(arguments), WIDE)));
+            }
+            Event::Answered { envelope, .. } => {
+                let style = if envelope.is_error() { BAD } else { FAINT };
+                line(format_args!("  {style}{}{style:#}", one_line(&outcome(envelope), WIDE)));
+            }
+            Event::Compacted(told) => line(format_args!(
+                "{FAINT}compacted: {} → {} tokens by {} ({}){FAINT:#}",
+                short(told.before.0),
+                short(told.after.0),
+                told.strategies.join(", "),
+                told.why
+            )),
+            Event::Summarising => line(format_args!("{FAINT}a summary is written …{FAINT:#}")),
+            Event::Notice(text) => line(format_args!("{FAINT}{}{FAINT:#}", one_line(text, 2 * WIDE))),
+            _ => {}
+        }
+    }
+
+    fn ask<'a>(
+        &'a mut self,
+        question: Question<'a>,
+    ) -> Pin<Box<dyn Future<Output = Permission> + Send + 'a>> {
+        line(format_args!("  {BAD}not allowed: {}{BAD:#}", one_line(&nobody(&question), WIDE)));
+        Box::pin(async {
+            Permission::No(Some(
+                "nobody is there to be asked; work without it, or say what is needed".to_owned(),
+            ))
+        })
+    }
+}
+
+/// Why a call does not run where nobody is asked, and what would let it.
+pub fn nobody(question: &Question<'_>) -> String {
+    let what = match question.effect {
+        Effect::Changes(path) => format!("{} of {path}", question.tool),
+        Effect::Runs(command) => format!("{}: {command}", question.tool),
+        _ => question.tool.to_owned(),
+    };
+    match question.rule {
+        Some(rule) => format!("{what} (--allow '{rule}' lets it)"),
+        None => format!("{what} (--permissions all lets it)"),
+    }
+}
+
+/// What a call is about: the first of its arguments that says it.
+pub fn subject(arguments: &Value) -> String {
+    let names = ["command", "pattern", "path", "file_path", "handle", "text", "prompt"];
+    let named = names.iter().find_map(|name| arguments.get(name)?.as_str());
+    named.map_or_else(|| arguments.to_string(), str::to_owned)
+}
+
+/// What came of a call, in a sentence.
+fn outcome(envelope: &Envelope) -> String {
+    match &envelope.error {
+        Some(error) => error.message.clone(),
+        None => envelope.text.clone(),
+    }
+}
