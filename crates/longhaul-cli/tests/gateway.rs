@@ -257,6 +257,97 @@ fn an_agent_is_told_where_the_gateway_is() {
     );
 }
 
+/// Other users of a machine see the arguments of programs and can connect to its ports: they get no word of a
+/// conversation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrapped_agents_gateway_lets_nobody_else_in() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    home.script("bin/claude", "echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN $ANTHROPIC_BASE_URL; read line");
+    home.script("bin/codex", "echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN; read line");
+    home.script("bin/pi", "echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN; read line");
+    home.script(
+        "bin/opencode",
+        "[ \"$1\" = debug ] || { echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN; read line; }",
+    );
+    let mut tokens = Vec::new();
+    for agent in ["claude", "codex", "pi", "opencode"] {
+        let mut command = home.longhaul(&["wrap"]);
+        command.args(upstreams(&fake)).args([agent, "--", "more"]);
+        let mut wrap =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(wrap.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut told = line.split_whitespace();
+        let gateway: SocketAddr = told.next().unwrap().parse().unwrap();
+        let token = told.next().unwrap().to_owned();
+        assert!(token.len() >= 32 && told.all(|base| base.ends_with(&format!("/t/{token}"))), "{line}");
+        let ask = |path: String, body: &Value| post(gateway, &path, &[], body).0;
+        assert_eq!(ask("/v1/messages".to_owned(), &messages(1)), 401);
+        assert_eq!(ask("/mcp".to_owned(), &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})), 401);
+        assert_eq!(ask(format!("/t/{token}/v1/messages"), &messages(1)), 200);
+        // Where the system lists them.
+        let id = wrap.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        for child in children.split_whitespace() {
+            let arguments = fs::read(format!("/proc/{child}/cmdline")).unwrap();
+            assert!(has(&arguments, "more") && !has(&arguments, &token), "{agent}");
+        }
+        drop(wrap.stdin.take());
+        wrap.wait().unwrap();
+        tokens.push(token);
+    }
+    tokens.dedup();
+    assert_eq!(tokens.len(), 4);
+    // All of them are the one user of this store.
+    let listed = home.longhaul(&["sessions", "list"]).output().unwrap();
+    assert_eq!(text(&listed.stdout).matches("Look at all parts.").count(), 1, "{}", text(&listed.stdout));
+    for (path, bytes) in home.files() {
+        assert!(tokens.iter().all(|token| !has(&bytes, token)), "a token is in {}", path.display());
+    }
+}
+
+/// pi is told by an extension, and opencode by settings, to ask the gateway also for providers of the user's own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn providers_of_the_users_files_are_behind_the_gateway() {
+    let (home, fake) = (Home::new(), Settings::new().key(KEY).start().await);
+    if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
+        eprintln!("skipped: there is no curl");
+        return;
+    }
+    fs::write(home.at("body.json"), messages(2).to_string()).unwrap();
+    let asks = "curl -s -o /dev/null -w %{http_code} -H \"x-api-key: $MY_KEY\" -H 'content-type: application/json' \
+        -d @body.json $url/v1/messages";
+    fs::create_dir_all(home.at("home/.pi/agent")).unwrap();
+    let models =
+        format!("{{ // mine\n\"providers\": {{\"mine\": {{\"baseUrl\": \"{}\"}},}} }}", fake.base_url());
+    fs::write(home.at("home/.pi/agent/models.json"), models).unwrap();
+    let url = "url=$(printf %s \"$LONGHAUL_PROVIDERS\" | tr ',' '\\n' | sed -n 's/.*\"mine\":\"\\([^\"]*\\)\".*/\\1/p')";
+    home.script("bin/pi", &format!("echo \"$1 $2\" > told; cat \"$2\" > extension; {url}; {asks}"));
+    let output = home.longhaul(&["wrap", "pi", "--", "-p", "hi"]).env("MY_KEY", KEY).output().unwrap();
+    assert_eq!(text(&output.stdout), "200", "{}", text(&output.stderr));
+    assert!(fs::read_to_string(home.at("extension")).unwrap().contains("registerProvider"));
+    let told = fs::read_to_string(home.at("told")).unwrap();
+    let file = told.trim_end().strip_prefix("--extension ").unwrap();
+    assert!(
+        file.ends_with("longhaul-pi.js") && !std::path::Path::new(file).exists(),
+        "{file} is still there"
+    );
+    // Its own commands are as they were.
+    home.script("bin/pi", "echo $*");
+    let output = home.longhaul(&["wrap", "pi", "--", "install", "npm:x"]).output().unwrap();
+    assert_eq!(text(&output.stdout), "install npm:x\n");
+
+    let config = json!({"provider": {"mine": {"npm": "@ai-sdk/anthropic",
+        "options": {"baseURL": format!("{}/v1", fake.base_url())}}}});
+    fs::write(home.at("config.json"), config.to_string()).unwrap();
+    let url = "url=$(printf %s \"$OPENCODE_CONFIG_CONTENT\" | tr '{,' '\\n\\n' | \
+        sed -n 's/.*\"baseURL\":\"\\([^\"]*\\)\\/v1\".*/\\1/p' | grep /to/0)";
+    home.script("bin/opencode", &format!("[ \"$1\" = debug ] && exec cat config.json; {url}; {asks}"));
+    let output = home.longhaul(&["wrap", "opencode"]).env("MY_KEY", KEY).output().unwrap();
+    assert_eq!(text(&output.stdout), "200", "{}", text(&output.stderr));
+    assert_eq!(fake.log().len(), 2);
+}
+
 /// A wrapped program speaks to the provider that its environment named before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_speaks_through_its_gateway() {
@@ -322,11 +413,13 @@ async fn an_agent_that_is_told_of_no_tools_gets_one_in_its_requests() {
         return;
     }
     let asks = "curl -s -o /dev/null -w %{http_code} -H 'content-type: application/json' -d @body.json \
-        http://$LONGHAUL_GATEWAY/v1/messages";
+        -H \"x-longhaul-token: $LONGHAUL_TOKEN\" http://$LONGHAUL_GATEWAY/v1/messages";
     home.script("bin/claude", asks);
     home.script("bin/codex", asks);
-    let cases: [(&[&str], usize); 4] = [
+    home.script("bin/pi", asks);
+    let cases: [(&[&str], usize); 5] = [
         (&["codex"], 2),
+        (&["pi"], 2),
         (&["claude"], 1),
         (&["--recall", "mcp", "codex"], 1),
         (&["--recall", "fill", "claude"], 2),
@@ -392,6 +485,30 @@ fn a_signal_reaches_the_agent() {
     }
 }
 
+#[test]
+fn a_signal_leaves_no_file_of_ours_behind() {
+    let home = Home::new();
+    home.script(
+        "bin/pi",
+        "trap 'exit 0' TERM HUP; echo \"$2\" > new; mv new ready; while :; do sleep 0.05; done",
+    );
+    for name in ["TERM", "HUP"] {
+        let mut child = home.longhaul(&["wrap", "pi"]).stderr(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while !home.at("ready").exists() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the agent did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let file = fs::read_to_string(home.at("ready")).unwrap();
+        let file = std::path::Path::new(file.trim_end());
+        fs::remove_file(home.at("ready")).unwrap();
+        assert!(file.is_file());
+        signal(name, child.id());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert!(!file.parent().unwrap().exists(), "{name}");
+    }
+}
+
 /// An agent that starts an agent: one gateway for both, and one summary.
 #[test]
 fn a_wrap_inside_a_wrap_uses_the_gateway_that_is_there() {
@@ -434,6 +551,24 @@ fn a_shell_takes_what_env_prints() {
         let said = shown(agent, "echo $ANTHROPIC_BASE_URL $OPENAI_BASE_URL $OPENAI_API_BASE");
         assert_eq!(said, "http://127.0.0.1:9000 http://127.0.0.1:9000/v1 http://127.0.0.1:9000/v1\n");
     }
+    // A gateway with a token.
+    let token = "export LONGHAUL_TOKEN=T0ken; ";
+    let guarded = |agent: &str, shows: &str| {
+        let script = format!("{token}eval \"$({} env {agent})\" && {shows}", common::longhaul().display());
+        text(&home.run("sh", &["-c", &script]).output().unwrap().stdout)
+    };
+    assert_eq!(
+        guarded("claude", "echo $ANTHROPIC_BASE_URL $LONGHAUL_TOKEN"),
+        "http://127.0.0.1:8484/t/T0ken T0ken\n"
+    );
+    assert!(guarded("pi", "echo $LONGHAUL_PROVIDERS").contains("http://127.0.0.1:8484/t/T0ken/v1"));
+    let output = home.longhaul(&["env", "codex", "--token", "T0ken"]).output().unwrap();
+    let said = text(&output.stdout);
+    let (arguments, rest) = said.split_once("# run it as: ").map(|(rest, run)| (run, rest)).unwrap();
+    assert!(rest == "export LONGHAUL_TOKEN=T0ken\n" && arguments.contains("env_http_headers"), "{said}");
+    assert!(!arguments.contains("T0ken"), "{said}");
+    let output = home.longhaul(&["env", "claude", "--token", "a/b"]).output().unwrap();
+    assert!(refused(&output, 2).contains("letters, digits"));
     // A proxy would catch what is for the gateway.
     let mut proxied = home.longhaul(&["env", "claude"]);
     proxied.env("http_proxy", format!("http://me:{KEY}@proxy:3128")).env("NO_PROXY", "intranet");

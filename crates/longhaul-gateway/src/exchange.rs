@@ -284,7 +284,7 @@ impl Shared {
         body: reqwest::Body,
     ) -> Result<Response<reqwest::Body>, Response<ClientBody>> {
         let (side, parts) = (Side::of(asked.api), &asked.parts);
-        let sent = self.upstream.send(side, parts.method.clone(), &parts.uri, headers, body).await;
+        let sent = self.upstream.send(side, parts, headers, body).await;
         sent.map_err(|says| unreachable(side, &says))
     }
 
@@ -355,7 +355,7 @@ impl Shared {
     /// Passes on what is no request to a model.
     async fn pass(&self, side: Side, parts: &Parts, body: reqwest::Body) -> Response<ClientBody> {
         let headers = headers::onward(&parts.headers, headers::Body::Own);
-        match self.upstream.send(side, parts.method.clone(), &parts.uri, headers, body).await {
+        match self.upstream.send(side, parts, headers, body).await {
             Ok(response) => {
                 let Held { head, first, rest } = Held::nothing(response);
                 let ledger = Ledger::new(Reading::Blind(None), None, false, self.counters.clone());

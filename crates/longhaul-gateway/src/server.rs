@@ -72,8 +72,8 @@ pub async fn start(settings: Settings) -> Result<Gateway, GatewayError> {
 #[doc(hidden)]
 pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gateway, GatewayError> {
     check(&settings)?;
-    let Settings { listen, anthropic, openai, token, desk: _, limits } = settings;
-    let upstream = Upstream::new(&anthropic, &openai, limits.connect)
+    let Settings { listen, anthropic, openai, others, token, desk: _, limits } = settings;
+    let upstream = Upstream::new([&anthropic, &openai], &others, limits.connect)
         .map_err(|error| GatewayError::Upstream(error.to_string()))?;
     let cannot = |error| GatewayError::Listen(listen, error);
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;

@@ -18,6 +18,9 @@ pub struct Settings {
     pub anthropic: String,
     /// The base URL of OpenAI Chat and Responses, as OpenAI's SDKs take it: `https://api.openai.com/v1`.
     pub openai: String,
+    /// Base URLs of further providers, of whichever API: what a client asks for under `/to/0/…` goes to the first of
+    /// them.
+    pub others: Vec<String>,
     /// What a client must know.
     pub token: Option<Token>,
     /// How conversations are kept small, and where.
@@ -33,6 +36,7 @@ impl fmt::Debug for Settings {
             .field("listen", &self.listen)
             .field("anthropic", &shown(&self.anthropic))
             .field("openai", &shown(&self.openai))
+            .field("others", &self.others.iter().map(|base| shown(base)).collect::<Vec<_>>())
             .field("token", &self.token)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
@@ -59,22 +63,32 @@ pub(crate) fn shown(base: &str) -> String {
 /// assert!(token.is("a-long-random-text") && !token.is("another"));
 /// ```
 #[derive(Clone)]
-pub struct Token(blake3::Hash);
+pub struct Token {
+    hash: blake3::Hash,
+    tenant: Arc<str>,
+}
 
 impl Token {
-    /// This text.
+    /// This text. Those who have it share conversations with nobody else.
     pub fn new(text: &str) -> Self {
-        Self(blake3::hash(text.trim().as_bytes()))
+        let hash = blake3::hash(text.trim().as_bytes());
+        Self { hash, tenant: hash.to_hex().as_str()[..16].into() }
+    }
+
+    /// This text, for a gateway of one user: it keeps others out, and conversations are those of a gateway without a
+    /// token.
+    pub fn of_one_user(text: &str) -> Self {
+        Self { tenant: "".into(), ..Self::new(text) }
     }
 
     /// Whether it is this text. The time that it takes says nothing about the token.
     pub fn is(&self, text: &str) -> bool {
-        self.0 == blake3::hash(text.as_bytes())
+        self.hash == blake3::hash(text.as_bytes())
     }
 
     /// The name of those who have this token.
     pub(crate) fn tenant(&self) -> Arc<str> {
-        self.0.to_hex().as_str()[..16].into()
+        self.tenant.clone()
     }
 
     /// A token that everybody knows.

@@ -242,6 +242,53 @@ fn who_goes_back_goes_another_way_and_can_return() {
     }
 }
 
+/// A request as aider writes it: files and rules stand behind the history, anew each time.
+fn of_aider(turns: usize) -> Incoming {
+    let said = |role: &str, text: String| json!({"role": role, "content": text});
+    let files = |state: usize| {
+        let files = format!("I have *added these files to the chat*\n\nimporter.py\n# state {state}\n");
+        [said("user", files), said("assistant", "Ok, any changes I propose will be to those files.".into())]
+    };
+    let mut messages = vec![said("system", "You work on code.".into())];
+    for turn in 0..turns {
+        messages.push(said("user", format!("Look at part {turn}.")));
+        messages
+            .push(said("assistant", format!("Part {turn} is well: {}", "it keeps its rows. ".repeat(150))));
+    }
+    messages.extend(files(turns));
+    let rules = "# *SEARCH/REPLACE block* Rules:\n\nEvery *SEARCH/REPLACE block* must use this format.";
+    messages.push(said("user", format!("Look at part {turns}.\n\n{rules}")));
+    incoming(Api::Chat, &json!({"model": "gpt-5", "messages": messages}))
+}
+
+/// What was folded stays folded, and the prompt begins as before, though each request replaces the end of the last.
+#[test]
+fn another_input_in_the_place_of_the_last_leaves_folds_alone() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground);
+    let (mut folds, mut before) = (0, (0, Value::Null));
+    for turns in 0..60 {
+        let request = of_aider(turns);
+        let call = sent(&desk, &request);
+        let body: Value = serde_json::from_slice(&bytes(&call, &request)).unwrap();
+        let text = body["messages"].to_string();
+        assert!(text.contains(&format!("# state {turns}")), "the files are gone: {text}");
+        assert!(text.contains(&format!("Look at part {turns}.")), "{text}");
+        let shared = body["messages"].as_array().unwrap().iter();
+        let shared =
+            shared.zip(before.1.as_array().into_iter().flatten()).take_while(|(new, old)| new == old);
+        if call.edits == before.0 && turns > 0 {
+            // All but files, their answer and the request is the same.
+            assert_eq!(shared.count(), before.1.as_array().unwrap().len() - 3, "{turns}");
+        } else {
+            folds += usize::from(turns > 0);
+        }
+        before = (call.edits, body["messages"].clone());
+        desk.answered(call, Some(&usage(&Bytes::from(body.to_string()))));
+    }
+    assert!((3..20).contains(&folds), "{folds} folds in 60 requests");
+}
+
 #[test]
 fn requests_that_are_made_at_once_do_not_mix() {
     for api in APIS {

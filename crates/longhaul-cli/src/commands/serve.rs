@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use longhaul_config::Config;
+use longhaul_gateway::Token;
 use tokio::runtime::Runtime;
 
 use crate::error::Failure;
@@ -36,7 +37,12 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     args.options.write_log(true)?;
-    let settings = args.options.settings(config, args.listen, args.token.as_deref(), [ANTHROPIC, OPENAI])?;
+    let settings = args.options.settings(
+        config,
+        args.listen,
+        args.token.as_deref().map(Token::new),
+        [ANTHROPIC, OPENAI],
+    )?;
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let gateway = started(settings).await?;

@@ -53,7 +53,7 @@ impl Options {
         &self,
         config: &Config,
         listen: SocketAddr,
-        token: Option<&str>,
+        token: Option<Token>,
         [anthropic, openai]: [&str; 2],
     ) -> Result<Settings, Failure> {
         let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
@@ -71,7 +71,8 @@ impl Options {
             listen,
             anthropic: self.anthropic.clone().unwrap_or_else(|| anthropic.to_owned()),
             openai: self.openai.clone().unwrap_or_else(|| openai.to_owned()),
-            token: token.map(Token::new),
+            others: Vec::new(),
+            token,
             desk,
             limits: Limits::default(),
         })

@@ -121,7 +121,8 @@ impl Conversation {
     pub(super) fn fork(&self, tenant: &str, shared: usize, frame: &Frame) -> Result<Self, StoreError> {
         let end = Position(u32::try_from(shared).unwrap_or(u32::MAX));
         let journal = |problem| StoreError::Journal { session: self.id(), problem };
-        let mut session = self.session.fork(end).map_err(journal)?;
+        // aider, for one, puts the files of the moment and its rules behind the history, anew in each request.
+        let mut session = self.session.fork_with_edits(end).map_err(journal)?;
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default());
         if model.name != session.model().name {
             session.switch(model.clone(), Seals::Client);
@@ -348,7 +349,8 @@ impl Conversation {
 
     /// Tokens that are sent, tokens of the whole conversation, and how many edits stand.
     pub(super) fn figures(&self) -> (Tokens, Tokens, usize) {
-        let full = self.session.meter().tokens(self.session.full()).tokens;
+        // From the same reported prompt as the view: where nothing is left out, both are the same.
+        let full = self.session.meter().estimate(self.session.full()).tokens;
         let edits = self.session.ledger().edits().filter(|(_, active)| *active).count();
         (self.session.size().tokens, full, edits)
     }

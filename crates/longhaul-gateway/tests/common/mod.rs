@@ -33,6 +33,7 @@ pub fn settings(fake: &Fake) -> Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: fake.base_url(),
         openai: fake.base_url() + "/v1",
+        others: Vec::new(),
         token: None,
         desk: DeskSettings::new(String::new()),
         limits: Limits { stop: Duration::from_secs(1), ..Limits::default() },

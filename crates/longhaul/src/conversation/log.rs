@@ -431,7 +431,7 @@ impl Log {
     }
 
     /// What stands before the first answer: rules, the environment, the first request. All of the log
-    /// while no model has answered.
+    /// while no model has answered; an answer that a host wrote itself behind what it attached is none.
     ///
     /// ```
     /// use longhaul::{Log, Message, Span};
@@ -442,8 +442,8 @@ impl Log {
     /// assert_eq!(log.opening(), Span::new(0, 2));
     /// ```
     pub fn opening(&self) -> Span {
-        let answer = self.units().iter().find(|unit| unit.kind == UnitKind::Step);
-        Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
+        let answer = self.turns().iter().find_map(|turn| turn.first_step);
+        Span { start: Position(0), end: answer.unwrap_or(self.end()) }
     }
 
     /// The answer to what a person asked in this message: the last words of its turn, or what else ended
