@@ -7,6 +7,7 @@ mod finding;
 mod incoming;
 mod live;
 mod summarising;
+mod turns;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use longhaul_wire::api::Request;
 
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
-use finding::Found;
+use finding::{Found, Search};
 pub use incoming::Incoming;
-use live::{Live, Shared};
+use live::{Hint, Live, Shared};
 pub use summarising::SummaryModel;
 use summarising::Writer;
+use turns::Turns;
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -192,6 +194,7 @@ pub struct Desk {
     settings: DeskSettings,
     store: Arc<dyn Store>,
     live: Arc<Live>,
+    turns: Turns,
     writer: Option<Writer>,
 }
 
@@ -204,7 +207,7 @@ impl Desk {
         // The first request does not wait for the vocabulary of most models. Without a thread it does.
         _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
         let live = Arc::new(Live::new(settings.memory));
-        Ok(Self { settings, store, live, writer })
+        Ok(Self { settings, store, live, turns: Turns::new(), writer })
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
@@ -236,12 +239,34 @@ impl Desk {
     /// The call that a request becomes.
     fn taken(&self, incoming: &Incoming, text: &str) -> Result<Call, Refused> {
         let hints = incoming.hints();
-        let Found { conversation, request, how } = self.find(incoming, text, &hints)?;
+        let begun = self.turns.begun();
+        let beginning = match self.find(incoming, text, &hints)? {
+            Search::Found(found) => return self.take(incoming, found, &hints),
+            Search::Begins(beginning) if beginning.is_side() => return Err(Refused::Side),
+            Search::Begins(beginning) => beginning,
+        };
+        let _turn = self.turns.wait(beginning.end);
+        let beginning = match self.turns.begun() == begun {
+            true => beginning,
+            // The same request may have come twice, and the other one was faster.
+            false => match self.find(incoming, text, &hints)? {
+                Search::Found(found) => return self.take(incoming, found, &hints),
+                Search::Begins(beginning) => beginning,
+            },
+        };
+        let call = self.take(incoming, self.begin(incoming, beginning)?, &hints)?;
+        self.turns.has_begun();
+        Ok(call)
+    }
+
+    /// The call that a request becomes in its conversation.
+    fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
+        let Found { conversation, request, how } = found;
         let mut locked = conversation.lock()?;
         match locked.take(&self.settings, &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
-                self.live.used(&conversation, locked.bytes(), &hints, locked.end());
+                self.live.used(&conversation, locked.bytes(), hints, locked.end());
                 self.summarise(&conversation, &mut locked);
                 Ok(call)
             }

@@ -18,6 +18,7 @@ use http::HeaderMap;
 use longhaul::{Frame, Message, Overflow, Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 use longhaul_model::{Asked, Fault, Model, Scripted, Watch};
+use longhaul_store::Filter;
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -27,6 +28,8 @@ on_each_store!(
     replicas_that_share_a_store_send_the_same_bytes,
     tenants_have_nothing_in_common,
     a_late_answer_on_one_replica_leaves_the_conversation_to_the_other,
+    the_same_words_to_several_models_are_conversations_that_all_go_on,
+    the_same_request_many_times_at_once_is_one_conversation,
 );
 
 const STEPS: usize = 40;
@@ -283,6 +286,73 @@ fn another_model_is_another_way() {
         assert_eq!((after.how, after.session), (How::Extends, before.session));
         assert!(extends(api, &before.body.unwrap(), &after.body.unwrap()));
     }
+}
+
+/// The same words are said to three models, and by two agents with other tools. Nobody remembers anything between two
+/// requests but the store.
+fn the_same_words_to_several_models_are_conversations_that_all_go_on(ground: &Ground) {
+    for api in APIS {
+        let others: [&str; 3] = match api {
+            Api::Anthropic => ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-5"],
+            Api::Chat | Api::Responses => ["gpt-4o", "gpt-4o-mini", "gpt-4.1"],
+        };
+        let body = |who: usize, steps: usize| {
+            let mut body = body_of(api, others[who % 3], &conversation(api, steps), true);
+            if who == 3 {
+                body["tools"].as_array_mut().unwrap().clear();
+            }
+            incoming(api, &body)
+        };
+        let mut sessions: Vec<String> = Vec::new();
+        for n in 5..9 {
+            for who in 0..4 {
+                let desk_before = desk(ground);
+                let first = sent(&desk_before, &body(who, n));
+                let (id, sent_first) = (first.session.to_string(), bytes(&first, &body(who, n)));
+                match sessions.get(who) {
+                    None => sessions.push(id.clone()),
+                    Some(known) => assert_eq!((&id, first.how), (known, How::Extends), "{api:?} {who} {n}"),
+                }
+                desk_before.answered(first, Some(&usage(&sent_first)));
+                drop(desk_before);
+                // The same again, after a restart.
+                let again = sent(&desk(ground), &body(who, n));
+                assert_eq!((again.session.to_string(), again.how), (id, How::Retry), "{api:?} {who} {n}");
+                assert_eq!(bytes(&again, &body(who, n)), sent_first);
+            }
+        }
+        assert_eq!(sessions.iter().collect::<HashSet<_>>().len(), 4, "{api:?}");
+    }
+    assert_eq!(ground.open().list(&Filter::default(), 100).unwrap().len(), 12);
+}
+
+fn the_same_request_many_times_at_once_is_one_conversation(ground: &Ground) {
+    for api in APIS {
+        let desk = desk(ground);
+        let at_once = |incoming: &Incoming| -> HashSet<String> {
+            std::thread::scope(|scope| {
+                let ask = || {
+                    let call = sent(&desk, incoming);
+                    let session = call.session.to_string();
+                    let usage = usage(&bytes(&call, incoming));
+                    desk.answered(call, Some(&usage));
+                    session
+                };
+                let asks: Vec<_> = (0..64).map(|_| scope.spawn(ask)).collect();
+                asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+            })
+        };
+        let first = at_once(&step(api, 3));
+        assert_eq!(first.len(), 1, "{api:?}");
+        assert_eq!(at_once(&step(api, 4)), first, "{api:?}");
+        // Another way from there, at once too.
+        let mut messages = conversation(api, 2);
+        messages.push(json!({"role": "user", "content": "Stop."}));
+        let other = at_once(&incoming(api, &body_of(api, model(api), &messages, true)));
+        assert_eq!(other.len(), 1, "{api:?}");
+        assert_ne!(other, first, "{api:?}");
+    }
+    assert_eq!(ground.open().list(&Filter::default(), 100).unwrap().len(), 6);
 }
 
 #[test]

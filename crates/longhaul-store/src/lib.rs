@@ -57,4 +57,4 @@ pub use keeper::Keeper;
 pub use place::open;
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
-pub use store::{About, BadSessionId, Filter, Form, Hit, Meta, Retention, SessionId, Store, Stored};
+pub use store::{About, Alike, BadSessionId, Filter, Form, Hit, Meta, Retention, SessionId, Store, Stored};

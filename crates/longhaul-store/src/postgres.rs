@@ -27,7 +27,7 @@ use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
-use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
+use crate::store::{About, Alike, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
 use address::Address;
 use appending::{text, uuid};
 use pool::{Connection, PATIENCE, Pool};
@@ -180,7 +180,7 @@ impl Store for PostgresStore {
         self.server.call(async |connection| prefixes::keep(connection, id, first, hashes).await)
     }
 
-    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError> {
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.server.call(async |connection| prefixes::find(connection, hashes).await)
     }
 

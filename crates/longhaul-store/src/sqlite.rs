@@ -27,7 +27,7 @@ use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
-use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
+use crate::store::{About, Alike, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
 use faults::Faults;
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
@@ -272,7 +272,7 @@ impl Store for SqliteStore {
         self.file.write(|connection, _, _| prefixes::keep(connection, id, first, hashes))
     }
 
-    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError> {
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.file.read(|reader| prefixes::find(&reader.connection, hashes))
     }
 

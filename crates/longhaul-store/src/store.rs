@@ -55,11 +55,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError>;
 
     /// Names a session by what is said in it: each hash is of one message more, behind `first` that are named
-    /// already. A hash that names a session goes on to name that one.
+    /// already. A hash may name several sessions.
     fn keep_prefixes(&self, id: SessionId, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError>;
 
-    /// The session that the last of these hashes names that names any, and of how many messages it is.
-    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError>;
+    /// The sessions that the last of these hashes names that names any; `None` if none of them does.
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError>;
 
     /// Keeps what was learnt of how a model counts.
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError>;
@@ -137,6 +137,8 @@ pub struct About {
     pub project: String,
     /// A title. Without one it is the first words that a person says.
     pub title: Option<String>,
+    /// Nothing that is said in it is kept: a [`Keeper`](crate::Keeper) then stores what is left of entries.
+    pub without_content: bool,
 }
 
 /// What a list says of a session.
@@ -168,6 +170,25 @@ pub struct Meta {
     pub calls: u64,
     /// How large the entries are as JSON.
     pub bytes: u64,
+    /// Nothing that was said is kept: the session cannot be loaded to go on with it.
+    pub without_content: bool,
+}
+
+/// Sessions that begin with the same messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alike {
+    /// How many messages they begin with.
+    pub messages: usize,
+    /// The one that was written to last first; of many only some of the newest.
+    pub sessions: Vec<Meta>,
+}
+
+impl Alike {
+    /// So many sessions are looked at, those that were made last: many may begin with the same rules.
+    pub(crate) const LOOKED_AT: usize = 64;
+
+    /// So many are given.
+    pub(crate) const GIVEN: usize = 8;
 }
 
 /// Everything that is stored of a session.

@@ -15,7 +15,7 @@ use longhaul::{
     Block, Cursor, Entry, Frame, Json, Message, Models, Position, Prepared, Profile, Role, Session, Time,
     Tokens,
 };
-use longhaul_store::{About, Filter, Form, Keeper, Retention, SessionId, StoreError};
+use longhaul_store::{About, Filter, Form, Keeper, Retention, SessionId, SqliteStore, Store, StoreError};
 
 fn what_was_appended_is_loaded(ground: &Ground) {
     let store = ground.open();
@@ -468,7 +468,8 @@ fn tenants_see_nothing_of_each_other(ground: &Ground) {
 fn texts_that_look_like_sql_or_have_zeros_are_stored(ground: &Ground) {
     let store = ground.open();
     let odd = "it's \0 a \"test\"; DROP TABLE session -- \\ é 会";
-    let about = About { title: Some(odd.into()), project: odd.into(), agent: odd.into(), tenant: odd.into() };
+    let (title, it) = (Some(odd.into()), || odd.into());
+    let about = About { title, project: it(), agent: it(), tenant: it(), ..About::default() };
     let id = store.create(&about).unwrap();
     let entries = [began(), said(odd), said(odd.repeat(50))];
     store.append(id, Cursor(0), &entries).unwrap();
@@ -480,29 +481,88 @@ fn texts_that_look_like_sql_or_have_zeros_are_stored(ground: &Ground) {
     assert_eq!(store.search("test table", &Filter::default(), 9).unwrap().len(), 2);
 }
 
+/// The hash of a number.
+fn hash(n: u16) -> [u8; 16] {
+    let mut hash = [0; 16];
+    hash[..2].copy_from_slice(&n.to_be_bytes());
+    hash
+}
+
+/// The sessions that hashes name, and of how many messages they are.
+fn named(store: &dyn Store, hashes: &[[u8; 16]]) -> Option<(Vec<SessionId>, usize)> {
+    let found = store.find_prefix(hashes).unwrap()?;
+    Some((found.sessions.iter().map(|meta| meta.id).collect(), found.messages))
+}
+
 fn a_session_is_found_by_how_it_begins(ground: &Ground) {
     let store = ground.open();
     let (one, other) = (create(&*store, "p", &["hello"]), create(&*store, "p", &["hello"]));
-    let hash = |n: u16| {
-        let mut hash = [0; 16];
-        hash[..2].copy_from_slice(&n.to_be_bytes());
-        hash
-    };
     let hashes: Vec<[u8; 16]> = (0..700).map(hash).collect();
-    assert_eq!(store.find_prefix(&hashes).unwrap(), None);
+    assert_eq!(named(&*store, &hashes), None);
     store.keep_prefixes(one, 0, &hashes[..3]).unwrap();
     store.keep_prefixes(one, 3, &hashes[3..300]).unwrap();
-    assert_eq!(store.find_prefix(&hashes[..2]).unwrap(), Some((one, 2)));
+    assert_eq!(named(&*store, &hashes[..2]), Some((vec![one], 2)));
     // The longest that is known, however much is asked for.
-    assert_eq!(store.find_prefix(&hashes).unwrap(), Some((one, 300)));
-    // What two begin with names the first of them.
+    assert_eq!(named(&*store, &hashes), Some((vec![one], 300)));
+    // What two begin with names both, the one that was written to last first.
     store.keep_prefixes(other, 0, &[hash(0), hash(1_000)]).unwrap();
-    assert_eq!(store.find_prefix(&[hash(0)]).unwrap(), Some((one, 1)));
-    assert_eq!(store.find_prefix(&[hash(0), hash(1_000)]).unwrap(), Some((other, 2)));
+    assert_eq!(named(&*store, &[hash(0)]), Some((vec![other, one], 1)));
+    store.append(one, Cursor(2), &[said("more")]).unwrap();
+    assert_eq!(named(&*store, &[hash(0)]), Some((vec![one, other], 1)));
+    assert_eq!(named(&*store, &[hash(0), hash(1_000)]), Some((vec![other], 2)));
+    // The same again changes nothing.
+    store.keep_prefixes(other, 0, &[hash(0), hash(1_000)]).unwrap();
+    assert_eq!(named(&*store, &[hash(0)]), Some((vec![one, other], 1)));
     store.delete(one).unwrap();
-    assert_eq!(store.find_prefix(&hashes).unwrap(), None);
-    assert_eq!(store.find_prefix(&[hash(0), hash(1_000)]).unwrap(), Some((other, 2)));
+    assert_eq!(named(&*store, &hashes), Some((vec![other], 1)));
+    assert_eq!(named(&*store, &hashes[1..]), None);
     assert!(matches!(store.keep_prefixes(one, 0, &[hash(5)]), Err(StoreError::NoSession(_))));
+    store.delete(other).unwrap();
+    assert_eq!(named(&*store, &[hash(0), hash(1_000)]), None);
+}
+
+fn of_many_sessions_that_begin_alike_a_few_are_given(ground: &Ground) {
+    let store = ground.open();
+    let ids: Vec<SessionId> = (0..20).map(|_| create(&*store, "p", &["hello"])).collect();
+    for id in &ids {
+        store.keep_prefixes(*id, 0, &[hash(1)]).unwrap();
+    }
+    let newest: Vec<SessionId> = ids.iter().rev().take(8).copied().collect();
+    assert_eq!(named(&*store, &[hash(1)]), Some((newest, 1)));
+}
+
+#[test]
+fn beginnings_of_the_third_form_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    let id = SessionId::fresh();
+    for step in [
+        include_str!("../src/sqlite/1.sql"),
+        include_str!("../src/sqlite/2.sql"),
+        include_str!("../src/sqlite/3.sql"),
+    ] {
+        old.execute_batch(step).unwrap();
+    }
+    old.execute_batch("PRAGMA application_id = 0x4C48736E; PRAGMA user_version = 3").unwrap();
+    old.execute(
+        "INSERT INTO session (id, agent, project, title, model, created, updated, entries, messages, calls, bytes)
+         VALUES (?1, 'test', 'p', 'old', 'm', 1, 2, 0, 0, 0, 0)",
+        [id.as_bytes()],
+    )
+    .unwrap();
+    for n in 0..5_u16 {
+        old.execute("INSERT INTO prefix VALUES (?1, 1, ?2)", rusqlite::params![hash(n), n + 1]).unwrap();
+    }
+    drop(old);
+    let store = SqliteStore::open(&path).unwrap();
+    let hashes: Vec<[u8; 16]> = (0..5).map(hash).collect();
+    assert_eq!(named(&store, &hashes), Some((vec![id], 5)));
+    let new = create(&store, "p", &["hello"]);
+    store.keep_prefixes(new, 0, &hashes).unwrap();
+    assert_eq!(named(&store, &hashes), Some((vec![new, id], 5)));
+    assert!(!store.meta(id).unwrap().without_content);
+    store.check().unwrap();
 }
 
 on_each_store!(
@@ -524,4 +584,5 @@ on_each_store!(
     tenants_see_nothing_of_each_other,
     texts_that_look_like_sql_or_have_zeros_are_stored,
     a_session_is_found_by_how_it_begins,
+    of_many_sessions_that_begin_alike_a_few_are_given,
 );

@@ -123,7 +123,10 @@ impl Conversation {
             session.switch(model.clone(), Seals::Client);
         }
         let keeper = self.keeper.fork(&session)?;
-        Ok(Self::of(tenant, self.api, session, keeper))
+        let mut fork = Self::of(tenant, self.api, session, keeper);
+        // It may be gone on with where it leaves this one: the hash of all that both say names it too.
+        fork.named = fork.chains.len().saturating_sub(1);
+        Ok(fork)
     }
 
     /// The stored session.
