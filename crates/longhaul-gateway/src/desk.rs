@@ -10,12 +10,13 @@ mod summarising;
 mod turns;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary};
-use longhaul_store::{Filter, SessionId, Store, StoreError};
+use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
 pub use asking::{Action, AskError};
@@ -38,18 +39,21 @@ pub struct DeskSettings {
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
     pub memory: usize,
+    /// Which sessions are kept. Those that are in use stay, and those that were used within the last hour.
+    pub retention: Retention,
     /// Who writes summaries beside the requests; without one, code does.
     pub summaries: Option<SummaryModel>,
 }
 
 impl DeskSettings {
-    /// The default profile, the models' own windows, 128 MB for conversations.
+    /// The default profile, the models' own windows, 128 MB for conversations; all sessions are kept.
     pub fn new(store: impl Into<String>) -> Self {
         Self {
             store: store.into(),
             profile: Profile::longhaul(),
             window: None,
             memory: 128 << 20,
+            retention: Retention::default(),
             summaries: None,
         }
     }
@@ -81,13 +85,15 @@ pub enum Reason {
     Store,
     /// It took too long to decide.
     Slow,
+    /// All room for requests was taken by others.
+    NoRoom,
     /// A bug: a thread of ours panicked.
     Panic,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Off,
         Self::Unreadable,
         Self::Stateful,
@@ -95,6 +101,7 @@ impl Reason {
         Self::NoView,
         Self::Store,
         Self::Slow,
+        Self::NoRoom,
         Self::Panic,
     ];
 
@@ -108,6 +115,7 @@ impl Reason {
             Self::NoView => "no-view",
             Self::Store => "store",
             Self::Slow => "slow",
+            Self::NoRoom => "no-room",
             Self::Panic => "panic",
         }
     }
@@ -166,10 +174,17 @@ pub struct Call {
 struct At {
     ticket: Ticket,
     conversation: Shared,
-    request: Request,
+    /// `None` from the time that the call is not sent again.
+    request: Option<Request>,
 }
 
 impl Call {
+    /// The call is not sent again.
+    pub(crate) fn settle(&mut self) {
+        self.body = None;
+        self.at.iter_mut().for_each(|at| at.request = None);
+    }
+
     /// A call of a desk that is not ours.
     #[doc(hidden)]
     pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
@@ -191,23 +206,59 @@ const LOOKS: usize = 8;
 /// Every conversation that is known.
 #[derive(Debug)]
 pub struct Desk {
-    settings: DeskSettings,
+    /// They may change while it works: each request goes by those that it finds.
+    settings: RwLock<Arc<DeskSettings>>,
     store: Arc<dyn Store>,
     live: Arc<Live>,
     turns: Turns,
-    writer: Option<Writer>,
+    /// Made when a model is first to write summaries.
+    writer: OnceLock<Writer>,
 }
 
 impl Desk {
     /// With the store that the settings name.
-    pub fn open(mut settings: DeskSettings) -> Result<Self, StoreError> {
-        let writer = settings.summaries.clone().and_then(|by| Writer::new(by).ok());
-        settings.profile = beside_requests(settings.profile, writer.is_some());
+    pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
         let store = longhaul_store::open(&settings.store)?;
         // The first request does not wait for the vocabulary of most models. Without a thread it does.
         _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
         let live = Arc::new(Live::new(settings.memory));
-        Ok(Self { settings, store, live, turns: Turns::new(), writer })
+        let (writer, turns) = (OnceLock::new(), Turns::new());
+        let desk = Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, writer };
+        desk.change(settings);
+        Ok(desk)
+    }
+
+    /// Goes by other settings from the next request of each conversation on. The store stays the one that it is.
+    pub fn change(&self, mut settings: DeskSettings) {
+        if settings.summaries.is_some()
+            && self.writer.get().is_none()
+            && let Ok(writer) = Writer::new()
+        {
+            _ = self.writer.set(writer);
+        }
+        let has_model = settings.summaries.is_some() && self.writer.get().is_some();
+        settings.profile = beside_requests(settings.profile, has_model);
+        self.live.set_limit(settings.memory);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    fn settings(&self) -> Arc<DeskSettings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Deletes some of the sessions that are not to be kept any longer, and says which.
+    pub fn prune(&self) -> Result<Pruned, StoreError> {
+        /// So many at once: requests write between them.
+        const SOME: usize = 4;
+        /// What was used within this time stays.
+        const RECENT: Duration = Duration::from_secs(3_600);
+        let mut retention = self.settings().retention.clone();
+        if retention.keeps_all() {
+            return Ok(Pruned::default());
+        }
+        retention.used_within = retention.used_within.max(RECENT);
+        retention.in_use.extend(self.live.used_within(RECENT));
+        self.store.prune(&retention, SOME)
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
@@ -263,7 +314,7 @@ impl Desk {
     fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
         let Found { conversation, request, how } = found;
         let mut locked = conversation.lock()?;
-        match locked.take(&self.settings, &incoming.tenant, &request) {
+        match locked.take(&self.settings(), &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
                 self.live.used(&conversation, locked.bytes(), hints, locked.end());
@@ -285,10 +336,11 @@ impl Desk {
 
     /// Has the summary written that a conversation asks for, if it is not being written already.
     fn summarise(&self, shared: &Shared, conversation: &mut Conversation) {
-        let Some(writer) = &self.writer else { return };
+        let settings = self.settings();
+        let (Some(writer), Some(by)) = (self.writer.get(), &settings.summaries) else { return };
         let Some(job) = conversation.job_to_write() else { return };
         let (shared, live) = (shared.clone(), self.live.clone());
-        writer.write(job, move |summarised| {
+        writer.write(by.clone(), job, move |summarised| {
             let stored = shared
                 .lock()
                 .and_then(|mut conversation| conversation.summarised(summarised).map_err(Refused::Store));
@@ -314,6 +366,7 @@ impl Desk {
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
         let At { ticket, conversation: shared, request } = call.at?;
+        let request = request?;
         let mut conversation = shared.lock().ok()?;
         if conversation.new_from(&request) != Some(request.messages().len()) {
             // Another request has gone on from here meanwhile.
@@ -364,7 +417,8 @@ fn call(
     let is_clients = body.is_clients() || conversation.is_as_it_came(&request);
     let body = (!is_clients).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
-    let (session, at) = (conversation.id(), At { ticket, conversation: shared.clone(), request });
+    let (session, at) =
+        (conversation.id(), At { ticket, conversation: shared.clone(), request: Some(request) });
     Call { body, session, how, view, full, edits, at: Some(at) }
 }
 

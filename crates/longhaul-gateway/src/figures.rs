@@ -36,6 +36,10 @@ pub struct Figures {
     pub breaks: u64,
     /// Streams that ended before their end.
     pub cut: u64,
+    /// Sessions that were not to be kept any longer, and were deleted.
+    pub pruned: u64,
+    /// Bytes that they took.
+    pub pruned_bytes: u64,
     /// Time of our own from the whole request to the provider, by what was spoken.
     pub own_time: BTreeMap<&'static str, Times>,
 }
@@ -101,6 +105,8 @@ impl Figures {
             ("tokens_saved_total", "Tokens of conversations that were not sent.", self.saved),
             ("breaks_total", "Calls of going conversations that read nothing from the cache.", self.breaks),
             ("cut_total", "Streams that ended before their end.", self.cut),
+            ("pruned_sessions_total", "Sessions that were deleted by retention.", self.pruned),
+            ("pruned_bytes_total", "Bytes that they took.", self.pruned_bytes),
         ] {
             page.begin(name, "counter", help);
             page.line(name, "", &count);
@@ -167,6 +173,12 @@ impl Counters {
 
     pub(crate) fn resent(&self) {
         self.lock().resent += 1;
+    }
+
+    pub(crate) fn pruned(&self, sessions: usize, bytes: u64) {
+        let mut figures = self.lock();
+        figures.pruned += sessions as u64;
+        figures.pruned_bytes += bytes;
     }
 
     pub(crate) fn cut(&self) {

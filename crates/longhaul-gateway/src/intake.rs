@@ -1,4 +1,4 @@
-//! The body of a request: kept whole up to a limit. What is longer is passed on as it comes.
+//! The body of a request: kept whole up to a limit, and while there is room. What is longer is passed on as it comes.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,10 +11,16 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
+use crate::room::{Place, Room};
+
 /// A body.
 pub(crate) enum Taken {
-    Whole(Bytes),
+    /// All of it, and the room that it has.
+    Whole(Bytes, Place),
+    /// Longer than a body that is kept.
     Long(Chained),
+    /// There was no room to keep it.
+    NoRoom(Chained),
 }
 
 /// Why there is no body.
@@ -27,22 +33,33 @@ pub(crate) enum NoBody {
 }
 
 /// Reads a body of at most so many bytes; each piece of it may take so long.
-pub(crate) async fn take(mut body: Incoming, most: usize, wait: Duration) -> Result<Taken, NoBody> {
+pub(crate) async fn take(
+    mut body: Incoming,
+    most: usize,
+    wait: Duration,
+    room: &Room,
+) -> Result<Taken, NoBody> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > most {
-        return Ok(Taken::Long(Chained { first: VecDeque::new(), rest: body }));
+        return Ok(Taken::Long(Chained::unread(body)));
     }
+    let Some(mut place) = room.reserve(expected).await else {
+        return Ok(Taken::NoRoom(Chained::unread(body)));
+    };
     let mut pieces = VecDeque::new();
     let mut read = 0;
     loop {
         let frame = timeout(wait, body.frame()).await.map_err(|_| NoBody::Slow)?;
-        let Some(frame) = frame else { return Ok(Taken::Whole(joined(pieces, read))) };
+        let Some(frame) = frame else { return Ok(Taken::Whole(joined(pieces, read), place)) };
         let Ok(piece) = frame.map_err(|_| NoBody::Broken)?.into_data() else { continue };
         read += piece.len();
         pieces.push_back(piece);
-        if read > most {
-            return Ok(Taken::Long(Chained { first: pieces, rest: body }));
+        let has_room = place.grow_to(read);
+        if has_room && read <= most {
+            continue;
         }
+        let chained = Chained { first: pieces, rest: body, place: Some(place) };
+        return Ok(if has_room { Taken::Long(chained) } else { Taken::NoRoom(chained) });
     }
 }
 
@@ -76,12 +93,14 @@ fn joined(mut pieces: VecDeque<Bytes>, size: usize) -> Bytes {
 pub(crate) struct Chained {
     first: VecDeque<Bytes>,
     rest: Incoming,
+    /// The room of what was read, until it is sent on.
+    place: Option<Place>,
 }
 
 impl Chained {
     /// A body of which nothing was read.
     pub(crate) fn unread(rest: Incoming) -> Self {
-        Self { first: VecDeque::new(), rest }
+        Self { first: VecDeque::new(), rest, place: None }
     }
 }
 
@@ -95,7 +114,10 @@ impl Body for Chained {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match self.first.pop_front() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
+            None => {
+                self.place = None;
+                Pin::new(&mut self.rest).poll_frame(context)
+            }
         }
     }
 

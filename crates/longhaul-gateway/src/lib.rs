@@ -8,7 +8,7 @@
 //! | connections, start and stop | `server` |
 //! | who may come in, and whose request it is | `door` |
 //! | what a path asks for | `route` |
-//! | a request's body, read and unpacked | `intake`, `packing` |
+//! | a request's body, read and unpacked, and the room for it | `intake`, `packing`, `room` |
 //! | the threads on which the desk works | `engine` |
 //! | the life of a request | `exchange` |
 //! | the providers | `upstream`, `headers` |
@@ -17,6 +17,7 @@
 //! | tools for models: recall, search, pins | `mcp` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
+//! | sessions that go by themselves | `upkeep` |
 
 #![forbid(unsafe_code)]
 
@@ -33,9 +34,11 @@ mod intake;
 mod mcp;
 mod packing;
 mod reading;
+mod room;
 mod route;
 mod server;
 mod settings;
+mod upkeep;
 mod upstream;
 mod words;
 

@@ -10,15 +10,16 @@ mod common;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model};
 use common::{Dice, Ground};
 use http::HeaderMap;
-use longhaul::{Frame, Message, Overflow, Tokens, Usage};
+use longhaul::{Frame, Message, Overflow, Profile, Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 use longhaul_model::{Asked, Fault, Model, Scripted, Watch};
-use longhaul_store::Filter;
+use longhaul_store::{Filter, Pruned, Retention, SessionId};
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -30,6 +31,7 @@ on_each_store!(
     a_late_answer_on_one_replica_leaves_the_conversation_to_the_other,
     the_same_words_to_several_models_are_conversations_that_all_go_on,
     the_same_request_many_times_at_once_is_one_conversation,
+    what_is_not_kept_goes_and_what_is_used_stays,
 );
 
 const STEPS: usize = 40;
@@ -324,6 +326,76 @@ fn the_same_words_to_several_models_are_conversations_that_all_go_on(ground: &Gr
         assert_eq!(sessions.iter().collect::<HashSet<_>>().len(), 4, "{api:?}");
     }
     assert_eq!(ground.open().list(&Filter::default(), 100).unwrap().len(), 12);
+}
+
+/// Makes all sessions as old as this.
+fn age(ground: &Ground, days: i64) {
+    let micros = days * 86_400_000_000;
+    match ground.place.starts_with("postgres") {
+        true => drop(common::postgres::sql(
+            &ground.place,
+            &format!("UPDATE longhaul.session SET updated = updated - {micros}"),
+        )),
+        false => {
+            let file = rusqlite::Connection::open(&ground.place).unwrap();
+            file.execute("UPDATE session SET updated = updated - ?1", [micros]).unwrap();
+        }
+    }
+}
+
+fn what_is_not_kept_goes_and_what_is_used_stays(ground: &Ground) {
+    let of = |tenant: usize| Incoming { tenant: tenant.to_string().into(), ..step(Api::Chat, 3) };
+    let before = desk(ground);
+    (0..10).for_each(|tenant| drop(asked(&before, &of(tenant))));
+    drop(before);
+    let week = Retention { older_than: Some(Duration::from_secs(7 * 86_400)), ..Retention::default() };
+    let keeping = Desk::open(DeskSettings { retention: week, ..settings(ground) }).unwrap();
+    // One of them is in use here. All are written to too long ago.
+    let used = sent(&keeping, &of(4)).session;
+    assert_eq!(keeping.prune().unwrap(), Pruned::default());
+    age(ground, 8);
+    let mut gone = Vec::new();
+    while let Pruned { sessions, .. } = keeping.prune().unwrap()
+        && !sessions.is_empty()
+    {
+        // A few at a time.
+        assert!(sessions.len() <= 4);
+        gone.extend(sessions);
+    }
+    let store = ground.open();
+    let left: Vec<SessionId> =
+        store.list(&Filter::default(), 100).unwrap().iter().map(|meta| meta.id).collect();
+    assert_eq!((gone.len(), left), (9, vec![used]));
+    // Who comes back begins anew, and who stayed goes on.
+    assert_eq!(sent(&keeping, &of(5)).how, How::New);
+    let next = Incoming { body: step(Api::Chat, 4).body, ..of(4) };
+    assert_eq!((sent(&keeping, &next).session, sent(&keeping, &next).how), (used, How::Retry));
+    // By size: nothing that was used within the hour goes.
+    let small = Retention { larger_than: Some(1), ..Retention::default() };
+    keeping.change(DeskSettings { retention: small, ..settings(ground) });
+    assert_eq!(keeping.prune().unwrap(), Pruned::default());
+    ground.check();
+}
+
+/// A profile, a window and what is kept may change while conversations go on.
+#[test]
+fn other_settings_hold_from_the_next_request_on() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let wide = DeskSettings { window: None, ..settings(&ground) };
+        let desk = Desk::open(wide.clone()).unwrap();
+        let before = sent(&desk, &step(api, 30));
+        assert!(before.view > Tokens(12_000) && before.body.is_none(), "{api:?} {before:?}");
+        desk.change(settings(&ground));
+        let after = sent(&desk, &step(api, 31));
+        assert_eq!((after.how, after.session), (How::Extends, before.session));
+        assert!(after.view < Tokens(12_000) && after.edits > 0, "{api:?} {after:?}");
+        // What was edited stays so, whatever the settings say later.
+        desk.change(DeskSettings { profile: Profile::find("transform").unwrap(), ..wide });
+        let later = sent(&desk, &step(api, 32));
+        assert!(later.session == before.session && later.edits >= after.edits, "{api:?} {later:?}");
+        assert!(later.view < before.view, "{api:?} {later:?}");
+    }
 }
 
 fn the_same_request_many_times_at_once_is_one_conversation(ground: &Ground) {

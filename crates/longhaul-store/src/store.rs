@@ -14,6 +14,8 @@ use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::export;
+use crate::retention;
+use crate::rows::Now;
 
 /// Keeps sessions. What a call has written is durable when the call returns.
 ///
@@ -47,8 +49,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes a session, and all content that no other session holds.
     fn delete(&self, id: SessionId) -> Result<(), StoreError>;
 
-    /// Deletes the sessions that are not to be kept any longer, and says which.
-    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError>;
+    /// Deletes sessions that are not to be kept any longer, at most so many of them, and says which. If there
+    /// are fewer, all that had to go are gone, or somebody else is deleting them at this moment.
+    fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError>;
+
+    /// How many bytes the store takes, as [`Retention::larger_than`] counts them.
+    fn used(&self) -> Result<u64, StoreError>;
+
+    /// The sessions that [`prune`](Self::prune) would delete now, and about how many bytes.
+    fn would_prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
+        retention::would_prune(
+            self.list(&Filter::default(), usize::MAX)?,
+            self.used()?,
+            retention,
+            Now::get(),
+        )
+    }
 
     /// Keeps what a session knows of the sizes of its messages, all of which are stored. It replaces what
     /// was kept before.
@@ -218,12 +234,32 @@ pub struct Filter {
 }
 
 /// Which sessions are kept. What is not said does not matter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Sessions go that nobody wrote to for longer than this.
     pub older_than: Option<Duration>,
     /// While the store takes more bytes than this, the session goes that was left alone longest.
     pub larger_than: Option<u64>,
+    /// A session stays that somebody wrote to within this time, however large the store is.
+    pub used_within: Duration,
+    /// These stay: somebody works with them.
+    pub in_use: Vec<SessionId>,
+}
+
+impl Retention {
+    /// True if all sessions are kept for ever.
+    pub fn keeps_all(&self) -> bool {
+        self.older_than.is_none() && self.larger_than.is_none()
+    }
+}
+
+/// Sessions that were deleted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Which, those that were left alone longest first.
+    pub sessions: Vec<SessionId>,
+    /// Bytes that they alone took.
+    pub bytes: u64,
 }
 
 /// How a session is written out.

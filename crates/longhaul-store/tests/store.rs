@@ -15,7 +15,9 @@ use longhaul::{
     Block, Cursor, Entry, Frame, Json, Message, Models, Position, Prepared, Profile, Role, Session, Time,
     Tokens,
 };
-use longhaul_store::{About, Filter, Form, Keeper, Retention, SessionId, SqliteStore, Store, StoreError};
+use longhaul_store::{
+    About, Filter, Form, Keeper, Pruned, Retention, SessionId, SqliteStore, Store, StoreError,
+};
 
 fn what_was_appended_is_loaded(ground: &Ground) {
     let store = ground.open();
@@ -239,23 +241,87 @@ fn what_nobody_holds_any_longer_is_deleted(ground: &Ground) {
     assert!(ground.size() <= empty + 50_000, "{} of {empty}", ground.size());
 }
 
-fn sessions_go_by_age_and_by_size(ground: &Ground) {
-    let store = ground.open();
+/// Sessions of 100,000 bytes that cannot be made smaller, the oldest first.
+fn large_sessions(store: &dyn Store, count: usize) -> Vec<SessionId> {
     let mut dice = Dice(9);
     let mut long = || -> String { (0..100_000).map(|_| char::from(b'a' + dice.roll(26) as u8)).collect() };
-    let ids: Vec<SessionId> = (0..6).map(|_| create(&*store, "p", &[&long()])).collect();
-    assert!(store.prune(&Retention::default()).unwrap().is_empty());
-    let year = Retention { older_than: Some(Duration::from_secs(31_536_000)), larger_than: None };
-    assert!(store.prune(&year).unwrap().is_empty());
-    let small = Retention { older_than: None, larger_than: Some(350_000) };
-    let gone = store.prune(&small).unwrap();
+    (0..count).map(|_| create(store, "p", &[&long()])).collect()
+}
+
+fn sessions_go_by_age_and_by_size(ground: &Ground) {
+    let store = ground.open();
+    let ids = large_sessions(&*store, 6);
+    let prune = |retention: &Retention| store.prune(retention, usize::MAX).unwrap();
+    assert_eq!(prune(&Retention::default()), Pruned::default());
+    let year = Retention { older_than: Some(Duration::from_secs(31_536_000)), ..Retention::default() };
+    assert_eq!(prune(&year), Pruned::default());
+    let small = Retention { larger_than: Some(350_000), ..Retention::default() };
+    // What is in use stays, and what was used just now.
+    assert_eq!(
+        prune(&Retention { used_within: Duration::from_secs(60), ..small.clone() }),
+        Pruned::default()
+    );
+    let would = store.would_prune(&small).unwrap();
+    let before = store.used().unwrap();
+    let gone = prune(&small);
     // The databases need more or less around what they store.
-    assert!(matches!(gone.len(), 1..=3) && gone == ids[..gone.len()], "{gone:?} of {ids:?}");
-    let ids = &ids[gone.len()..];
+    let count = gone.sessions.len();
+    assert!(matches!(count, 1..=3) && gone.sessions == ids[..count], "{gone:?} of {ids:?}");
+    assert!(store.used().unwrap() <= 350_000);
+    // What is said of bytes is what is free then; the index of words goes on beside it.
+    let freed = before - store.used().unwrap();
+    assert!(gone.bytes > 50_000 * count as u64 && gone.bytes.abs_diff(freed) < 60_000, "{gone:?} {freed}");
+    assert!(
+        would.sessions == gone.sessions && would.bytes.abs_diff(gone.bytes) < gone.bytes / 3,
+        "{would:?}"
+    );
+    let ids = &ids[count..];
     std::thread::sleep(Duration::from_millis(2));
-    let none = Retention { older_than: Some(Duration::from_millis(1)), larger_than: None };
-    assert_eq!(store.prune(&none).unwrap(), ids);
+    let none = Retention { older_than: Some(Duration::from_millis(1)), ..Retention::default() };
+    let in_use = Retention { in_use: vec![ids[0], ids[1]], ..none.clone() };
+    assert_eq!(store.would_prune(&in_use).unwrap().sessions, ids[2..]);
+    // A few at a time.
+    assert_eq!(store.prune(&in_use, 1).unwrap().sessions, ids[2..3]);
+    assert_eq!(prune(&in_use).sessions, ids[3..]);
+    assert_eq!(prune(&none).sessions, ids[..2]);
     assert!(store.list(&Filter::default(), 9).unwrap().is_empty());
+    ground.check();
+}
+
+/// What a fork shares stays when its parent goes, and its space is given back with the last one.
+fn a_fork_outlives_its_parent_that_is_not_kept(ground: &Ground) {
+    let store = ground.open();
+    let parent = large_sessions(&*store, 1)[0];
+    let fork = store.fork(parent, Cursor(2)).unwrap();
+    store.append(fork, Cursor(2), &[said("more")]).unwrap();
+    let expected = store.load(fork).unwrap().entries;
+    let small = Retention { larger_than: Some(1), in_use: vec![fork], ..Retention::default() };
+    let gone = store.prune(&small, usize::MAX).unwrap();
+    assert!(gone.sessions == [parent] && gone.bytes < 50_000, "{gone:?}");
+    assert_eq!(store.load(fork).unwrap().entries, expected);
+    let size = ground.size();
+    let gone = store.prune(&Retention { in_use: vec![], ..small }, usize::MAX).unwrap();
+    assert!(gone.sessions == [fork] && gone.bytes > 50_000, "{gone:?}");
+    assert!(ground.size() + 50_000 < size, "{} of {size}", ground.size());
+    ground.check();
+}
+
+/// Two that prune at once delete no more than one would.
+fn who_prunes_beside_another_deletes_no_more_than_one_would(ground: &Ground) {
+    let ids = large_sessions(&*ground.open(), 12);
+    let small = Retention { larger_than: Some(700_000), ..Retention::default() };
+    let gone: Vec<SessionId> = std::thread::scope(|scope| {
+        let prune = || ground.open().prune(&small, usize::MAX).unwrap().sessions;
+        let prunes: Vec<_> = (0..4).map(|_| scope.spawn(prune)).collect();
+        prunes.into_iter().flat_map(|prune| prune.join().unwrap()).collect()
+    });
+    let store = ground.open();
+    let mut sorted = gone.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, ids[..gone.len()], "each once, the oldest ones");
+    let used = store.used().unwrap();
+    assert!(used <= 700_000 && used > 400_000, "{used}: {} are gone", gone.len());
+    ground.check();
 }
 
 fn what_was_said_is_found(ground: &Ground) {
@@ -575,6 +641,8 @@ on_each_store!(
     a_transcript_is_exported,
     what_nobody_holds_any_longer_is_deleted,
     sessions_go_by_age_and_by_size,
+    a_fork_outlives_its_parent_that_is_not_kept,
+    who_prunes_beside_another_deletes_no_more_than_one_would,
     what_was_said_is_found,
     keys_of_tool_servers_are_in_no_stored_byte,
     sizes_and_what_was_learnt_are_kept,

@@ -74,6 +74,7 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
             return run.behind(gateway).await;
         }
         let listen = ([127, 0, 0, 1], 0).into();
+        args.options.make_store(config)?;
         let settings = args.options.settings(config, listen, None, [&anthropic, &openai])?;
         let gateway = started(settings).await?;
         let code = run.behind(gateway.address()).await;

@@ -20,6 +20,8 @@ use super::live::Hint;
 /// A conversation that is live.
 #[derive(Debug)]
 pub(super) struct Conversation {
+    /// What it goes by: that of its last request.
+    settings: Arc<DeskSettings>,
     api: Api,
     relay: Relay,
     session: Session,
@@ -68,7 +70,7 @@ impl Conversation {
     /// A conversation that nobody has seen.
     pub(super) fn create(
         store: Arc<dyn Store>,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         about: &About,
         api: Api,
         frame: &Frame,
@@ -76,41 +78,41 @@ impl Conversation {
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default()).clone();
         let session = Session::new(settings.profile.clone(), model);
         let keeper = Keeper::create(store, about, &session)?;
-        let (known, chains) = (Vec::new(), Vec::new());
-        Ok(Self {
-            api,
-            relay: Relay::new(api),
-            session,
-            keeper,
-            known,
-            chains,
-            named: 0,
-            also_named: None,
-            said: 0,
-            writing: None,
-        })
+        Ok(Self::of(settings.clone(), &about.tenant, api, session, keeper))
     }
 
     /// A stored conversation.
     pub(super) fn open(
         store: Arc<dyn Store>,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         tenant: &str,
         api: Api,
         id: SessionId,
     ) -> Result<Self, StoreError> {
         let (keeper, session) = Keeper::open(store, id, settings.profile.clone())?;
-        Ok(Self::of(tenant, api, session, keeper))
+        Ok(Self::of(settings.clone(), tenant, api, session, keeper))
     }
 
-    fn of(tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
+    fn of(settings: Arc<DeskSettings>, tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
         let known: Vec<Identity> =
             session.log().messages().iter().map(|message| Identity::of(message)).collect();
         let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
-        Self { api, relay, session, keeper, known, chains, named, also_named: None, said, writing: None }
+        Self {
+            settings,
+            api,
+            relay,
+            session,
+            keeper,
+            known,
+            chains,
+            named,
+            also_named: None,
+            said,
+            writing: None,
+        }
     }
 
     /// A conversation of its own that shares the first messages with this one.
@@ -123,7 +125,7 @@ impl Conversation {
             session.switch(model.clone(), Seals::Client);
         }
         let keeper = self.keeper.fork(&session)?;
-        let mut fork = Self::of(tenant, self.api, session, keeper);
+        let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
         // It may be gone on with where it leaves this one: the hash of all that both say names it too.
         fork.named = fork.chains.len().saturating_sub(1);
         Ok(fork)
@@ -261,11 +263,15 @@ impl Conversation {
     /// again after a crash is stored when this returns.
     pub(super) fn take(
         &mut self,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         tenant: &str,
         request: &Request,
     ) -> Result<Ticket, Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
+        if !Arc::ptr_eq(&self.settings, settings) {
+            self.session.set_profile(settings.profile.clone());
+            self.settings = settings.clone();
+        }
         self.session.set_frame(request.frame().clone());
         if let Some(window) = window(settings, request, &self.session)
             && self.session.budget().window != window

@@ -183,7 +183,7 @@ impl Desk {
 
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
         let store = self.store.clone();
-        let conversation = Conversation::open(store, &self.settings, &incoming.tenant, incoming.api, id)?;
+        let conversation = Conversation::open(store, &self.settings(), &incoming.tenant, incoming.api, id)?;
         Ok(Seat::new(conversation, incoming.tenant.clone()))
     }
 
@@ -199,7 +199,7 @@ impl Desk {
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, about) = (self.store.clone(), incoming.about());
-        let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
+        let new = Conversation::create(store, &self.settings(), &about, incoming.api, request.frame())?;
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }
 }

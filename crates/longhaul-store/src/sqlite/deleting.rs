@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::appending::place_of;
 use crate::fault::Fault;
@@ -46,39 +46,58 @@ fn let_go(connection: &Connection, content: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Gives the space of what was deleted back to the disk, and empties the write-ahead log, which still has
-/// the deleted text. If somebody reads at this moment, the log is emptied another time.
-pub(super) fn give_back(connection: &Connection) -> Result<(), Fault> {
-    for pragma in ["PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"] {
-        let mut statement = connection.prepare(pragma)?;
-        let mut rows = statement.query([])?;
-        while rows.next()?.is_some() {}
-    }
+/// Pages that are given back at once: 4 MB.
+const PAGES: i64 = 1_000;
+
+/// Gives some space of what was deleted back to the disk. Says whether there is more.
+pub(super) fn give_some_back(connection: &Connection) -> Result<bool, Fault> {
+    let free = || connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0));
+    let before = free()?;
+    run(connection, &format!("PRAGMA incremental_vacuum({PAGES})"))?;
+    let after = free()?;
+    Ok(0 < after && after < before)
+}
+
+/// Empties the write-ahead log, which still has the deleted text. If somebody reads at this moment, it is emptied
+/// another time.
+pub(super) fn empty_log(connection: &Connection) -> Result<(), Fault> {
+    run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+fn run(connection: &Connection, pragma: &str) -> Result<(), Fault> {
+    let mut statement = connection.prepare(pragma)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
     Ok(())
 }
 
-/// The session that goes next, if one is to go.
-pub(super) fn next_to_go(
+/// Deletes the session that goes next, if one is to go, inside of a transaction. Says how many bytes are free then.
+pub(super) fn prune_one(
     connection: &Connection,
     retention: &Retention,
     now: Now,
-) -> Result<Option<SessionId>, Fault> {
-    let oldest: Option<([u8; 16], i64)> = connection
-        .prepare_cached("SELECT id, updated FROM session ORDER BY updated, n LIMIT 1")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((id, updated)) = oldest else { return Ok(None) };
-    let age = u128::try_from(now.0.saturating_sub(updated)).unwrap_or_default();
-    let too_old = retention.older_than.is_some_and(|longest| age > longest.as_micros());
-    let too_large = match retention.larger_than {
-        Some(most) => used(connection)? > most,
-        None => false,
-    };
-    Ok((too_old || too_large).then_some(SessionId::from_bytes(id)))
+) -> Result<Option<(SessionId, u64)>, Fault> {
+    let before = used(connection)?;
+    let mut oldest =
+        connection.prepare_cached("SELECT id, updated FROM session ORDER BY updated, n LIMIT ?1")?;
+    let mut rows = oldest.query([retention.in_use.len() + 1])?;
+    while let Some(row) = rows.next()? {
+        let (id, updated) = (SessionId::from_bytes(row.get(0)?), row.get(1)?);
+        if retention.in_use.contains(&id) {
+            continue;
+        }
+        if !retention.lets_go(updated, || before, now) {
+            return Ok(None);
+        }
+        drop(rows);
+        delete(connection, id)?;
+        return Ok(Some((id, before.saturating_sub(used(connection)?))));
+    }
+    Ok(None)
 }
 
 /// How many bytes of the file are in use.
-fn used(connection: &Connection) -> Result<u64, Fault> {
+pub(super) fn used(connection: &Connection) -> Result<u64, Fault> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let pages = number("PRAGMA page_count")? - number("PRAGMA freelist_count")?;
     Ok((pages * number("PRAGMA page_size")?).unsigned_abs())
