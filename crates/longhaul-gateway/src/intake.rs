@@ -1,6 +1,5 @@
 //! The body of a request: kept whole up to a limit, and while there is room. What is longer is passed on as it comes.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -46,19 +45,17 @@ pub(crate) async fn take(
     let Some(mut place) = room.reserve(expected).await else {
         return Ok(Taken::NoRoom(Chained::unread(body)));
     };
-    let mut pieces = VecDeque::new();
-    let mut read = 0;
+    let mut read = BytesMut::with_capacity(expected);
     loop {
         let frame = timeout(wait, body.frame()).await.map_err(|_| NoBody::Slow)?;
-        let Some(frame) = frame else { return Ok(Taken::Whole(joined(pieces, read), place)) };
+        let Some(frame) = frame else { return Ok(Taken::Whole(read.freeze(), place)) };
         let Ok(piece) = frame.map_err(|_| NoBody::Broken)?.into_data() else { continue };
-        read += piece.len();
-        pieces.push_back(piece);
-        let has_room = place.grow_to(read);
-        if has_room && read <= most {
+        read.extend_from_slice(&piece);
+        let has_room = place.grow_to(read.len());
+        if has_room && read.len() <= most {
             continue;
         }
-        let chained = Chained { first: pieces, rest: body, place: Some(place) };
+        let chained = Chained { first: Some(read.freeze()), rest: body, place: Some(place) };
         return Ok(if has_room { Taken::Long(chained) } else { Taken::NoRoom(chained) });
     }
 }
@@ -80,18 +77,9 @@ pub(crate) async fn discard(mut body: Incoming) {
     _ = timeout(WAIT, all).await;
 }
 
-fn joined(mut pieces: VecDeque<Bytes>, size: usize) -> Bytes {
-    if pieces.len() == 1 {
-        return pieces.pop_front().unwrap_or_default();
-    }
-    let mut whole = BytesMut::with_capacity(size);
-    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
-    whole.freeze()
-}
-
 /// A body whose first bytes were read.
 pub(crate) struct Chained {
-    first: VecDeque<Bytes>,
+    first: Option<Bytes>,
     rest: Incoming,
     /// The room of what was read, until it is sent on.
     place: Option<Place>,
@@ -100,7 +88,7 @@ pub(crate) struct Chained {
 impl Chained {
     /// A body of which nothing was read.
     pub(crate) fn unread(rest: Incoming) -> Self {
-        Self { first: VecDeque::new(), rest, place: None }
+        Self { first: None, rest, place: None }
     }
 }
 
@@ -112,7 +100,7 @@ impl Body for Chained {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.first.pop_front() {
+        match self.first.take() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
             None => {
                 self.place = None;
@@ -122,11 +110,11 @@ impl Body for Chained {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_empty() && self.rest.is_end_stream()
+        self.first.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let read = self.first.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let read = self.first.as_ref().map_or(0, |first| first.len() as u64);
         let rest = self.rest.size_hint();
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + read);
