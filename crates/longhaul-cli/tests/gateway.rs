@@ -493,3 +493,40 @@ async fn settings_are_read_again_while_conversations_go_on() {
     let (code, ..) = serving.end();
     assert_eq!(code, Some(0));
 }
+
+/// Issue 16: nothing that is said is stored, and what does not work then is said in a sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_without_content_says_so() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let log = home.text_at("gateway.log");
+    let serving = Serving::start(serve(&home, &fake, &["--no-content", "--window", "12000", "--log", &log]));
+    assert!(fs::read_to_string(&log).unwrap().contains("nothing that is said is stored"));
+    for steps in 0..8 {
+        let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(steps));
+        let how = if steps == 0 { "new" } else { "extends" };
+        assert!(status == 200 && head.contains(&format!("\r\nx-longhaul: {how}; view=")), "{head}");
+    }
+    serving.end();
+    for (path, bytes) in home.files() {
+        assert!(!has(&bytes, "Look at all") && !has(&bytes, "file_100.rs"), "{}", path.display());
+    }
+    let session = ["show", "export", "recall"].map(|what| {
+        let mut args = vec!["sessions", what, "last"];
+        args.extend((what == "recall").then_some("0123456789ab"));
+        home.longhaul(&args).output().unwrap()
+    });
+    for output in session {
+        let says = refused(&output, 2);
+        assert!(says.contains("was kept without content: nothing that was said in it is stored"), "{says}");
+    }
+    let found = home.longhaul(&["sessions", "search", "parts"]).output().unwrap();
+    assert!(text(&found.stdout).contains("One session was kept without content"), "{}", text(&found.stdout));
+    let listed = home.longhaul(&["sessions", "list"]).output().unwrap();
+    assert!(text(&listed.stdout).contains("(without content)"), "{}", text(&listed.stdout));
+    // A gateway that starts again begins anew, and loses nothing of the client's.
+    let serving = Serving::start(serve(&home, &fake, &["--no-content", "--window", "12000", "--log", &log]));
+    let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(8));
+    assert!(status == 200 && head.contains("\r\nx-longhaul: new; view="), "{head}");
+    serving.end();
+    assert_eq!(fake.violations(), Vec::<String>::new());
+}

@@ -41,6 +41,9 @@ pub struct DeskSettings {
     pub memory: usize,
     /// Which sessions are kept. Those that are in use stay, and those that were used within the last hour.
     pub retention: Retention,
+    /// Nothing that anybody says is stored: no message, no text of an edit, no pin, no system prompt and no tool, only
+    /// hashes and figures. Conversations are in memory alone: one that is not there begins anew.
+    pub without_content: bool,
     /// Who writes summaries beside the requests; without one, code does.
     pub summaries: Option<SummaryModel>,
 }
@@ -54,6 +57,7 @@ impl DeskSettings {
             window: None,
             memory: 128 << 20,
             retention: Retention::default(),
+            without_content: false,
             summaries: None,
         }
     }

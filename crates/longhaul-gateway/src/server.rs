@@ -130,7 +130,8 @@ impl Gateway {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let fixed = settings.fixed_that_differ(&new);
         // What cannot change stays what it was.
-        let desk = DeskSettings { store: settings.desk.store.clone(), ..new.desk };
+        let DeskSettings { store, without_content, .. } = settings.desk.clone();
+        let desk = DeskSettings { store, without_content, ..new.desk };
         let Limits { connections, threads, connect, .. } = settings.limits;
         let limits = Limits { connections, threads, connect, ..new.limits };
         (settings.desk, settings.limits) = (desk.clone(), limits.clone());

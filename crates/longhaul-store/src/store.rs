@@ -89,6 +89,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Writes a session out, a line for each message or entry.
     fn export(&self, id: SessionId, form: Form, out: &mut dyn Write) -> Result<(), StoreError> {
         let stored = self.load(id)?;
+        if stored.meta.without_content {
+            return Err(StoreError::NoContent(id));
+        }
         match form {
             Form::Transcript => export::transcript(&stored.entries, out),
             Form::Journal => export::journal(&stored.entries, &*self.archive(id)?, out),

@@ -37,6 +37,9 @@ pub struct Args {
     /// While sessions take more bytes than this (500M, 10G), delete the one that was left alone longest
     #[arg(long, value_name = "SIZE", value_parser = size)]
     keep_bytes: Option<u64>,
+    /// Store nothing that anybody says, only hashes and figures: conversations are in memory alone
+    #[arg(long)]
+    no_content: bool,
     #[command(flatten)]
     options: Options,
 }
@@ -49,7 +52,14 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let mut signals = Signals::listen()?;
+        let without_content = settings.desk.without_content;
         let gateway = started(settings).await?;
+        if without_content {
+            tracing::warn!(
+                "nothing that is said is stored: after a restart, out of memory or on another replica a conversation \
+                 begins anew, without its edits; recall after that, search and `longhaul sessions show` find nothing"
+            );
+        }
         let mut out = anstream::stdout();
         writeln!(out, "listening on http://{}", gateway.address())?;
         out.flush()?;
@@ -69,6 +79,7 @@ impl Args {
         let gateway = config.gateway();
         settings.desk.retention =
             kept(self.keep_days.or(gateway.keep_days), self.keep_bytes.or(gateway.keep_bytes));
+        settings.desk.without_content |= self.no_content;
         Ok(settings)
     }
 

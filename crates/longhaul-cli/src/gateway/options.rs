@@ -69,6 +69,7 @@ impl Options {
             summaries,
             memory: bytes(gateway.memory),
             retention: kept(gateway.keep_days, gateway.keep_bytes),
+            without_content: gateway.no_content,
             ..DeskSettings::new(place.as_str())
         };
         let limits = Limits {

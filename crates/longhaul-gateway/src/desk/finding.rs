@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longhaul::Models;
-use longhaul_store::{Alike, Meta, StoreError};
+use longhaul_store::{About, Alike, Meta, StoreError};
 use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused};
@@ -90,6 +90,25 @@ impl Desk {
         if let Some(found) = self.going_on(incoming, text, longest, &mut seen, &mut best)? {
             return Ok(Search::Found(found));
         }
+        if !self.settings().without_content {
+            if let Some(found) = self.stored(incoming, text, &request, &hashes, &mut seen, &mut best)? {
+                return Ok(Search::Found(found));
+            }
+        }
+        let end = hashes.last().copied().unwrap_or_default();
+        Ok(Search::Begins(Beginning { leaves: best.filter(|best| best.answered), request, end }))
+    }
+
+    /// The stored conversation that a request goes on with. Of the others the best is kept in mind.
+    fn stored(
+        &self,
+        incoming: &Incoming,
+        text: &str,
+        request: &Request,
+        hashes: &[[u8; 16]],
+        seen: &mut Vec<Shared>,
+        best: &mut Option<Candidate>,
+    ) -> Result<Option<Found>, Refused> {
         let known = best.as_ref().map_or(0, |best| best.common);
         // Behind another way of the conversation, which was not gone on with, there may be the one that goes on.
         let (mut upto, mut looked_at) = (hashes.len(), Vec::new());
@@ -99,8 +118,8 @@ impl Desk {
                 break;
             };
             upto = messages.saturating_sub(1).min(upto);
-            sessions.retain(|meta| !looked_at.contains(&meta.id));
-            sessions.sort_by_key(|meta| is_unlikely(meta, messages, &request));
+            sessions.retain(|meta| !meta.without_content && !looked_at.contains(&meta.id));
+            sessions.sort_by_key(|meta| is_unlikely(meta, messages, request));
             for meta in sessions.iter().take(WAYS - looked_at.len()) {
                 looked_at.push(meta.id);
                 let shared = match self.live.get(meta.id) {
@@ -108,13 +127,12 @@ impl Desk {
                     None => self.load(incoming, meta.id)?,
                 };
                 let one = std::iter::once(shared);
-                if let Some(found) = self.going_on(incoming, text, one, &mut seen, &mut best)? {
-                    return Ok(Search::Found(found));
+                if let Some(found) = self.going_on(incoming, text, one, seen, best)? {
+                    return Ok(Some(found));
                 }
             }
         }
-        let end = hashes.last().copied().unwrap_or_default();
-        Ok(Search::Begins(Beginning { leaves: best.filter(|best| best.answered), request, end }))
+        Ok(None)
     }
 
     /// The first of some conversations that a request goes on with. Of the others the best is kept in mind.
@@ -198,8 +216,9 @@ impl Desk {
     }
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
-        let (store, about) = (self.store.clone(), incoming.about());
-        let new = Conversation::create(store, &self.settings(), &about, incoming.api, request.frame())?;
+        let (store, settings) = (self.store.clone(), self.settings());
+        let about = About { without_content: settings.without_content, ..incoming.about() };
+        let new = Conversation::create(store, &settings, &about, incoming.api, request.frame())?;
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }
 }
