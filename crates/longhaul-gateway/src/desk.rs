@@ -6,6 +6,7 @@ mod conversation;
 mod finding;
 mod incoming;
 mod live;
+mod overlap;
 mod summarising;
 mod turns;
 
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
-use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary};
+use longhaul::session::journal::Entry;
+use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
@@ -156,6 +158,46 @@ impl How {
     }
 }
 
+/// Why a request of a conversation does not go on from the one that was sent before it. Of several reasons the first is
+/// told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Break {
+    /// The client has other tools, another system prompt or other settings.
+    Frame,
+    /// The provider found the request before too long.
+    TooLong,
+    /// An edit was taken back, or made again.
+    Undone,
+    /// The conversation was made shorter.
+    Edited,
+    /// Something else.
+    Other,
+}
+
+impl Break {
+    /// A word for counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Frame => "frame",
+            Self::TooLong => "too-long",
+            Self::Undone => "undone",
+            Self::Edited => "edited",
+            Self::Other => "other",
+        }
+    }
+
+    /// The reason that an entry of a journal may be.
+    fn of(entry: &Entry) -> Option<Self> {
+        match entry {
+            Entry::Frame(_) | Entry::Switched { .. } => Some(Self::Frame),
+            Entry::Refused { .. } => Some(Self::TooLong),
+            Entry::Undo { .. } | Entry::Redo { .. } => Some(Self::Undone),
+            Entry::Edit(edit) if edit.why != Why::Entry => Some(Self::Edited),
+            _ => None,
+        }
+    }
+}
+
 /// A request of a known conversation on its way to the provider.
 pub struct Call {
     /// The body to send; `None` if it is the client's own.
@@ -170,6 +212,8 @@ pub struct Call {
     pub full: Tokens,
     /// How many edits stand.
     pub edits: usize,
+    /// Why it does not go on from what was sent before, if it does not.
+    pub broke: Option<Break>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
 }
@@ -192,7 +236,7 @@ impl Call {
     /// A call of a desk that is not ours.
     #[doc(hidden)]
     pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
-        Self { body, session, how, view, full, edits: 0, at: None }
+        Self { body, session, how, view, full, edits: 0, broke: None, at: None }
     }
 }
 
@@ -381,6 +425,18 @@ impl Desk {
         (smaller.view < call.view).then_some(smaller)
     }
 
+    /// The provider refused a call as too long, and nothing is sent instead.
+    pub fn refused(&self, call: Call, overflow: Overflow) {
+        let Some(at) = call.at else { return };
+        let stored = at
+            .conversation
+            .lock()
+            .and_then(|mut conversation| conversation.refused(at.ticket, overflow).map_err(Refused::Store));
+        if stored.is_err() {
+            self.live.forget(call.session);
+        }
+    }
+
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         let text = str::from_utf8(&incoming.body).ok()?;
@@ -423,7 +479,9 @@ fn call(
     let (view, full, edits) = conversation.figures();
     let (session, at) =
         (conversation.id(), At { ticket, conversation: shared.clone(), request: Some(request) });
-    Call { body, session, how, view, full, edits, at: Some(at) }
+    // A conversation that begins has nothing before it.
+    let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
+    Call { body, session, how, view, full, edits, broke, at: Some(at) }
 }
 
 impl From<Refused> for Reason {

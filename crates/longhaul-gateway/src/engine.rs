@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use crate::desk::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 use crate::mcp;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
@@ -27,6 +27,10 @@ pub trait Decide: Send + Sync + 'static {
     fn answered(&self, call: Call, usage: Option<&Usage>);
     /// The provider refused a call as too long.
     fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call>;
+    /// The provider refused a call as too long, and nothing is sent instead.
+    fn refused(&self, call: Call, _overflow: Overflow) {
+        self.answered(call, None);
+    }
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
     /// True if it can work.
@@ -56,6 +60,10 @@ impl Decide for Desk {
 
     fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
         Desk::overflowed(self, call, overflow)
+    }
+
+    fn refused(&self, call: Call, overflow: Overflow) {
+        Desk::refused(self, call, overflow);
     }
 
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {
@@ -284,6 +292,7 @@ pub(crate) struct Brief {
     pub(crate) view: Tokens,
     pub(crate) full: Tokens,
     pub(crate) edits: usize,
+    pub(crate) broke: Option<Break>,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -297,8 +306,8 @@ pub(crate) struct OpenCall {
 
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
-        let Call { session, how, view, full, edits, .. } = &call;
-        let brief = Brief { session: *session, how: *how, view: *view, full: *full, edits: *edits };
+        let Call { session, how, view, full, edits, broke, .. } = call;
+        let brief = Brief { session, how, view, full, edits, broke };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body }
     }
@@ -324,6 +333,13 @@ impl OpenCall {
             .engine
             .ask(MOST, move |desk| desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine)));
         next.await.ok().flatten()
+    }
+
+    /// The provider refused the call as too long, and nothing is sent instead.
+    pub(crate) fn refused(mut self, overflow: Overflow) {
+        if let Some(call) = self.call.take() {
+            self.engine.run(Box::new(move |desk| desk.refused(call, overflow)));
+        }
     }
 
     fn tell(&mut self, usage: Option<Usage>) {

@@ -280,6 +280,10 @@ impl Shared {
                                 None => self.answer(asked.api, held, None, keep_back),
                             }
                         }
+                        Said::TooLong(overflow) => {
+                            call.refused(overflow);
+                            self.answer(asked.api, held, None, keep_back)
+                        }
                         _ => self.answer(asked.api, held, Some(call), keep_back),
                     }
                 }
@@ -417,7 +421,7 @@ impl Shared {
         }
         let ms = report.own_time.as_secs_f64() * 1_000.0;
         match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits }), _) => tracing::info!(
+            (Some(Brief { session, how, view, full, edits, .. }), _) => tracing::info!(
                 api,
                 status,
                 how = how.name(),

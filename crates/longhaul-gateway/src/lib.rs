@@ -47,7 +47,9 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
-pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
+pub use desk::{
+    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel,
+};
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};

@@ -17,7 +17,7 @@ use clients::{APIS, body_of, conversation, model};
 use common::{Dice, Ground};
 use http::HeaderMap;
 use longhaul::{Frame, Message, Overflow, Profile, Tokens, Usage};
-use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
+use longhaul_gateway::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 use longhaul_model::{Asked, Fault, Model, Scripted, Watch};
 use longhaul_store::{Filter, Pruned, Retention, SessionId};
 use longhaul_wire::api::{Api, Request};
@@ -128,7 +128,9 @@ fn a_long_conversation_stays_in_its_window_and_extends_what_was_sent() {
             let body = bytes(&call, &incoming);
             assert!(body.len() < 60_000, "{api:?} {n}: {} bytes", body.len());
             if let Some(before) = &before {
-                breaks += usize::from(!extends(api, before, &body));
+                let goes_on = extends(api, before, &body);
+                assert_eq!(call.broke, (!goes_on).then_some(Break::Edited), "{api:?} {n} {call:?}");
+                breaks += usize::from(!goes_on);
             }
             desk.answered(call, Some(&usage(&body)));
             before = Some(body);
@@ -466,8 +468,26 @@ fn a_request_that_was_refused_as_too_long_becomes_smaller() {
         let smaller = desk.overflowed(call, overflow).unwrap();
         assert!(smaller.view < before && smaller.view <= Tokens(9_000), "{api:?} {smaller:?}");
         assert!(smaller.body.is_some());
+        assert_eq!(smaller.broke, Some(Break::TooLong), "{api:?}");
         desk.answered(smaller, None);
         // The window is known from now on, after a restart too.
+        drop(desk);
+        assert!(sent(&open(), &step(api, 21)).view <= Tokens(9_000), "{api:?}");
+    }
+}
+
+/// Where nothing is sent instead, the window is learnt all the same.
+#[test]
+fn a_refusal_that_the_client_sees_is_learnt_from_too() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let open = || Desk::open(DeskSettings { window: None, ..settings(&ground) }).unwrap();
+        let desk = open();
+        (0..20).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let call = sent(&desk, &step(api, 20));
+        assert!(call.view > Tokens(9_000), "{api:?} {call:?}");
+        desk.refused(call, Overflow { prompt: None, window: Some(Tokens(9_000)) });
+        assert!(sent(&desk, &step(api, 21)).view <= Tokens(9_000), "{api:?}");
         drop(desk);
         assert!(sent(&open(), &step(api, 21)).view <= Tokens(9_000), "{api:?}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
-use longhaul::session::journal::Entry;
+use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
     Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
     Source, Ticket, Time, Tokens, Usage, Why,
@@ -13,9 +13,10 @@ use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
-use super::DeskSettings;
 use super::asking::{Action, AskError};
 use super::live::Hint;
+use super::overlap::overlap;
+use super::{Break, DeskSettings};
 
 /// A conversation that is live.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(super) struct Conversation {
     said: usize,
     /// The job that is being written.
     writing: Option<u64>,
+    /// Up to where the journal was looked at for requests that broke the provider's cache.
+    looked_at: Cursor,
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
@@ -100,8 +103,10 @@ impl Conversation {
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
+        let looked_at = session.cursor();
         Self {
             settings,
+            looked_at,
             api,
             relay,
             session,
@@ -216,10 +221,8 @@ impl Conversation {
     fn behind_dropped(&self, identities: &[Identity], common: usize) -> Option<usize> {
         /// So many messages must be known again behind what is missing: fewer may be the same by chance.
         const KNOWN_AGAIN: usize = 4;
-        let rest = &identities[common..];
-        let ends = (common + 1)..=self.len().saturating_sub(KNOWN_AGAIN);
-        let kept = ends.map(|start| &self.known[start..]).find(|kept| rest.starts_with(kept))?;
-        Some(common + kept.len())
+        let kept = overlap(self.known.get(common + 1..)?, &identities[common..]);
+        (kept >= KNOWN_AGAIN).then_some(common + kept)
     }
 
     /// How many messages there are.
@@ -345,6 +348,16 @@ impl Conversation {
         Some(self.session.size().tokens + self.session.meter().tokens(new).tokens)
     }
 
+    /// Why the newest request does not go on from the one before it, if it does not: what the provider has in its
+    /// cache is of no use behind that place. Each request is told of once.
+    pub(super) fn broke(&mut self) -> Option<Break> {
+        let new = || self.session.since(self.looked_at);
+        let broke = new().any(|entry| matches!(entry, Entry::Sent(sent) if sent.broke));
+        let why = new().filter_map(Break::of).min().unwrap_or(Break::Other);
+        self.looked_at = self.session.cursor();
+        broke.then_some(why)
+    }
+
     /// The provider answered.
     pub(super) fn answered(&mut self, ticket: Ticket, usage: Option<&Usage>) -> Result<(), StoreError> {
         if let Some(usage) = usage {
@@ -357,6 +370,12 @@ impl Conversation {
     pub(super) fn overflowed(&mut self, ticket: Ticket, overflow: Overflow) -> Result<Ticket, Refused> {
         self.session.overflowed(ticket, overflow);
         self.prepare()
+    }
+
+    /// The provider refused a request as too long, and nothing is sent instead: the window is learnt from it.
+    pub(super) fn refused(&mut self, ticket: Ticket, overflow: Overflow) -> Result<(), StoreError> {
+        self.session.overflowed(ticket, overflow);
+        self.save()
     }
 
     /// Stores what is new.
