@@ -297,7 +297,7 @@ impl Desk {
     /// Deletes some of the sessions that are not to be kept any longer, and says which.
     pub fn prune(&self) -> Result<Pruned, StoreError> {
         /// So many at once: requests write between them.
-        const SOME: usize = 4;
+        const SOME: usize = 2;
         /// What was used within this time stays.
         const RECENT: Duration = Duration::from_secs(3_600);
         let mut retention = self.settings().retention.clone();

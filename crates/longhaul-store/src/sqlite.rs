@@ -246,11 +246,13 @@ impl Store for SqliteStore {
     fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError> {
         let mut pruned = Pruned::default();
         while pruned.sessions.len() < most
-            && let Some((id, bytes)) =
-                self.file.write(|connection, _, _| deleting::prune_one(connection, retention, Now::get()))?
+            && let Some(part) =
+                self.file.write(|connection, _, _| deleting::prune_part(connection, retention, Now::get()))?
         {
-            pruned.sessions.push(id);
-            pruned.bytes += bytes;
+            pruned.bytes += part.bytes;
+            pruned.sessions.extend(part.gone);
+            // Others get their turn.
+            std::thread::sleep(Duration::from_millis(4));
         }
         if !pruned.sessions.is_empty() {
             self.file.give_back();

@@ -288,6 +288,22 @@ fn sessions_go_by_age_and_by_size(ground: &Ground) {
     ground.check();
 }
 
+/// A session of many entries goes part by part, with all that it held.
+fn a_long_session_goes_whole(ground: &Ground) {
+    let store = ground.open();
+    let texts: Vec<String> = (0..300).map(|n| format!("message {n} of many")).collect();
+    let kept = create(&*store, "p", &["message 7 of many"]);
+    let long = create(&*store, "p", &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    store.keep_prefixes(long, 0, &[hash(1)]).unwrap();
+    let retention = Retention { larger_than: Some(1), in_use: vec![kept], ..Retention::default() };
+    assert_eq!(store.prune(&retention, 1).unwrap().sessions, [long]);
+    assert!(matches!(store.load(long), Err(StoreError::NoSession(_))));
+    assert_eq!(named(&*store, &[hash(1)]), None);
+    assert_eq!(store.load(kept).unwrap().entries.len(), 2);
+    assert_eq!(store.search("many", &Filter::default(), 9).unwrap().len(), 1);
+    ground.check();
+}
+
 /// What a fork shares stays when its parent goes, and its space is given back with the last one.
 fn a_fork_outlives_its_parent_that_is_not_kept(ground: &Ground) {
     let store = ground.open();
@@ -642,6 +658,7 @@ on_each_store!(
     what_nobody_holds_any_longer_is_deleted,
     sessions_go_by_age_and_by_size,
     a_fork_outlives_its_parent_that_is_not_kept,
+    a_long_session_goes_whole,
     who_prunes_beside_another_deletes_no_more_than_one_would,
     what_was_said_is_found,
     keys_of_tool_servers_are_in_no_stored_byte,
