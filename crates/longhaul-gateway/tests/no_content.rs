@@ -81,7 +81,7 @@ impl Talk {
             }
         }
         self.steps += 1;
-        if self.steps % 8 == 0 {
+        if self.steps.is_multiple_of(8) {
             messages.push(json!({"role": "assistant", "content": said.text(6)}));
             messages.push(json!({"role": "user", "content": said.text(6)}));
         }

@@ -90,10 +90,11 @@ impl Desk {
         if let Some(found) = self.going_on(incoming, text, longest, &mut seen, &mut best)? {
             return Ok(Search::Found(found));
         }
-        if !self.settings().without_content {
-            if let Some(found) = self.stored(incoming, text, &request, &hashes, &mut seen, &mut best)? {
-                return Ok(Search::Found(found));
-            }
+        // Sessions without content cannot be gone on with, and those with content must not be.
+        if !self.settings().without_content
+            && let Some(found) = self.stored(incoming, text, &request, &hashes, &mut seen, &mut best)?
+        {
+            return Ok(Search::Found(found));
         }
         let end = hashes.last().copied().unwrap_or_default();
         Ok(Search::Begins(Beginning { leaves: best.filter(|best| best.answered), request, end }))
