@@ -114,12 +114,16 @@ impl Desk {
         // Behind another way of the conversation, which was not gone on with, there may be the one that goes on.
         let (mut upto, mut looked_at) = (hashes.len(), Vec::new());
         for _ in 0..BACK {
-            let alike = self.store.find_prefix(&hashes[..upto])?.filter(|alike| alike.messages > known);
+            let alike = self.store.find_prefix(&hashes[..upto])?.filter(|alike| alike.messages >= known);
             let Some(Alike { messages, mut sessions }) = alike.filter(|_| looked_at.len() < WAYS) else {
                 break;
             };
             upto = messages.saturating_sub(1).min(upto);
             sessions.retain(|meta| !meta.without_content && !looked_at.contains(&meta.id));
+            if messages == known {
+                // One that is live has as much in common: only one that ends there, with the same model, is better.
+                sessions.retain(|meta| is_unlikely(meta, messages, request) == (false, false));
+            }
             sessions.sort_by_key(|meta| is_unlikely(meta, messages, request));
             for meta in sessions.iter().take(WAYS - looked_at.len()) {
                 looked_at.push(meta.id);
