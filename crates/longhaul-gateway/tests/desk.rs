@@ -328,13 +328,9 @@ fn the_same_words_to_several_models_are_conversations_that_all_go_on(ground: &Gr
         assert_eq!(sessions.iter().collect::<HashSet<_>>().len(), 4, "{api:?}");
         // After a restart one of them is live when the next one comes.
         let desk = desk(ground);
-        for who in 0..4 {
+        for (who, session) in sessions.iter().enumerate() {
             let again = sent(&desk, &body(who, 8));
-            assert_eq!(
-                (&again.session.to_string(), again.how),
-                (&sessions[who], How::Retry),
-                "{api:?} {who}"
-            );
+            assert_eq!((&again.session.to_string(), again.how), (session, How::Retry), "{api:?} {who}");
         }
     }
     assert_eq!(ground.open().list(&Filter::default(), 100).unwrap().len(), 12);
