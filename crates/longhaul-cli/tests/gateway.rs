@@ -585,3 +585,145 @@ fn a_shell_takes_what_env_prints() {
         "{said}"
     );
 }
+
+/// A page of the gateway.
+fn page(from: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(from).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {from}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+/// Waits until a text is somewhere.
+fn until(what: &str, found: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !found().contains(what) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what:?} is not in {}", found());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Issue 16: what nobody used for long goes by itself, and is counted and said without a word of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_deletes_what_is_not_to_be_kept() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let log = home.text_at("gateway.log");
+    // Nothing goes by default.
+    let serving = Serving::start(serve(&home, &fake, &[]));
+    assert_eq!(post(serving.address, "/v1/chat/completions", &[], &chat(4)).0, 200);
+    assert_eq!(post(serving.address, "/v1/messages", &[], &messages(4)).0, 200);
+    serving.end();
+    let file = rusqlite::Connection::open(home.at("sessions.db")).unwrap();
+    file.execute("UPDATE session SET updated = updated - 40 * 86400000000", []).unwrap();
+    let serving = Serving::start(serve(&home, &fake, &[]));
+    assert!(page(serving.address, "/metrics").contains("longhaul_pruned_sessions_total 0"));
+    serving.end();
+    let mut prune = home.longhaul(&["sessions", "prune", "--keep-days", "30", "--dry-run"]);
+    assert!(text(&prune.output().unwrap().stdout).starts_with("2 sessions would go, about "));
+    assert_eq!(
+        text(&home.longhaul(&["sessions", "list", "--json"]).output().unwrap().stdout).lines().count(),
+        2
+    );
+
+    let serving = Serving::start(serve(&home, &fake, &["--keep-days", "30", "--log", &log]));
+    until("longhaul_pruned_sessions_total 2", || page(serving.address, "/metrics"));
+    assert!(!page(serving.address, "/metrics").contains("longhaul_pruned_bytes_total 0"));
+    until("deleted what is not kept any longer sessions=2 bytes=", || fs::read_to_string(&log).unwrap());
+    // What comes now stays.
+    assert_eq!(post(serving.address, "/v1/chat/completions", &[], &chat(4)).0, 200);
+    serving.end();
+    assert_eq!(
+        text(&home.longhaul(&["sessions", "list", "--json"]).output().unwrap().stdout).lines().count(),
+        1
+    );
+
+    file.execute("UPDATE session SET updated = updated - 7200000000", []).unwrap();
+    let mut prune = home.longhaul(&["sessions", "prune", "--keep-bytes", "1k"]);
+    assert!(text(&prune.output().unwrap().stdout).starts_with("Deleted 1 session, "));
+    let nobody = home.longhaul(&["sessions", "prune"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(2));
+    let odd = home.longhaul(&["sessions", "prune", "--keep-bytes", "much"]).output().unwrap();
+    assert_eq!(odd.status.code(), Some(2));
+}
+
+/// Issue 16: SIGHUP reads the settings again. A file that cannot be read changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_are_read_again_while_conversations_go_on() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let (log, config) = (home.text_at("gateway.log"), home.text_at("mine.toml"));
+    fs::write(&config, "window = 200000\n").unwrap();
+    let mut command = serve(&home, &fake, &["--log", &log]);
+    command.env("LONGHAUL_CONFIG", &config);
+    let serving = Serving::start(command);
+    let ask = |steps: usize| {
+        let (status, head, answer) = post(serving.address, "/v1/messages", &[], &messages(steps));
+        assert_eq!(status, 200, "{answer}");
+        let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+        (value("x-longhaul-session: "), value("x-longhaul: "))
+    };
+    let reload = |text: &str, says: &str| {
+        fs::write(&config, text).unwrap();
+        fs::write(&log, "").unwrap();
+        signal("HUP", serving.child.id());
+        until(says, || fs::read_to_string(&log).unwrap());
+    };
+    let (session, how) = ask(12);
+    assert!(how.starts_with("new; ") && how.ends_with("edits=0"), "{how}");
+    reload("window = 12000\n", "the settings were read again");
+    let (same, how) = ask(13);
+    assert!(same == session && how.starts_with("extends; ") && !how.ends_with("edits=0"), "{how}");
+    // What is wrong is said in one line, and changes nothing.
+    reload("windw = 200000\n", "the settings stay as they were problem=");
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 1);
+    let (same, how) = ask(14);
+    assert!(same == session && how.starts_with("extends; ") && !how.ends_with("edits=0"), "{how}");
+    // What cannot change is said, and the rest holds.
+    reload(
+        "[gateway]\nconnections = 7\nmax_body = \"1k\"\n",
+        "these change with a restart only fixed=\"connections\"",
+    );
+    let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(15));
+    assert!(status == 200 && head.contains("x-longhaul: passed-on; why=unreadable"), "{head}");
+    assert_eq!(fake.violations(), Vec::<String>::new());
+    let (code, ..) = serving.end();
+    assert_eq!(code, Some(0));
+}
+
+/// Issue 16: nothing that is said is stored, and what does not work then is said in a sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_without_content_says_so() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let log = home.text_at("gateway.log");
+    let serving = Serving::start(serve(&home, &fake, &["--no-content", "--window", "12000", "--log", &log]));
+    assert!(fs::read_to_string(&log).unwrap().contains("nothing that is said is stored"));
+    for steps in 0..8 {
+        let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(steps));
+        let how = if steps == 0 { "new" } else { "extends" };
+        assert!(status == 200 && head.contains(&format!("\r\nx-longhaul: {how}; view=")), "{head}");
+    }
+    serving.end();
+    for (path, bytes) in home.files() {
+        assert!(!has(&bytes, "Look at all") && !has(&bytes, "file_100.rs"), "{}", path.display());
+    }
+    let session = ["show", "export", "recall"].map(|what| {
+        let mut args = vec!["sessions", what, "last"];
+        args.extend((what == "recall").then_some("0123456789ab"));
+        home.longhaul(&args).output().unwrap()
+    });
+    for output in session {
+        let says = refused(&output, 2);
+        assert!(says.contains("was kept without content: nothing that was said in it is stored"), "{says}");
+    }
+    let found = home.longhaul(&["sessions", "search", "parts"]).output().unwrap();
+    assert!(text(&found.stdout).contains("One session was kept without content"), "{}", text(&found.stdout));
+    let listed = home.longhaul(&["sessions", "list"]).output().unwrap();
+    assert!(text(&listed.stdout).contains("(without content)"), "{}", text(&listed.stdout));
+    // A gateway that starts again begins anew, and loses nothing of the client's.
+    let serving = Serving::start(serve(&home, &fake, &["--no-content", "--window", "12000", "--log", &log]));
+    let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(8));
+    assert!(status == 200 && head.contains("\r\nx-longhaul: new; view="), "{head}");
+    serving.end();
+    assert_eq!(fake.violations(), Vec::<String>::new());
+}

@@ -8,7 +8,7 @@
 //! | connections, start and stop | `server` |
 //! | who may come in, and whose request it is | `door` |
 //! | what a path asks for | `route` |
-//! | a request's body, read and unpacked | `intake`, `packing` |
+//! | a request's body, read and unpacked, and the room for it | `intake`, `packing`, `room` |
 //! | the threads on which the desk works | `engine` |
 //! | the life of a request | `exchange` |
 //! | the providers | `upstream`, `headers` |
@@ -17,6 +17,7 @@
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
+//! | sessions that go by themselves | `upkeep` |
 
 #![forbid(unsafe_code)]
 
@@ -34,9 +35,11 @@ mod mcp;
 mod packing;
 mod reading;
 mod recalled;
+mod room;
 mod route;
 mod server;
 mod settings;
+mod upkeep;
 mod upstream;
 mod words;
 
@@ -46,7 +49,7 @@ mod words;
 struct Page;
 
 pub use desk::{
-    Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, Recall, SummaryModel,
+    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, Recall, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

@@ -29,6 +29,24 @@ pub struct Settings {
     pub limits: Limits,
 }
 
+impl Settings {
+    /// The names of settings that cannot change while a gateway runs, and that are others in `new`.
+    pub(crate) fn fixed_that_differ(&self, new: &Self) -> Vec<&'static str> {
+        let rows = [
+            ("listen", self.listen != new.listen),
+            ("anthropic", self.anthropic != new.anthropic),
+            ("openai", self.openai != new.openai),
+            ("token", self.token != new.token),
+            ("store", self.desk.store != new.desk.store),
+            ("no_content", self.desk.without_content != new.desk.without_content),
+            ("connections", self.limits.connections != new.limits.connections),
+            ("threads", self.limits.threads != new.limits.threads),
+            ("connect", self.limits.connect != new.limits.connect),
+        ];
+        rows.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+}
+
 impl fmt::Debug for Settings {
     /// Base URLs may hold a password, and the store's name may too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +80,7 @@ pub(crate) fn shown(base: &str) -> String {
 /// assert_eq!(format!("{token:?}"), "[token]");
 /// assert!(token.is("a-long-random-text") && !token.is("another"));
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     hash: blake3::Hash,
     tenant: Arc<str>,
@@ -114,6 +132,10 @@ pub struct Limits {
     pub head_wait: Duration,
     /// Bytes of a request's body that are kept. A longer body is passed on as it comes.
     pub body_bytes: usize,
+    /// Bytes of all bodies that are kept at once. A request that does not fit waits.
+    pub bodies_bytes: usize,
+    /// How long it waits. Then it is passed on as it comes.
+    pub room_wait: Duration,
     /// How long a client may be silent inside a body.
     pub body_wait: Duration,
     /// How long a decision may take. Then the client's own bytes go out.
@@ -138,6 +160,8 @@ impl Default for Limits {
             head_bytes: 256 << 10,
             head_wait: seconds(30),
             body_bytes: 64 << 20,
+            bodies_bytes: 512 << 20,
+            room_wait: seconds(5),
             body_wait: seconds(60),
             decide: seconds(2),
             // One that hangs must not stop the others.

@@ -84,6 +84,7 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
             return run.behind(gateway, around, providers).await;
         }
         let listen = ([127, 0, 0, 1], 0).into();
+        args.options.make_store(config)?;
         let token = secret::new()?;
         let guarded = Some(Token::of_one_user(&token));
         let mut settings = args.options.settings(config, listen, guarded, [&anthropic, &openai])?;

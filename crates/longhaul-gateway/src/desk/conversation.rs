@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
-use longhaul::session::journal::Entry;
+use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
     Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
     Source, Ticket, Time, Tokens, Usage, Why,
@@ -16,11 +16,14 @@ use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 use super::asking::{Action, AskError};
 use super::fill;
 use super::live::Hint;
-use super::{DeskSettings, Recall};
+use super::overlap::overlap;
+use super::{Break, DeskSettings, Recall};
 
 /// A conversation that is live.
 #[derive(Debug)]
 pub(super) struct Conversation {
+    /// What it goes by: that of its last request.
+    settings: Arc<DeskSettings>,
     api: Api,
     relay: Relay,
     session: Session,
@@ -37,6 +40,8 @@ pub(super) struct Conversation {
     said: usize,
     /// The job that is being written.
     writing: Option<u64>,
+    /// Up to where the journal was looked at for requests that broke the provider's cache.
+    looked_at: Cursor,
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
@@ -69,7 +74,7 @@ impl Conversation {
     /// A conversation that nobody has seen.
     pub(super) fn create(
         store: Arc<dyn Store>,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         about: &About,
         api: Api,
         frame: &Frame,
@@ -80,41 +85,43 @@ impl Conversation {
             fill::begin(&mut session);
         }
         let keeper = Keeper::create(store, about, &session)?;
-        let (known, chains) = (Vec::new(), Vec::new());
-        Ok(Self {
-            api,
-            relay: Relay::new(api),
-            session,
-            keeper,
-            known,
-            chains,
-            named: 0,
-            also_named: None,
-            said: 0,
-            writing: None,
-        })
+        Ok(Self::of(settings.clone(), &about.tenant, api, session, keeper))
     }
 
     /// A stored conversation.
     pub(super) fn open(
         store: Arc<dyn Store>,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         tenant: &str,
         api: Api,
         id: SessionId,
     ) -> Result<Self, StoreError> {
         let (keeper, session) = Keeper::open(store, id, settings.profile.clone())?;
-        Ok(Self::of(tenant, api, session, keeper))
+        Ok(Self::of(settings.clone(), tenant, api, session, keeper))
     }
 
-    fn of(tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
+    fn of(settings: Arc<DeskSettings>, tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
         let known: Vec<Identity> =
             session.log().messages().iter().map(|message| Identity::of(message)).collect();
         let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
-        Self { api, relay, session, keeper, known, chains, named, also_named: None, said, writing: None }
+        let looked_at = session.cursor();
+        Self {
+            settings,
+            looked_at,
+            api,
+            relay,
+            session,
+            keeper,
+            known,
+            chains,
+            named,
+            also_named: None,
+            said,
+            writing: None,
+        }
     }
 
     /// A conversation of its own that shares the first messages with this one.
@@ -128,7 +135,10 @@ impl Conversation {
             session.switch(model.clone(), Seals::Client);
         }
         let keeper = self.keeper.fork(&session)?;
-        Ok(Self::of(tenant, self.api, session, keeper))
+        let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
+        // It may be gone on with where it leaves this one: the hash of all that both say names it too.
+        fork.named = fork.chains.len().saturating_sub(1);
+        Ok(fork)
     }
 
     /// The stored session.
@@ -225,10 +235,8 @@ impl Conversation {
     fn behind_dropped(&self, identities: &[Identity], common: usize) -> Option<usize> {
         /// So many messages must be known again behind what is missing: fewer may be the same by chance.
         const KNOWN_AGAIN: usize = 4;
-        let rest = &identities[common..];
-        let ends = (common + 1)..=self.len().saturating_sub(KNOWN_AGAIN);
-        let kept = ends.map(|start| &self.known[start..]).find(|kept| rest.starts_with(kept))?;
-        Some(common + kept.len())
+        let kept = overlap(self.known.get(common + 1..)?, &identities[common..]);
+        (kept >= KNOWN_AGAIN).then_some(common + kept)
     }
 
     /// How many messages there are.
@@ -274,11 +282,15 @@ impl Conversation {
     /// again after a crash is stored when this returns.
     pub(super) fn take(
         &mut self,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         tenant: &str,
         request: &Request,
     ) -> Result<Ticket, Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
+        if !Arc::ptr_eq(&self.settings, settings) {
+            self.session.set_profile(settings.profile.clone());
+            self.settings = settings.clone();
+        }
         self.session.set_frame(request.frame().clone());
         if let Some(window) = window(settings, request, &self.session)
             && self.session.budget().window != window
@@ -362,6 +374,16 @@ impl Conversation {
         Some(self.session.size().tokens + self.session.meter().tokens(new).tokens)
     }
 
+    /// Why the newest request does not go on from the one before it, if it does not: what the provider has in its
+    /// cache is of no use behind that place. Each request is told of once.
+    pub(super) fn broke(&mut self) -> Option<Break> {
+        let new = || self.session.since(self.looked_at);
+        let broke = new().any(|entry| matches!(entry, Entry::Sent(sent) if sent.broke));
+        let why = new().filter_map(Break::of).min().unwrap_or(Break::Other);
+        self.looked_at = self.session.cursor();
+        broke.then_some(why)
+    }
+
     /// The provider answered.
     pub(super) fn answered(&mut self, ticket: Ticket, usage: Option<&Usage>) -> Result<(), StoreError> {
         if let Some(usage) = usage {
@@ -374,6 +396,12 @@ impl Conversation {
     pub(super) fn overflowed(&mut self, ticket: Ticket, overflow: Overflow) -> Result<Ticket, Refused> {
         self.session.overflowed(ticket, overflow);
         self.prepare()
+    }
+
+    /// The provider refused a request as too long, and nothing is sent instead: the window is learnt from it.
+    pub(super) fn refused(&mut self, ticket: Ticket, overflow: Overflow) -> Result<(), StoreError> {
+        self.session.overflowed(ticket, overflow);
+        self.save()
     }
 
     /// Stores what is new.

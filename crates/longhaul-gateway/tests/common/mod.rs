@@ -101,6 +101,11 @@ impl Decide for Scripted {
         Some(call(old.session, Some(body)))
     }
 
+    fn refused(&self, call: Call, overflow: Overflow) {
+        self.overflows.lock().unwrap().push(overflow);
+        self.answered(call, None);
+    }
+
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         Some(Tokens(incoming.body.len() as u64))
     }
