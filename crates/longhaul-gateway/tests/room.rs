@@ -56,6 +56,7 @@ async fn gateway(provider: SocketAddr, limits: Limits) -> Gateway {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: format!("http://{provider}"),
         openai: format!("http://{provider}/v1"),
+        others: Vec::new(),
         token: None,
         desk: DeskSettings::new(String::new()),
         limits,
