@@ -146,6 +146,40 @@ impl Agent {
         self
     }
 
+    /// Goes on with another model: `name` is how the provider knows it, `row` what is known of it. The next request is
+    /// counted for it, and compacted if its window is smaller.
+    pub fn switch_model(&mut self, model: Arc<dyn Model>, name: &str, row: longhaul::Model) {
+        self.session.switch(row, longhaul::Seals::Engine);
+        self.settings.model = name.to_owned();
+        self.model = model;
+        self.settle();
+    }
+
+    /// Goes on with another session, with the same tools, permissions and model.
+    pub fn set_session(&mut self, session: Session, keeper: Option<Keeper>) {
+        self.session = session;
+        self.keeper = keeper;
+        (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());
+        self.settle();
+    }
+
+    /// Tells the session what the agent is, and has the model write its summaries.
+    fn settle(&mut self) {
+        self.session.set_recall(RecallBy::Tool(RECALL.into()));
+        self.session.set_frame(frame(&self.session, &self.project, &self.tools, &self.settings));
+        self.summaries = SummaryWriter::new(self.model.clone(), self.session.budget().window);
+    }
+
+    /// The name of its model, as the provider knows it.
+    pub fn model_name(&self) -> &str {
+        &self.settings.model
+    }
+
+    /// The project that it works on.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
     /// Its session.
     pub fn session(&self) -> &Session {
         &self.session
@@ -157,6 +191,11 @@ impl Agent {
     }
 
     /// What its calls may do.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// What its calls may do, to be changed.
     pub fn permissions_mut(&mut self) -> &mut Permissions {
         &mut self.permissions
     }
@@ -185,6 +224,11 @@ impl Agent {
         let ended = ended?;
         saved?;
         Ok(ended)
+    }
+
+    /// Stores what a person did to the session between two turns.
+    pub fn keep(&mut self) -> Result<(), StoreError> {
+        self.save()
     }
 
     /// Stores all that is left to be stored: the agent ends.

@@ -4,3 +4,4 @@ pub mod json_front;
 pub mod options;
 pub mod plain_front;
 pub mod spent;
+pub mod terminal;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use longhaul::{Models, Session, Tokens};
+use longhaul::{Models, Profile, Session, Tokens};
 use longhaul_agent::{Agent, AgentSettings, Form, Mode, Permissions, Project, React, Toolbox};
 use longhaul_config::Config;
 use longhaul_model::{Key, Model, Provider};
-use longhaul_store::{About, Filter, Keeper, Store};
+use longhaul_store::{About, Filter, Keeper, SessionId, Store};
 use longhaul_wire::api::Api;
 
 use crate::commands::sessions::naming;
@@ -17,7 +17,7 @@ use crate::gateway::options::{ANTHROPIC, OPENAI};
 use crate::place::Place;
 
 /// What an agent is told, however it is started.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Options {
     /// What the provider speaks; without it, the key in the environment says it
     #[arg(long, value_enum)]
@@ -107,7 +107,7 @@ const GPT: &str = "gpt-5.5";
 
 /// What to do without a key.
 pub const NO_KEY: &str = "no key for a model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --base-url for a server of your own\n\
-    to see it without one: `longhaul demo`";
+    to see it without one: `longhaul demo --agent`";
 
 impl Options {
     /// The agent, and the folder that it works in.
@@ -178,41 +178,84 @@ impl Options {
     }
 
     fn session(&self, config: &Config, project: &Project, model: &str) -> Result<(Keeper, Session), Failure> {
-        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
-        let store = place.open_or_make()?;
-        let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
-        let row = Models::builtin().find(model).clone();
-        let folder = project.root().display().to_string();
+        let (place, store) = self.store(config)?;
         let before = match &self.resume {
             Some(name) => Some(naming::find(&*store, name, &place)?.id),
-            None if self.continues => Some(newest_of(&*store, &folder)?),
+            None if self.continues => Some(newest_of(&*store, project)?),
             None => None,
         };
-        let (keeper, mut session) = match before {
-            Some(id) => {
-                let (keeper, mut session) = Keeper::open(store, id, profile)?;
-                if session.model().name != row.name {
-                    session.switch(row, longhaul::Seals::Engine);
-                }
-                (keeper, session)
-            }
-            None => {
-                let session = Session::new(profile, row);
-                let about = About { agent: "longhaul".to_owned(), project: folder, ..About::default() };
-                (Keeper::create(store, &about, &session)?, session)
-            }
-        };
+        match before {
+            Some(id) => self.stored(config, id, model),
+            None => self.fresh(config, project, model),
+        }
+    }
+
+    /// Where sessions are kept, which is made if it is not there.
+    pub fn store(&self, config: &Config) -> Result<(Place, Arc<dyn Store>), Failure> {
+        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
+        let store = place.open_or_make()?;
+        Ok((place, store))
+    }
+
+    /// A stored session, to go on with.
+    pub fn stored(&self, config: &Config, id: SessionId, model: &str) -> Result<(Keeper, Session), Failure> {
+        let (keeper, mut session) = Keeper::open(self.store(config)?.1, id, self.profile(config)?)?;
+        let row = Models::builtin().find(model);
+        if session.model().name != row.name {
+            session.switch(row.clone(), longhaul::Seals::Engine);
+        }
+        self.set_window(config, &mut session);
+        Ok((keeper, session))
+    }
+
+    /// A new session.
+    pub fn fresh(
+        &self,
+        config: &Config,
+        project: &Project,
+        model: &str,
+    ) -> Result<(Keeper, Session), Failure> {
+        let mut session = Session::new(self.profile(config)?, Models::builtin().find(model).clone());
+        self.set_window(config, &mut session);
+        let folder = project.root().display().to_string();
+        let about = About { agent: AGENT.to_owned(), project: folder, ..About::default() };
+        Ok((Keeper::create(self.store(config)?.1, &about, &session)?, session))
+    }
+
+    fn set_window(&self, config: &Config, session: &mut Session) {
         if let Some(window) = self.window.map(Tokens).or_else(|| config.own_window()) {
             session.set_window(window);
         }
-        Ok((keeper, session))
+    }
+
+    fn profile(&self, config: &Config) -> Result<Profile, Failure> {
+        Ok(config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?)
+    }
+
+    /// Sessions that are opened from now on go by this profile.
+    pub fn set_profile(&mut self, name: &str) {
+        self.profile = Some(name.to_owned());
+    }
+
+    /// Another model, by the name that the provider knows.
+    pub fn model_named(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+        let options = Self { model: Some(name.to_owned()), ..self.clone() };
+        Ok(options.model()?.0)
     }
 }
 
-fn newest_of(store: &dyn Store, folder: &str) -> Result<longhaul_store::SessionId, Failure> {
-    let filter =
-        Filter { project: Some(folder.to_owned()), agent: Some("longhaul".to_owned()), ..Filter::default() };
-    let newest = store.list(&filter, 1)?.into_iter().next();
+/// The program that sessions of the agent are stored under.
+const AGENT: &str = "longhaul";
+
+/// Which stored sessions are the agent's in this project.
+pub fn of_project(project: &Project) -> Filter {
+    let project = Some(project.root().display().to_string());
+    Filter { project, agent: Some(AGENT.to_owned()), ..Filter::default() }
+}
+
+fn newest_of(store: &dyn Store, project: &Project) -> Result<SessionId, Failure> {
+    let newest = store.list(&of_project(project), 1)?.into_iter().next();
+    let folder = project.root().display();
     let none = || Failure::Input(format!("there is no session of this project yet ({folder})"));
     Ok(newest.ok_or_else(none)?.id)
 }

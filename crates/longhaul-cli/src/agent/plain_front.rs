@@ -102,7 +102,7 @@ pub fn subject(arguments: &Value) -> String {
 }
 
 /// What came of a call, in a sentence.
-fn outcome(envelope: &Envelope) -> String {
+pub fn outcome(envelope: &Envelope) -> String {
     match &envelope.error {
         Some(error) => error.message.clone(),
         None => envelope.text.clone(),
