@@ -88,6 +88,8 @@ impl Person {
         });
         let mut person = Self { pty, child, shown, seen: 0 };
         person.sees("context ");
+        // What is typed before the prompt is there is the terminal's.
+        person.sees("\n> ");
         person
     }
 
@@ -292,7 +294,7 @@ async fn ctrl_c_at_a_question_is_no_and_interrupts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_show_and_change_the_context() {
     let (folder, fake) = (ground(), Settings::new().answers(["Yes.", "Again."]).start().await);
-    let mut person = Person::start(&fake, folder.path(), &[]);
+    let mut person = Person::start(&fake, folder.path(), &["--window", "16000"]);
     person.says("Hello?");
     person.sees("Yes.");
     person.sees("context ");

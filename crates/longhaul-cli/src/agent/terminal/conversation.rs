@@ -36,6 +36,7 @@ impl<'a> Conversation<'a> {
 
     /// Talks until the person leaves.
     pub async fn talk(&mut self, mut editor: Editor) -> Result<(), Failure> {
+        editor.listen();
         self.greet();
         let mut interrupted = false;
         while !self.leaving {

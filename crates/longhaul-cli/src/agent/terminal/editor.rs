@@ -7,10 +7,11 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{CompletionType, Config, ExternalPrinter};
+use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::completion::Typing;
@@ -27,10 +28,18 @@ pub enum Input {
     End,
 }
 
+/// Where an input comes from.
+#[derive(PartialEq, Eq)]
+enum Origin {
+    Editor,
+    Signal,
+}
+
 /// Who reads lines.
 pub struct Editor {
     wanted: Sender<()>,
-    inputs: UnboundedReceiver<Input>,
+    sender: UnboundedSender<(Input, Origin)>,
+    inputs: UnboundedReceiver<(Input, Origin)>,
     /// A line is wanted that has not come.
     asked: bool,
     is_terminal: bool,
@@ -42,6 +51,8 @@ pub struct Editor {
 const LONGEST: u64 = 4 << 20;
 /// Lines that are remembered.
 const HISTORY: usize = 1_000;
+/// The longest that is waited for a prompt to be drawn.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Starts each line that is typed.
 const PROMPT: &str = "> ";
 
@@ -78,8 +89,9 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn print(&mut self, text: String) {
-        let wait = self.at.0.1.wait_while(self.at.lock(), |stage| *stage == Stage::Coming);
-        let stage = wait.unwrap_or_else(PoisonError::into_inner);
+        let is_coming = |stage: &mut Stage| *stage == Stage::Coming;
+        let wait = self.at.0.1.wait_timeout_while(self.at.lock(), PATIENCE, is_coming);
+        let (stage, _) = wait.unwrap_or_else(PoisonError::into_inner);
         if *stage == Stage::Away {
             // The editor does not begin while this is printed.
             _ = self.printer.print(text);
@@ -99,6 +111,7 @@ impl Editor {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let editor = Self {
             wanted,
+            sender: sender.clone(),
             inputs,
             asked: false,
             is_terminal,
@@ -125,14 +138,20 @@ impl Editor {
         }
     }
 
+    /// Listens to signals from now on: where the terminal is not the editor's, Ctrl-C is one.
+    pub fn listen(&self) {
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                _ = sender.send((Input::Interrupt, Origin::Signal));
+            }
+        });
+    }
+
     /// What a person does next. Who drops the future has missed nothing.
     pub async fn next(&mut self) -> Input {
-        let input = tokio::select! {
-            input = self.inputs.recv() => input.unwrap_or(Input::End),
-            // Where the terminal is not the editor's, Ctrl-C is a signal.
-            Ok(()) = tokio::signal::ctrl_c() => return Input::Interrupt,
-        };
-        self.asked = false;
+        let (input, from) = self.inputs.recv().await.unwrap_or((Input::End, Origin::Editor));
+        self.asked &= from == Origin::Signal;
         input
     }
 
@@ -156,7 +175,7 @@ fn edit(
     project: &Path,
     history: Option<PathBuf>,
     asks: Receiver<()>,
-    sender: UnboundedSender<Input>,
+    sender: UnboundedSender<(Input, Origin)>,
 ) -> Option<Screen> {
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -165,6 +184,8 @@ fn edit(
         .auto_add_history(false)
         .history_ignore_space(true)
         .bracketed_paste(true)
+        // The helper sees each prompt that is drawn; it has no colours of its own.
+        .color_mode(ColorMode::Forced)
         .build();
     let mut editor = rustyline::Editor::<Typing, FileHistory>::with_config(config).ok()?;
     let at = At::default();
@@ -192,7 +213,7 @@ fn edit(
                 Err(ReadlineError::Interrupted) => Input::Interrupt,
                 Err(_) => Input::End,
             };
-            if sender.send(input).is_err() {
+            if sender.send((input, Origin::Editor)).is_err() {
                 return;
             }
         }
@@ -201,7 +222,7 @@ fn edit(
 }
 
 /// Reads lines that nobody types.
-fn read(asks: &Receiver<()>, sender: &UnboundedSender<Input>) {
+fn read(asks: &Receiver<()>, sender: &UnboundedSender<(Input, Origin)>) {
     let mut lines = std::io::stdin().lock();
     for () in asks {
         let mut line = Vec::new();
@@ -210,7 +231,7 @@ fn read(asks: &Receiver<()>, sender: &UnboundedSender<Input>) {
             Ok(read) if read > 0 => Input::Line(String::from_utf8_lossy(&line).trim_end().to_owned()),
             _ => Input::End,
         };
-        if sender.send(input).is_err() {
+        if sender.send((input, Origin::Editor)).is_err() {
             return;
         }
     }
