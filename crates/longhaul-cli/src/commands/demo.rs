@@ -1,6 +1,8 @@
 //! `longhaul demo`: a recorded session, call by call, as its context fills up. The session
 //! was recorded for this project and is in the binary: no key, no network, no file.
 
+mod with_agent;
+
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -18,11 +20,15 @@ use crate::terminal;
 #[command(after_help = "\
 Examples:
   longhaul demo
+  longhaul demo --agent
   longhaul demo --fast | less")]
 pub struct Args {
     /// Do not wait between calls
     #[arg(long)]
     fast: bool,
+    /// The agent at work instead: a script in the place of a model, real tools
+    #[arg(long)]
+    agent: bool,
 }
 
 static SESSION: &[u8] = include_bytes!("../../demo/session.jsonl.gz");
@@ -33,6 +39,9 @@ const PAUSE: Duration = Duration::from_millis(70);
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.agent {
+        return with_agent::run(args.fast);
+    }
     let out = &mut anstream::stdout().lock();
     let messages = Reader::unpacked(SESSION)?;
     // The model answers by the recording; sizes are counted for one with an open vocabulary.

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn signs_have_colours_and_nothing_is_wider_than_the_terminal() {
         let shown = lines("@@ -1 +1 @@\n-old\n+new \x1b[2J and a long line", 24);
-        assert_eq!(plain(&shown), ["    @@ -1 +1 @@", "    -old", "    +new [2J and a long …"]);
+        assert_eq!(plain(&shown), ["    @@ -1 +1 @@", "    -old", "    +new [2J and a long…"]);
         assert!(shown[1].contains("\x1b[31m") && shown[2].contains("\x1b[32m"), "{shown:?}");
     }
 

@@ -12,7 +12,7 @@ use super::question::{self, Asked};
 use super::screen::Screen;
 use crate::agent::plain_front::{nobody, outcome, subject};
 use crate::agent::spent::Spent;
-use crate::terminal::{BAD, FAINT, GOOD, STRONG, one_line, short, width};
+use crate::terminal::{BAD, FAINT, GOOD, STRONG, cut, one_line, short, width};
 
 /// Lines on a screen.
 pub struct TerminalFront {
@@ -54,7 +54,7 @@ impl TerminalFront {
         let tool = one_line(tool, 40);
         let room = width().saturating_sub(tool.chars().count() + 3).max(10);
         self.screen.line(format_args!("{GOOD}●{GOOD:#} {STRONG}{tool}{STRONG:#} {}", one_line(&about, room)));
-        self.calls.insert(id.to_owned(), format!("{tool} {about}"));
+        self.calls.insert(id.to_owned(), format!("{tool} {about}").trim_end().to_owned());
         self.newest = Some(id.to_owned());
     }
 
@@ -68,9 +68,14 @@ impl TerminalFront {
         let style = if envelope.is_error() { BAD } else { FAINT };
         let text = one_line(&format!("{whose}{}", outcome(envelope)), width().saturating_sub(4));
         self.screen.line(format_args!("  {style}└ {text}{style:#}"));
-        if let Some(diff) = envelope.data.get("diff").and_then(serde_json::Value::as_str) {
+        let said = |name: &str| envelope.data.get(name).and_then(serde_json::Value::as_str);
+        if let Some(diff) = said("diff") {
             self.screen.lines(diff::lines(diff, width()));
         }
+        // The task list, as it is now.
+        let tasks =
+            said("recap").unwrap_or_default().lines().map(|task| format!("    {}", cut(task, width() - 4)));
+        self.screen.lines(tasks);
     }
 }
 
@@ -78,7 +83,7 @@ impl TerminalFront {
 fn compacted(told: &Compaction) -> String {
     let edits = if told.edits == 1 { "1 edit".to_owned() } else { format!("{} edits", told.edits) };
     format!(
-        "compacted: {} → {} tokens, {} saved; {edits} by {} ({})",
+        "compacted: {} → {} tokens, {} saved; {edits} by {}, {}",
         short(told.before.0),
         short(told.after.0),
         short(told.before.0.saturating_sub(told.after.0)),
@@ -95,11 +100,9 @@ impl Front for TerminalFront {
                 let lines = self.answer.push(text, width());
                 self.screen.lines(lines);
             }
-            Event::Void => {
-                if self.has_text {
-                    self.end_answer();
-                    self.screen.faint("the answer broke off: it is asked for again");
-                }
+            Event::Void if self.has_text => {
+                self.end_answer();
+                self.screen.faint("the answer broke off: it is asked for again");
             }
             Event::Replied { usage } => {
                 self.spent.add(usage);
@@ -151,9 +154,6 @@ mod tests {
             strategies: vec!["digest".to_owned()],
             why: "cold".to_owned(),
         };
-        assert_eq!(
-            compacted(&told),
-            "compacted: 12.0k → 1.00k tokens, 11.0k saved; 3 edits by digest (cold)"
-        );
+        assert_eq!(compacted(&told), "compacted: 12.0k → 1.00k tokens, 11.0k saved; 3 edits by digest, cold");
     }
 }

@@ -198,9 +198,10 @@ impl Markdown {
 const QUOTE: &str = "│ ";
 
 fn kind(line: &str) -> Kind {
-    let text = line.trim_start();
-    let indent = line.len() - text.len();
-    let text = text.trim_end();
+    // The line may not be whole yet: a space at its end counts.
+    let running = line.trim_start();
+    let indent = line.len() - running.len();
+    let text = running.trim_end();
     let run = |c: char| text.chars().take_while(|x| *x == c).count();
     for mark in ['`', '~'] {
         if run(mark) >= 3 {
@@ -219,20 +220,21 @@ fn kind(line: &str) -> Kind {
     }) {
         return Kind::Rule;
     }
-    if let Some(text) = text.strip_prefix('>') {
+    if let Some(text) = running.strip_prefix('>') {
         return Kind::Quote(text.trim_start().to_owned());
     }
     if text.starts_with('|') {
         return Kind::Table;
     }
     for mark in ["- ", "* ", "+ "] {
-        if let Some(text) = text.strip_prefix(mark) {
+        if let Some(text) = running.strip_prefix(mark) {
             return Kind::Item(indent, "•".to_owned(), text.trim_start().to_owned());
         }
     }
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     if (1..=4).contains(&digits)
-        && let Some(rest) = text[digits..].strip_prefix(". ").or_else(|| text[digits..].strip_prefix(") "))
+        && let Some(rest) =
+            running[digits..].strip_prefix(". ").or_else(|| running[digits..].strip_prefix(") "))
     {
         return Kind::Item(indent, text[..digits + 1].to_owned(), rest.trim_start().to_owned());
     }
@@ -241,12 +243,27 @@ fn kind(line: &str) -> Kind {
 
 /// Whether no mark is open that would change what stands before it.
 fn is_settled(text: &str) -> bool {
-    let count = |mark: char| text.chars().filter(|c| *c == mark).count();
-    let link = text.rfind('[').is_some_and(|at| {
-        let rest = &text[at..];
+    // What stands between backticks has no marks.
+    let pieces: Vec<&str> = text.split('`').collect();
+    if pieces.len().is_multiple_of(2) {
+        return false;
+    }
+    let outside = pieces.into_iter().step_by(2).collect::<Vec<_>>().join("x");
+    let is_even = |mark: char| {
+        let double = outside.matches(&format!("{mark}{mark}")).count();
+        let all = outside.matches(mark).count();
+        double.is_multiple_of(2) && all.is_multiple_of(2)
+    };
+    // An underscore inside of a word is no mark.
+    let words = |c: char| c.is_alphanumeric();
+    let underscores = outside
+        .match_indices('_')
+        .filter(|(at, _)| !(outside[..*at].ends_with(words) && outside[at + 1..].starts_with(words)));
+    let link = outside.rfind('[').is_some_and(|at| {
+        let rest = &outside[at..];
         !rest.contains(']') || rest.ends_with(']') || (rest.contains("](") && !rest.contains(')'))
     });
-    ['`', '*', '_', '~'].iter().all(|mark| count(*mark).is_multiple_of(2)) && !link
+    is_even('*') && is_even('~') && underscores.count().is_multiple_of(2) && !link
 }
 
 /// Pieces of a running text, with the style of each.
@@ -443,6 +460,10 @@ fn last_line() {
         // What a mark may still change waits for it.
         assert_eq!(markdown.push("A **mark that is open over lines", 20), Vec::<String>::new());
         assert_eq!(markdown.finish(20).len(), 2);
+        assert!(is_settled("a snake_case and `b_c * d` **e** *f* [g](h)") && is_settled("a [1] b"));
+        for open in ["a `b", "a *b", "a **b", "_a", "a [b", "a [b](c"] {
+            assert!(!is_settled(open), "{open}");
+        }
         assert_eq!(markdown.push("```\nlet a;\n", 20).len(), 1);
     }
 
