@@ -52,7 +52,6 @@ fn the_agent_of_the_demo_works_on_a_real_project() {
     let compactions: Vec<&str> = text.lines().filter(|line| line.starts_with("compacted: ")).collect();
     assert!(compactions.len() >= 3, "{compactions:?}");
     assert!(text.lines().filter(|line| line.starts_with("context ")).count() == 3, "{text}");
-    assert!(!text.contains("error"), "{text}");
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }

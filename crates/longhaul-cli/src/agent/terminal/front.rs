@@ -53,7 +53,8 @@ impl TerminalFront {
     fn called(&mut self, id: &str, tool: &str, about: String) {
         let tool = one_line(tool, 40);
         let room = width().saturating_sub(tool.chars().count() + 3).max(10);
-        self.screen.line(format_args!("{GOOD}●{GOOD:#} {STRONG}{tool}{STRONG:#} {}", one_line(&about, room)));
+        let line = format!("{GOOD}●{GOOD:#} {STRONG}{tool}{STRONG:#} {}", one_line(&about, room));
+        self.screen.line(line.trim_end());
         self.calls.insert(id.to_owned(), format!("{tool} {about}").trim_end().to_owned());
         self.newest = Some(id.to_owned());
     }
