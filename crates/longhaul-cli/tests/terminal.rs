@@ -324,11 +324,11 @@ async fn commands_show_and_change_the_context() {
     person.says("/profile archive");
     person.sees("the profile archive goes on from here");
     person.says("/cost");
-    person.sees("calls");
+    person.sees("read from cache");
     person.says("/undo 99");
-    person.sees("99");
+    person.sees("there is no edit 99");
     person.says("/recall");
-    person.sees("recall");
+    person.sees("nothing was taken out");
     person.says("/fork");
     person.sees("going on in a copy; /resume ");
     person.says("/export out.jsonl");
