@@ -178,7 +178,7 @@ async fn a_person_types_and_gets_an_answer() {
     assert!(status.success() && all.contains("longhaul --resume "), "{all}");
     assert_eq!(fake.violations(), Vec::<String>::new());
     // What was typed is remembered, for this user alone.
-    let history = folder.path().join("data/history");
+    let history = folder.path().join("data/longhaul.history");
     assert!(std::fs::read_to_string(&history).unwrap().contains("What is wrong"));
     let mode = std::os::unix::fs::PermissionsExt::mode(&history.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
@@ -195,6 +195,7 @@ async fn an_interrupt_in_a_slow_stream_leaves_a_session_that_goes_on() {
     // What is typed meanwhile waits.
     person.says("And what now?");
     person.sees("(waits its turn)");
+    person.sees("… ");
     person.types("\x03");
     person.sees("interrupted: say what to do instead");
     person.sees("> And what now?");
@@ -251,6 +252,7 @@ async fn a_question_is_answered_yes_no_and_always() {
     person.sees("-last_line");
     person.sees("+line");
     person.sees("Allow Edit src/parser.rs? [y]es / [a]lways \"Edit\" / [n]o / or type why not");
+    person.sees("\n? ");
     person.says("not before Friday");
     person.sees("Not then.");
     person.sees("context ");

@@ -101,6 +101,14 @@ impl PermissionsName {
     }
 }
 
+/// Who is asked.
+struct Whom {
+    wire: Api,
+    base_url: String,
+    key: Option<Key>,
+    model: String,
+}
+
 /// Models that are asked if nobody names one.
 const CLAUDE: &str = "claude-sonnet-5-5";
 const GPT: &str = "gpt-5.5";
@@ -113,13 +121,7 @@ impl Options {
     /// The agent, and the folder that it works in.
     pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
         let (model, name) = self.model()?;
-        let folder = match &self.project {
-            Some(folder) => folder.clone(),
-            None => std::env::current_dir()
-                .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?,
-        };
-        let project = Project::new(&folder).map_err(|error| Failure::file(&folder, error))?;
-        let project = Arc::new(project);
+        let project = Arc::new(self.project()?);
         let (keeper, session) = self.session(config, &project, &name)?;
         let tools = Toolbox::files(&project);
         let settings = AgentSettings {
@@ -130,6 +132,16 @@ impl Options {
             form: if self.react || &*session.profile().name == "archive" { Form::Json } else { Form::Plain },
         };
         Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
+    }
+
+    /// The project, whose folder must be there.
+    pub fn project(&self) -> Result<Project, Failure> {
+        let folder = match &self.project {
+            Some(folder) => folder.clone(),
+            None => std::env::current_dir()
+                .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?,
+        };
+        Project::new(&folder).map_err(|error| Failure::file(&folder, error))
     }
 
     fn permissions(&self) -> Result<Permissions, Failure> {
@@ -144,8 +156,21 @@ impl Options {
         Ok(permissions)
     }
 
+    /// Whether there is somebody to be asked. Says so at once, where making the agent takes its time.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.whom().map(|_| ())
+    }
+
     /// The model, and its name.
     fn model(&self) -> Result<(Arc<dyn Model>, String), Failure> {
+        let Whom { wire, base_url, key, model } = self.whom()?;
+        let provider =
+            Provider::new(wire, &base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
+        let provider: Arc<dyn Model> = Arc::new(provider);
+        Ok((if self.react { Arc::new(React::new(provider)) } else { provider }, model))
+    }
+
+    fn whom(&self) -> Result<Whom, Failure> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let has_claude = set("ANTHROPIC_API_KEY").is_some();
         let has_openai = set("OPENAI_API_KEY").is_some();
@@ -170,11 +195,8 @@ impl Options {
         if key.is_none() && base_url == usual_url {
             return Err(Failure::Input(NO_KEY.to_owned()));
         }
-        let provider =
-            Provider::new(wire, &base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
-        let provider: Arc<dyn Model> = Arc::new(provider);
-        let model: Arc<dyn Model> = if self.react { Arc::new(React::new(provider)) } else { provider };
-        Ok((model, self.model.clone().unwrap_or_else(|| usual_model.to_owned())))
+        let model = self.model.clone().unwrap_or_else(|| usual_model.to_owned());
+        Ok(Whom { wire, base_url, key, model })
     }
 
     fn session(&self, config: &Config, project: &Project, model: &str) -> Result<(Keeper, Session), Failure> {
@@ -192,9 +214,14 @@ impl Options {
 
     /// Where sessions are kept, which is made if it is not there.
     pub fn store(&self, config: &Config) -> Result<(Place, Arc<dyn Store>), Failure> {
-        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
+        let place = self.place(config)?;
         let store = place.open_or_make()?;
         Ok((place, store))
+    }
+
+    /// Where sessions are kept.
+    pub fn place(&self, config: &Config) -> Result<Place, Failure> {
+        Place::new(self.store.clone().unwrap_or_else(|| config.store()))
     }
 
     /// A stored session, to go on with.

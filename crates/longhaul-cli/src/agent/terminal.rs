@@ -8,6 +8,7 @@ mod diff;
 mod editor;
 mod front;
 mod markdown;
+mod prompt;
 mod question;
 mod screen;
 
@@ -28,9 +29,21 @@ use crate::error::Failure;
 
 /// Starts the agent, and ends with the person.
 pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
-    let agent = options.agent(config)?;
-    let (editor, screen) = Editor::start(agent.project().root(), history(config));
-    let front = TerminalFront::new(screen, Spent::on(agent.session().model()), editor.is_terminal());
+    options.check()?;
+    let (mut editor, screen) = Editor::start(options.project()?.root(), history(&options, config));
+    if editor.is_terminal() {
+        // A person may type at once: what the agent needs (a vocabulary, certificates) takes longer than a prompt.
+        editor.ask();
+    }
+    let agent = match options.agent(config) {
+        Ok(agent) => agent,
+        Err(failure) => {
+            editor.close();
+            return Err(failure);
+        }
+    };
+    let mut front = TerminalFront::new(screen, Spent::on(agent.session().model()), editor.is_terminal());
+    front.prompt = editor.prompt();
     let runtime = Runtime::new()?;
     let done = runtime.block_on(async {
         let mut conversation = Conversation::new(agent, front, options, config);
@@ -42,8 +55,8 @@ pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
 }
 
 /// Where lines that were typed are remembered: beside the sessions, if these are in a file.
-fn history(config: &Config) -> Option<PathBuf> {
-    let store = config.store();
-    let folder = PathBuf::from(&store).parent()?.to_owned();
-    (!store.contains("://") && folder.is_dir()).then(|| folder.join("history"))
+fn history(options: &Options, config: &Config) -> Option<PathBuf> {
+    let store = options.place(config).ok()?;
+    let folder = PathBuf::from(store.as_str()).parent()?.to_owned();
+    (!store.is_url()).then(|| folder.join("longhaul.history"))
 }

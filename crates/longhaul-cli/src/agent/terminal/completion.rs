@@ -12,6 +12,7 @@ use rustyline::{Context, Helper};
 
 use super::commands::COMMANDS;
 use super::editor::{At, Stage};
+use super::prompt::Prompt;
 
 /// Files that are looked at for a completion, and names that are offered.
 const LOOKED_AT: usize = 20_000;
@@ -21,11 +22,12 @@ const OFFERED: usize = 50;
 pub(super) struct Typing {
     project: PathBuf,
     at: At,
+    prompt: Prompt,
 }
 
 impl Typing {
-    pub(super) fn new(project: PathBuf, at: At) -> Self {
-        Self { project, at }
+    pub(super) fn new(project: PathBuf, at: At, prompt: Prompt) -> Self {
+        Self { project, at, prompt }
     }
 }
 
@@ -36,10 +38,10 @@ impl Hinter for Typing {
 }
 
 impl Highlighter for Typing {
-    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, _: &'p str, _: bool) -> Cow<'b, str> {
         // It is drawn: lines may be printed above it.
         self.at.set(Stage::There);
-        Cow::Borrowed(prompt)
+        Cow::Borrowed(self.prompt.text())
     }
 }
 

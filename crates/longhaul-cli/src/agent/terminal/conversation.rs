@@ -11,6 +11,7 @@ use super::completion::meant;
 use super::context_line::context_line;
 use super::editor::{Editor, Input};
 use super::front::TerminalFront;
+use super::prompt::Means;
 use crate::agent::options::Options;
 use crate::error::Failure;
 use crate::terminal::{FAINT, STRONG, one_line, width};
@@ -116,6 +117,7 @@ impl<'a> Conversation<'a> {
     /// Has the agent work. Lines that are typed meanwhile wait, or answer a question.
     async fn turn(&mut self, input: Option<&str>, editor: &mut Editor) {
         let stop = CancellationToken::new();
+        self.front.prompt.set(Means::Waits);
         let (screen, asked) = (self.front.screen.clone(), self.front.asked.clone());
         let is_terminal = editor.is_terminal();
         let mut waiting = Vec::new();
@@ -143,6 +145,7 @@ impl<'a> Conversation<'a> {
             }
         };
         self.waiting.extend(waiting);
+        self.front.prompt.set(Means::Heard);
         self.front.end_answer();
         match ended {
             Some(ended) => self.tell_end(ended),

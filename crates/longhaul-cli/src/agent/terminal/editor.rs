@@ -15,6 +15,7 @@ use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::completion::Typing;
+use super::prompt::Prompt;
 use super::screen::Screen;
 
 /// What a person did.
@@ -43,6 +44,7 @@ pub struct Editor {
     /// A line is wanted that has not come.
     asked: bool,
     is_terminal: bool,
+    prompt: Prompt,
     #[cfg(unix)]
     found: Option<rustix::termios::Termios>,
 }
@@ -51,10 +53,10 @@ pub struct Editor {
 const LONGEST: u64 = 4 << 20;
 /// Lines that are remembered.
 const HISTORY: usize = 1_000;
+/// How often a line is read that cannot be.
+const READINGS: usize = 5;
 /// The longest that is waited for a prompt to be drawn.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Starts each line that is typed.
-const PROMPT: &str = "> ";
 
 /// What the thread of the editor is at. Who prints must know: a line that is printed while the prompt is about to be
 /// drawn would stand behind it.
@@ -115,10 +117,11 @@ impl Editor {
             inputs,
             asked: false,
             is_terminal,
+            prompt: Prompt::default(),
             #[cfg(unix)]
             found: rustix::termios::tcgetattr(std::io::stdin()).ok(),
         };
-        if is_terminal && let Some(screen) = edit(project, history, asks, sender.clone()) {
+        if is_terminal && let Some(screen) = edit(project, history, asks, sender.clone(), editor.prompt()) {
             return (editor, screen);
         }
         let (wanted, asks) = mpsc::channel();
@@ -129,6 +132,11 @@ impl Editor {
     /// Whether a person types, who can be asked.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
+    }
+
+    /// What stands before the line.
+    pub fn prompt(&self) -> Prompt {
+        self.prompt.clone()
     }
 
     /// Wants a line, if none is wanted yet.
@@ -176,6 +184,7 @@ fn edit(
     history: Option<PathBuf>,
     asks: Receiver<()>,
     sender: UnboundedSender<(Input, Origin)>,
+    prompt: Prompt,
 ) -> Option<Screen> {
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -189,7 +198,7 @@ fn edit(
         .build();
     let mut editor = rustyline::Editor::<Typing, FileHistory>::with_config(config).ok()?;
     let at = At::default();
-    editor.set_helper(Some(Typing::new(project.to_owned(), at.clone())));
+    editor.set_helper(Some(Typing::new(project.to_owned(), at.clone(), prompt)));
     let printer = editor.create_external_printer().ok()?;
     if let Some(history) = &history {
         // The first time there is none.
@@ -198,9 +207,18 @@ fn edit(
     let stage = at.clone();
     std::thread::spawn(move || {
         for () in asks {
-            stage.set(Stage::Coming);
-            let line = editor.readline(PROMPT);
-            stage.set(Stage::Away);
+            let mut readings = 0;
+            let line = loop {
+                stage.set(Stage::Coming);
+                let line = editor.readline(Prompt::FIRST);
+                stage.set(Stage::Away);
+                readings += 1;
+                match line {
+                    // A signal that comes while the terminal is made ready is an error of that, and no end.
+                    Err(ReadlineError::Io(_) | ReadlineError::Errno(_)) if readings < READINGS => {}
+                    line => break line,
+                }
+            };
             let input = match line {
                 Ok(line) => {
                     if !line.trim().is_empty() {

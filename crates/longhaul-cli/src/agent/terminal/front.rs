@@ -8,6 +8,7 @@ use longhaul_agent::{Compaction, Envelope, Event, Front, Permission, Question};
 
 use super::diff;
 use super::markdown::Markdown;
+use super::prompt::{Means, Prompt};
 use super::question::{self, Asked};
 use super::screen::Screen;
 use crate::agent::plain_front::{nobody, outcome, subject};
@@ -19,6 +20,7 @@ pub struct TerminalFront {
     pub screen: Screen,
     pub spent: Spent,
     pub asked: Asked,
+    pub prompt: Prompt,
     /// Whether anybody can be asked.
     pub attended: bool,
     answer: Markdown,
@@ -35,6 +37,7 @@ impl TerminalFront {
             screen,
             spent,
             asked: Asked::default(),
+            prompt: Prompt::default(),
             attended,
             answer: Markdown::default(),
             has_text: false,
@@ -130,11 +133,14 @@ impl Front for TerminalFront {
             let says = "nobody is there to be asked; work without it, or say what is needed";
             return Box::pin(async { Permission::No(Some(says.to_owned())) });
         }
+        self.prompt.set(Means::Answers);
         self.screen.lines(diff::of_arguments(question.arguments, width()));
         self.screen.line(question::text(&question, width()));
         let (answer, has_rule) = (self.asked.wait(), question.rule.is_some());
+        let prompt = self.prompt.clone();
         Box::pin(async move {
             let line = answer.await.unwrap_or_default();
+            prompt.set(Means::Waits);
             question::meaning(&line, has_rule)
         })
     }

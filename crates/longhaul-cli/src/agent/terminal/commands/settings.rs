@@ -5,11 +5,12 @@ use longhaul_agent::Mode;
 use longhaul_config::nearest;
 
 use crate::agent::terminal::conversation::Conversation;
+use crate::terminal::{one_line, width};
 
 pub fn model(conversation: &mut Conversation<'_>, name: &str) -> Result<(), String> {
     if name.is_empty() {
         let row = conversation.agent.session().model();
-        let name = conversation.agent.model_name();
+        let name = one_line(conversation.agent.model_name(), 60);
         conversation.front.screen.line(format_args!("{name}, with a window of {} tokens", row.window.0));
         return Ok(());
     }
@@ -17,7 +18,7 @@ pub fn model(conversation: &mut Conversation<'_>, name: &str) -> Result<(), Stri
     let row = Models::builtin().find(name).clone();
     conversation.front.spent.switch(&row);
     conversation.agent.switch_model(model, name, row);
-    conversation.front.screen.line(format_args!("{name} goes on from here"));
+    conversation.front.screen.line(format_args!("{} goes on from here", one_line(name, 60)));
     conversation.tell_context();
     Ok(())
 }
@@ -49,7 +50,9 @@ pub fn permissions(conversation: &mut Conversation<'_>, name: &str) -> Result<()
         let permissions = conversation.agent.permissions();
         let screen = &conversation.front.screen;
         screen.line(format_args!("{}: {}", permissions.mode.name(), says(permissions.mode)));
-        permissions.rules().for_each(|(kind, rule)| screen.line(format_args!("  {kind} {rule}")));
+        permissions
+            .rules()
+            .for_each(|(kind, rule)| screen.line(format_args!("  {kind} {}", one_line(rule, width()))));
         return Ok(());
     }
     let Some((_, mode)) = Mode::NAMES.into_iter().find(|(known, _)| *known == name) else {
