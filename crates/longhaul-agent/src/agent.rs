@@ -123,7 +123,7 @@ pub struct Agent {
 impl Agent {
     /// An agent that goes on with a session, or begins one. With a keeper, each step is stored.
     pub fn new(
-        mut session: Session,
+        session: Session,
         keeper: Option<Keeper>,
         model: Arc<dyn Model>,
         project: Arc<Project>,
@@ -131,11 +131,22 @@ impl Agent {
         permissions: Permissions,
         settings: AgentSettings,
     ) -> Self {
-        session.set_recall(RecallBy::Tool(RECALL.into()));
-        session.set_frame(frame(&session, &project, &tools, &settings));
         let summaries = SummaryWriter::new(model.clone(), session.budget().window);
         let (rules, failures) = (ProjectRules::default(), RepeatedFailures::default());
-        Self { session, keeper, model, project, tools, permissions, settings, rules, summaries, failures }
+        let mut agent = Self {
+            session,
+            keeper,
+            model,
+            project,
+            tools,
+            permissions,
+            settings,
+            rules,
+            summaries,
+            failures,
+        };
+        agent.settle();
+        agent
     }
 
     /// The same agent, whose questions another model answers. The session is told by

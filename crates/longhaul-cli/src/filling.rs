@@ -62,6 +62,12 @@ impl Filling {
         }
     }
 
+    /// The same shares of another sum: of what a provider is known to count, say.
+    pub fn scaled_to(self, sum: Tokens) -> Self {
+        let all = self.tokens().max(1);
+        Self(self.0.map(|tokens| tokens * sum.0 / all))
+    }
+
     /// All of them.
     pub fn tokens(&self) -> u64 {
         self.0.iter().sum()

@@ -15,7 +15,8 @@ pub fn as_it_stands(session: &Session) -> Option<Session> {
 pub fn context_line(session: &Session, spent: &Spent, width: usize) -> String {
     let now = as_it_stands(session);
     let session = now.as_ref().unwrap_or(session);
-    line(session.size().tokens, session.budget().hard, &Filling::of(session), spent, width)
+    let used = session.size().tokens;
+    line(used, session.budget().hard, &Filling::of(session).scaled_to(used), spent, width)
 }
 
 fn line(used: Tokens, limit: Tokens, filling: &Filling, spent: &Spent, width: usize) -> String {

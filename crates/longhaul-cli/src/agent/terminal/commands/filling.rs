@@ -11,12 +11,13 @@ pub fn context(conversation: &mut Conversation<'_>, _: &str) -> Result<(), Strin
     let screen = &conversation.front.screen;
     let now = as_it_stands(conversation.agent.session());
     let session = now.as_ref().unwrap_or(conversation.agent.session());
-    let (filling, budget) = (Filling::of(session), session.budget());
+    let budget = session.budget();
+    let filling = Filling::of(session).scaled_to(session.size().tokens);
     let columns = (width() as u64).saturating_sub(4).min(72);
     screen.line(format_args!("│{}│", filling.bar(budget.hard, columns)));
     screen.lines(legend().map(|line| format!("  {line}")));
     screen.lines(filling.lines());
-    let whole = session.meter().tokens(session.full()).tokens;
+    let whole = session.meter().estimate(session.full()).tokens;
     screen.line(format_args!(
         "{} tokens of {} at most; compaction starts at {}; the whole session has {}",
         grouped(session.size().tokens.0),
