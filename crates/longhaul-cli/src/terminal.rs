@@ -61,7 +61,7 @@ pub fn one_line(text: &str, most: usize) -> String {
 pub fn cut(line: &str, most: usize) -> String {
     let (mut out, mut columns) = (String::new(), 0);
     let line = line.replace('\t', "    ");
-    let mut rest = line.chars().filter(|c| !c.is_control()).peekable();
+    let mut rest = line.chars().filter(|c| !is_obeyed(*c)).peekable();
     while let Some(c) = rest.next() {
         let width = columns_of(c);
         // The mark needs a column too.
@@ -102,7 +102,13 @@ pub fn width() -> usize {
 
 /// A text without what a terminal would obey: its lines and tabs stay.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|c| !is_obeyed(*c) || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Whether a terminal does something else than to draw it: control characters, and marks that turn the order of others
+/// around, so that a command would look like another one.
+fn is_obeyed(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What was done to make room, a line for each strategy: what, how much smaller, why, and what
@@ -181,6 +187,7 @@ mod tests {
         assert_eq!(one_line("时间区域", 5), "时间…");
         assert_eq!(one_line("\u{1b}[31mred", 20), "[31mred");
         assert_eq!(printable("a\u{1b}[2Jb\n\tc\r"), "a[2Jb\n\tc");
+        assert_eq!(printable("rm \u{202e}txt.a\u{2066}"), "rm txt.a");
     }
 
     #[test]

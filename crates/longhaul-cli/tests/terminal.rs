@@ -356,6 +356,7 @@ async fn a_session_is_gone_on_with_by_continue() {
     person.types("\x04");
     person.leaves();
     let mut person = Person::start(&fake, folder.path(), &["--continue"]);
+    assert!(plain(&person.raw()).contains("goes on after 2 messages; you said last: Which colour?"));
     person.says("What did you say?");
     person.sees("It was blue.");
     let sent = fake.log().last().unwrap().body.to_string();
@@ -433,6 +434,42 @@ async fn many_lines_and_pasted_text_are_one_message() {
     person.types("@src/pa\t is it\r");
     person.sees("Three.");
     assert!(fake.log().last().unwrap().body.to_string().contains("@src/parser.rs"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_out_is_undone_made_again_and_recalled() {
+    let folder = ground();
+    for number in 1..=4 {
+        let lines: String =
+            (1..=200).map(|line| format!("{line} of file {number}: nothing to see here\n")).collect();
+        std::fs::write(folder.path().join(format!("project/{number}.txt")), lines).unwrap();
+    }
+    let read = |number: usize| Answer::new().call("Read", json!({"path": format!("{number}.txt")}));
+    let fake = Settings::new().answers((1..=4).map(read)).answer("Nothing is there.").start().await;
+    let mut person = Person::start(&fake, folder.path(), &["--window", "10000"]);
+    person.says("Look at all files.");
+    person.sees("compacted: ");
+    person.sees("Nothing is there.");
+    person.sees("context ");
+    person.says("/context");
+    person.sees("edits hold: /undo takes the newest back");
+    person.says("/undo");
+    person.sees("undone: ");
+    person.sees("context ");
+    person.says("/redo");
+    person.sees("made again: ");
+    person.sees("context ");
+    person.says("/recall");
+    let listed = person.sees("message");
+    let listed = listed + &person.sees("\n> ");
+    let handle = listed
+        .split_whitespace()
+        .find(|word| word.len() == 12 && word.chars().all(|c| c.is_ascii_hexdigit()));
+    person.says(&format!("/recall {} 4-8", handle.unwrap_or_else(|| panic!("no handle in {listed}"))));
+    person.sees("nothing to see here");
+    person.says("/quit");
+    assert!(person.leaves().0.success());
+    assert_eq!(fake.violations(), Vec::<String>::new());
 }
 
 /// The program without a terminal.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use longhaul::Role;
 use longhaul_agent::{Agent, AgentError, Ended};
 use longhaul_config::Config;
 use tokio_util::sync::CancellationToken;
@@ -88,6 +89,13 @@ impl<'a> Conversation<'a> {
         ));
         if self.front.attended {
             screen.faint("/help says what there is; Ctrl-C interrupts, Ctrl-D leaves");
+        }
+        let messages = session.log().messages();
+        let last = messages.iter().rev().find(|message| message.role() == Role::User);
+        if let Some(said) = last.and_then(|message| message.texts().next()) {
+            let count = messages.len();
+            screen
+                .faint(one_line(&format!("goes on after {count} messages; you said last: {said}"), width()));
         }
         self.tell_context();
     }

@@ -223,8 +223,8 @@ fn edit(
                 Ok(line) => {
                     if !line.trim().is_empty() {
                         _ = editor.add_history_entry(line.as_str());
-                        // The editor makes the file private.
-                        history.iter().for_each(|history| _ = editor.save_history(history));
+                        // The editor makes the file private, and keeps what others wrote meanwhile.
+                        history.iter().for_each(|history| _ = editor.append_history(history));
                     }
                     Input::Line(line)
                 }
