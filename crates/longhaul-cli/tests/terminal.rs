@@ -355,6 +355,10 @@ async fn a_session_is_gone_on_with_by_continue() {
     person.sees("context ");
     person.types("\x04");
     person.leaves();
+    // A session in which nothing was said is none to go on with.
+    let mut person = Person::start(&fake, folder.path(), &[]);
+    person.types("\x04");
+    assert!(!person.leaves().1.contains("goes on with it"));
     let mut person = Person::start(&fake, folder.path(), &["--continue"]);
     assert!(plain(&person.raw()).contains("goes on after 2 messages; you said last: Which colour?"));
     person.says("What did you say?");

@@ -8,7 +8,7 @@ use longhaul::{Models, Profile, Session, Tokens};
 use longhaul_agent::{Agent, AgentSettings, Form, Mode, Permissions, Project, React, Toolbox};
 use longhaul_config::Config;
 use longhaul_model::{Key, Model, Provider};
-use longhaul_store::{About, Filter, Keeper, SessionId, Store};
+use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
 use crate::commands::sessions::naming;
@@ -274,14 +274,20 @@ impl Options {
 /// The program that sessions of the agent are stored under.
 const AGENT: &str = "longhaul";
 
-/// Which stored sessions are the agent's in this project.
-pub fn of_project(project: &Project) -> Filter {
+/// Sessions that are looked at for those in which something was said.
+const LOOKED_AT: usize = 1_000;
+
+/// The agent's sessions in this project in which something was said, the one written to last first.
+pub fn sessions_of(store: &dyn Store, project: &Project) -> Result<Vec<Meta>, StoreError> {
     let project = Some(project.root().display().to_string());
-    Filter { project, agent: Some(AGENT.to_owned()), ..Filter::default() }
+    let filter = Filter { project, agent: Some(AGENT.to_owned()), ..Filter::default() };
+    let mut found = store.list(&filter, LOOKED_AT)?;
+    found.retain(|meta| meta.messages > 0);
+    Ok(found)
 }
 
 fn newest_of(store: &dyn Store, project: &Project) -> Result<SessionId, Failure> {
-    let newest = store.list(&of_project(project), 1)?.into_iter().next();
+    let newest = sessions_of(store, project)?.into_iter().next();
     let folder = project.root().display();
     let none = || Failure::Input(format!("there is no session of this project yet ({folder})"));
     Ok(newest.ok_or_else(none)?.id)

@@ -47,7 +47,7 @@ pub const COMMANDS: &[Command] = &[
     Command { name: "redo", takes: "[N]", does: "make it again", run: edits::redo },
     Command {
         name: "recall",
-        takes: "HANDLE [A-B]",
+        takes: "[HANDLE [A-B]]",
         does: "what was taken out, word for word",
         run: edits::recall,
     },
@@ -103,6 +103,15 @@ mod tests {
             assert_eq!(find(command.name).map(|found| found.does), Ok(command.does));
             assert_eq!(COMMANDS.iter().filter(|other| other.name == command.name).count(), 1);
             assert!(about::help_line(command).chars().count() <= 80, "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_the_documentation() {
+        let page = include_str!("../../../../../docs/agent.md");
+        for Command { name, takes, .. } in COMMANDS {
+            let wanted = format!("`{}`", format!("/{name} {takes}").trim_end());
+            assert!(page.contains(&wanted), "{wanted}");
         }
     }
 

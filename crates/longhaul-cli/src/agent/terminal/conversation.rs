@@ -13,6 +13,7 @@ use super::context_line::context_line;
 use super::editor::{Editor, Input};
 use super::front::TerminalFront;
 use super::prompt::Means;
+use super::screen::Screen;
 use crate::agent::options::Options;
 use crate::error::Failure;
 use crate::terminal::{FAINT, STRONG, one_line, width};
@@ -70,10 +71,10 @@ impl<'a> Conversation<'a> {
         self.front.screen.flush();
         editor.close();
         stored?;
-        if let (true, Some(keeper)) = (self.front.attended, self.agent.keeper()) {
-            let id = keeper.id();
-            self.front.screen.faint(format_args!("`longhaul --resume {id}` goes on with it"));
-            self.front.screen.flush();
+        let said = !self.agent.session().log().messages().is_empty();
+        if let (true, Some(keeper)) = (self.front.attended && said, self.agent.keeper()) {
+            // The editor is closed: nothing is typed any longer.
+            Screen::stdout().faint(format_args!("`longhaul --resume {}` goes on with it", keeper.id()));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use longhaul_store::{Form, SessionId};
 
-use crate::agent::options::of_project;
+use crate::agent::options::sessions_of;
 use crate::agent::terminal::conversation::Conversation;
 use crate::commands::sessions::{export as stored_export, naming, when};
 use crate::terminal::{one_line, width};
@@ -17,8 +17,13 @@ pub fn resume(conversation: &mut Conversation<'_>, name: &str) -> Result<(), Str
         conversation.options.store(conversation.config).map_err(|failure| failure.to_string())?;
     let screen = conversation.front.screen.clone();
     if name.is_empty() {
-        let filter = of_project(conversation.agent.project());
-        let found = store.list(&filter, LISTED).map_err(|error| error.to_string())?;
+        let mut found =
+            sessions_of(&*store, conversation.agent.project()).map_err(|error| error.to_string())?;
+        found.truncate(LISTED);
+        if found.is_empty() {
+            screen.line("nothing was said in this project yet");
+            return Ok(());
+        }
         let length = naming::length(&found);
         let now = conversation.agent.keeper().map(longhaul_store::Keeper::id);
         for meta in &found {
