@@ -25,7 +25,8 @@ use crate::project::Project;
 use crate::project_rules::ProjectRules;
 use crate::repeated::RepeatedFailures;
 use crate::session_tools::{RECALL, SESSION_TOOLS, SessionTool};
-use crate::tool::{Definition, Effect};
+use crate::task::{self, TASK};
+use crate::tool::{Definition, Effect, Tool};
 use crate::toolbox::Toolbox;
 
 /// Who watches an agent and answers its questions.
@@ -118,6 +119,10 @@ pub struct Agent {
     rules: ProjectRules,
     summaries: SummaryWriter,
     failures: RepeatedFailures,
+    /// It may have sub-agents.
+    has_tasks: bool,
+    /// Edits before this place of the journal were told.
+    told: Cursor,
 }
 
 impl Agent {
@@ -131,9 +136,9 @@ impl Agent {
         permissions: Permissions,
         settings: AgentSettings,
     ) -> Self {
-        let summaries = SummaryWriter::new(model.clone(), session.budget().window);
-        let (rules, failures) = (ProjectRules::default(), RepeatedFailures::default());
         let mut agent = Self {
+            summaries: SummaryWriter::new(model.clone(), session.budget().window),
+            told: session.cursor(),
             session,
             keeper,
             model,
@@ -141,12 +146,50 @@ impl Agent {
             tools,
             permissions,
             settings,
-            rules,
-            summaries,
-            failures,
+            rules: ProjectRules::default(),
+            failures: RepeatedFailures::default(),
+            has_tasks: true,
         };
         agent.settle();
         agent
+    }
+
+    /// The same agent without sub-agents in another session.
+    pub(crate) fn another(&self, session: Session, keeper: Option<Keeper>) -> Self {
+        let mut agent = Self::new(
+            session,
+            keeper,
+            self.model.clone(),
+            self.project.clone(),
+            self.tools.clone(),
+            self.permissions.clone(),
+            self.settings.clone(),
+        );
+        agent.has_tasks = false;
+        agent.set_frame();
+        agent
+    }
+
+    /// Takes over what another one was allowed.
+    pub(crate) fn take_permissions(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.permissions, &mut other.permissions);
+    }
+
+    /// Gives it more tools. Before its first request: a tool that comes later is a new prompt for the provider's cache.
+    pub fn add_tools(&mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) {
+        tools.into_iter().for_each(|tool| self.tools.add(tool));
+        self.set_frame();
+    }
+
+    /// Tells the session what comes before its messages.
+    fn set_frame(&mut self) {
+        let frame = frame(&self.session, &self.project, &self.tools, &self.settings, self.has_tasks);
+        self.session.set_frame(frame);
+    }
+
+    /// Where it works.
+    pub fn project(&self) -> &Project {
+        &self.project
     }
 
     /// The same agent, whose questions another model answers. The session is told by
@@ -168,6 +211,7 @@ impl Agent {
 
     /// Goes on with another session, with the same tools, permissions and model.
     pub fn set_session(&mut self, session: Session, keeper: Option<Keeper>) {
+        self.told = session.cursor();
         self.session = session;
         self.keeper = keeper;
         (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());
@@ -177,18 +221,13 @@ impl Agent {
     /// Tells the session what the agent is, and has the model write its summaries.
     fn settle(&mut self) {
         self.session.set_recall(RecallBy::Tool(RECALL.into()));
-        self.session.set_frame(frame(&self.session, &self.project, &self.tools, &self.settings));
+        self.set_frame();
         self.summaries = SummaryWriter::new(self.model.clone(), self.session.budget().window);
     }
 
     /// The name of its model, as the provider knows it.
     pub fn model_name(&self) -> &str {
         &self.settings.model
-    }
-
-    /// The project that it works on.
-    pub fn project(&self) -> &Project {
-        &self.project
     }
 
     /// Its session.
@@ -333,12 +372,11 @@ impl Agent {
         front: &mut dyn Front,
         stop: &CancellationToken,
     ) -> Result<Option<Ticket>, AgentError> {
-        let from = self.session.cursor();
         loop {
             match self.session.prepare(Some(now()))? {
                 Prepared::Send(ticket) => {
                     self.save()?;
-                    self.tell_compaction(from, front);
+                    self.tell_compaction(front);
                     let (size, limit) = (self.session.size().tokens, self.session.budget().hard);
                     let whole = self.session.meter().tokens(self.session.full()).tokens;
                     front.event(Event::Sending { prompt: size, limit, whole });
@@ -359,7 +397,9 @@ impl Agent {
         }
     }
 
-    fn tell_compaction(&self, from: Cursor, front: &mut dyn Front) {
+    /// Says what was taken out since this was last said: by a `prepare`, or by a summary that came in between.
+    fn tell_compaction(&mut self, front: &mut dyn Front) {
+        let from = std::mem::replace(&mut self.told, self.session.cursor());
         let edits = self.session.since(from).filter_map(|entry| match entry {
             Entry::Edit(edit) if edit.why != Why::Entry => Some(edit),
             _ => None,
@@ -424,6 +464,9 @@ impl Agent {
             for (call, allowed) in calls.iter().zip(allowed) {
                 let envelope = match (SessionTool::find(&call.name), allowed) {
                     (Some(tool), Ok(arguments)) => tool.run(&mut self.session, arguments),
+                    (None, Ok(arguments)) if &*call.name == TASK && self.has_tasks => {
+                        self.do_task(arguments, front, stop).await
+                    }
                     (_, allowed) => self.answer(call, allowed, stop).await,
                 };
                 ended.push(envelope);
@@ -595,7 +638,13 @@ fn result(call: &ToolCall, envelope: &Envelope, form: Form, note: Option<&str>) 
 }
 
 /// What comes before the messages: the same bytes as long as folder, tools and settings are the same.
-fn frame(session: &Session, project: &Project, tools: &Toolbox, settings: &AgentSettings) -> Frame {
+fn frame(
+    session: &Session,
+    project: &Project,
+    tools: &Toolbox,
+    settings: &AgentSettings,
+    has_tasks: bool,
+) -> Frame {
     let folder =
         project.root().file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned());
     let mut system = include_str!("../templates/system.md")
@@ -605,7 +654,8 @@ fn frame(session: &Session, project: &Project, tools: &Toolbox, settings: &Agent
     if let Some(note) = session.profile().system_note() {
         system = format!("{system}\n\n{note}");
     }
-    let own: Vec<Definition> = SESSION_TOOLS.iter().map(SessionTool::definition).collect();
+    let mut own: Vec<Definition> = SESSION_TOOLS.iter().map(SessionTool::definition).collect();
+    own.extend(has_tasks.then(task::definition));
     let definition = |definition: &Definition| {
         let Definition { name, description, schema } = definition;
         longhaul::Tool::from_definition(Json::from(

@@ -3,18 +3,22 @@
 //! - [`Agent`] is the loop: what a person says, replies of the model, calls of tools, until there is an answer.
 //! - [`Toolbox`] has the tools that a model may call, each in a file of its own under `tools/`, and runs
 //!   calls of them. What a tool says is an [`Envelope`].
+//! - [`Bash`] runs commands, in the background too ([`Jobs`]), and confined where that is wanted ([`Confinement`]).
 //! - [`Project`] is where the tools work: a root that no path leaves, and what was read in it.
 
 mod agent;
 mod envelope;
 mod event;
 mod files_read;
+mod mcp;
 mod permission;
 mod project;
 mod project_rules;
 mod react;
 mod repeated;
 mod session_tools;
+mod shell;
+mod task;
 mod text_file;
 mod tool;
 mod toolbox;
@@ -23,8 +27,12 @@ mod tools;
 pub use agent::{Agent, AgentError, AgentSettings, Ended, Front, Permission, Question};
 pub use envelope::{Code, Envelope, Form, Image, Status, ToolError};
 pub use event::{Compaction, Event};
+pub use mcp::{BadServers, ConnectedServer, McpServers, ServerSettings, connect};
 pub use permission::{BadRule, Mode, Permissions, Verdict};
 pub use project::{Place, Project};
 pub use react::React;
+pub use shell::confine::{Confinement, Enforced, launch_confined};
+pub use shell::jobs::Jobs;
 pub use tool::{Definition, Effect, Running, Tool};
 pub use toolbox::Toolbox;
+pub use tools::bash::{Bash, BashSettings};

@@ -49,6 +49,11 @@ impl Project {
         &self.root
     }
 
+    /// The folder for whole outputs.
+    pub(crate) fn outputs(&self) -> Option<&Path> {
+        self.outputs.as_deref()
+    }
+
     /// The files that were read.
     pub(crate) fn read(&self) -> MutexGuard<'_, FilesRead> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)

@@ -108,12 +108,17 @@ impl<T: FileTool> Tool for In<T> {
                 T::run(&project, read_arguments(T::NAME, arguments)?, &stop)
             });
             let broke = |_| ToolError::new(Code::Failed, format!("{} broke off: a bug of ours", T::NAME));
-            let mut envelope = Envelope::from(work.await.map_err(broke).and_then(|result| result));
-            envelope.context.insert("params_input".to_owned(), asked);
-            let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            envelope.counted("time_ms", ms)
+            answered(work.await.map_err(broke).and_then(|result| result), asked, begun)
         })
     }
+}
+
+/// What a tool said, with what was asked and how long it took.
+pub(crate) fn answered(said: Result<Envelope, ToolError>, asked: Value, begun: Instant) -> Envelope {
+    let mut envelope = Envelope::from(said);
+    envelope.context.insert("params_input".to_owned(), asked);
+    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    envelope.counted("time_ms", ms)
 }
 
 /// The arguments of a call, or what is wrong with them.

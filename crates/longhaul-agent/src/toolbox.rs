@@ -31,8 +31,9 @@ use crate::tools::write::Write;
 /// assert_eq!(read.plain.as_deref(), Some("2\ttwo\n"));
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
+#[derive(Clone)]
 pub struct Toolbox {
-    tools: Vec<(Definition, Box<dyn Tool>)>,
+    tools: Vec<(Definition, Arc<dyn Tool>)>,
 }
 
 impl Toolbox {
@@ -62,7 +63,7 @@ impl Toolbox {
     pub fn add(&mut self, tool: Box<dyn Tool>) {
         let definition = tool.definition();
         self.tools.retain(|(before, _)| before.name != definition.name);
-        self.tools.push((definition, tool));
+        self.tools.push((definition, tool.into()));
     }
 
     /// What the model is told, in a fixed order.

@@ -1,5 +1,6 @@
 //! The tools, one file each. A new one is added here, in `toolbox.rs`, and nowhere else.
 
+pub(crate) mod bash;
 pub(crate) mod edit;
 pub(crate) mod glob;
 pub(crate) mod grep;

@@ -303,6 +303,33 @@ async fn a_call_that_a_crash_left_without_a_result_gets_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sub_agent_works_in_a_session_of_its_own() {
+    let ground = Ground::with(&[("a.txt", "one\n")]);
+    let place = ground.outside("sessions.db").display().to_string();
+    let script = [
+        calls(&[("Task", json!({"description": "find it", "prompt": "What does a.txt say?"}))]),
+        calls(&[("Read", json!({"path": "a.txt"}))]),
+        // A sub-agent has none of its own.
+        calls(&[("Task", json!({"prompt": "You do it."}))]),
+        says("It says one."),
+        says("One, it says."),
+    ];
+    let mut agent = fronts::stored(&ground, script, &place);
+    let mut front = Recorder::default();
+    let ended = agent.turn(Some("Ask somebody."), &mut front, &CancellationToken::new()).await.unwrap();
+    assert_eq!(ended, Ended::Answered("One, it says.".to_owned()));
+    assert_eq!(answered(&agent), ["It says one."]);
+    assert!(!fronts::sent(&agent).contains("What does a.txt say?\n"));
+    // Its calls are heard, and its words are not.
+    assert!(front.heard.contains(&Heard::Called("Read".into())));
+    assert!(!front.heard.contains(&Heard::Text("It says one.".into())));
+    let store = longhaul_store::open(&place).unwrap();
+    let sessions = store.list(&longhaul_store::Filter::default(), 9).unwrap();
+    assert!(sessions.iter().any(|meta| meta.title == "Task: find it" && meta.agent == "longhaul-task"));
+    assert_eq!(sessions.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn events_are_heard_in_their_order() {
     let ground = Ground::with(&[("a.txt", "one\n")]);
     let script = [calls(&[("Read", json!({"path": "a.txt"}))]), says("One.")];

@@ -3,5 +3,6 @@
 pub mod json_front;
 pub mod options;
 pub mod plain_front;
+pub mod shell;
 pub mod spent;
 pub mod terminal;

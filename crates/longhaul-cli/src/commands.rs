@@ -10,6 +10,8 @@ pub mod convert;
 pub mod demo;
 pub mod doctor;
 pub mod env;
+#[cfg(unix)]
+pub mod exec_confined;
 pub mod explain;
 pub mod persist;
 pub mod profiles;

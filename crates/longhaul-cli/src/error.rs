@@ -67,6 +67,7 @@ impl From<StoreError> for Failure {
         match error {
             // The user can name another session or another file.
             StoreError::NoSession(_)
+            | StoreError::NoContent(_)
             | StoreError::PastEnd { .. }
             | StoreError::Newer { .. }
             | StoreError::NotADatabase { .. }

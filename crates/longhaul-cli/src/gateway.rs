@@ -3,9 +3,13 @@
 
 pub mod agents;
 pub mod checks;
+pub mod jsonc;
 pub mod options;
+pub mod own_providers;
+pub mod private_file;
 pub mod programs;
 pub mod reach;
+pub mod secret;
 pub mod shell;
 pub mod shim;
 

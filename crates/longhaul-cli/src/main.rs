@@ -74,6 +74,8 @@ enum Command {
     Unpersist(unpersist::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    #[cfg(unix)]
+    ExecConfined(commands::exec_confined::Args),
 }
 
 fn main() -> ExitCode {
@@ -119,6 +121,8 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        #[cfg(unix)]
+        Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };
     ended(done)
 }

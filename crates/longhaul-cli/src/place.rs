@@ -62,7 +62,7 @@ impl Place {
 }
 
 /// Makes a folder that nobody else may look into: conversations are in it.
-fn make_private(folder: &Path) -> std::io::Result<()> {
+pub fn make_private(folder: &Path) -> std::io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }

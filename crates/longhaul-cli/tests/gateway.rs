@@ -257,6 +257,97 @@ fn an_agent_is_told_where_the_gateway_is() {
     );
 }
 
+/// Other users of a machine see the arguments of programs and can connect to its ports: they get no word of a
+/// conversation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrapped_agents_gateway_lets_nobody_else_in() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    home.script("bin/claude", "echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN $ANTHROPIC_BASE_URL; read line");
+    home.script("bin/codex", "echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN; read line");
+    home.script("bin/pi", "echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN; read line");
+    home.script(
+        "bin/opencode",
+        "[ \"$1\" = debug ] || { echo $LONGHAUL_GATEWAY $LONGHAUL_TOKEN; read line; }",
+    );
+    let mut tokens = Vec::new();
+    for agent in ["claude", "codex", "pi", "opencode"] {
+        let mut command = home.longhaul(&["wrap"]);
+        command.args(upstreams(&fake)).args([agent, "--", "more"]);
+        let mut wrap =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(wrap.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut told = line.split_whitespace();
+        let gateway: SocketAddr = told.next().unwrap().parse().unwrap();
+        let token = told.next().unwrap().to_owned();
+        assert!(token.len() >= 32 && told.all(|base| base.ends_with(&format!("/t/{token}"))), "{line}");
+        let ask = |path: String, body: &Value| post(gateway, &path, &[], body).0;
+        assert_eq!(ask("/v1/messages".to_owned(), &messages(1)), 401);
+        assert_eq!(ask("/mcp".to_owned(), &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})), 401);
+        assert_eq!(ask(format!("/t/{token}/v1/messages"), &messages(1)), 200);
+        // Where the system lists them.
+        let id = wrap.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        for child in children.split_whitespace() {
+            let arguments = fs::read(format!("/proc/{child}/cmdline")).unwrap();
+            assert!(has(&arguments, "more") && !has(&arguments, &token), "{agent}");
+        }
+        drop(wrap.stdin.take());
+        wrap.wait().unwrap();
+        tokens.push(token);
+    }
+    tokens.dedup();
+    assert_eq!(tokens.len(), 4);
+    // All of them are the one user of this store.
+    let listed = home.longhaul(&["sessions", "list"]).output().unwrap();
+    assert_eq!(text(&listed.stdout).matches("Look at all parts.").count(), 1, "{}", text(&listed.stdout));
+    for (path, bytes) in home.files() {
+        assert!(tokens.iter().all(|token| !has(&bytes, token)), "a token is in {}", path.display());
+    }
+}
+
+/// pi is told by an extension, and opencode by settings, to ask the gateway also for providers of the user's own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn providers_of_the_users_files_are_behind_the_gateway() {
+    let (home, fake) = (Home::new(), Settings::new().key(KEY).start().await);
+    if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
+        eprintln!("skipped: there is no curl");
+        return;
+    }
+    fs::write(home.at("body.json"), messages(2).to_string()).unwrap();
+    let asks = "curl -s -o /dev/null -w %{http_code} -H \"x-api-key: $MY_KEY\" -H 'content-type: application/json' \
+        -d @body.json $url/v1/messages";
+    fs::create_dir_all(home.at("home/.pi/agent")).unwrap();
+    let models =
+        format!("{{ // mine\n\"providers\": {{\"mine\": {{\"baseUrl\": \"{}\"}},}} }}", fake.base_url());
+    fs::write(home.at("home/.pi/agent/models.json"), models).unwrap();
+    let url = "url=$(printf %s \"$LONGHAUL_PROVIDERS\" | tr ',' '\\n' | sed -n 's/.*\"mine\":\"\\([^\"]*\\)\".*/\\1/p')";
+    home.script("bin/pi", &format!("echo \"$1 $2\" > told; cat \"$2\" > extension; {url}; {asks}"));
+    let output = home.longhaul(&["wrap", "pi", "--", "-p", "hi"]).env("MY_KEY", KEY).output().unwrap();
+    assert_eq!(text(&output.stdout), "200", "{}", text(&output.stderr));
+    assert!(fs::read_to_string(home.at("extension")).unwrap().contains("registerProvider"));
+    let told = fs::read_to_string(home.at("told")).unwrap();
+    let file = told.trim_end().strip_prefix("--extension ").unwrap();
+    assert!(
+        file.ends_with("longhaul-pi.js") && !std::path::Path::new(file).exists(),
+        "{file} is still there"
+    );
+    // Its own commands are as they were.
+    home.script("bin/pi", "echo $*");
+    let output = home.longhaul(&["wrap", "pi", "--", "install", "npm:x"]).output().unwrap();
+    assert_eq!(text(&output.stdout), "install npm:x\n");
+
+    let config = json!({"provider": {"mine": {"npm": "@ai-sdk/anthropic",
+        "options": {"baseURL": format!("{}/v1", fake.base_url())}}}});
+    fs::write(home.at("config.json"), config.to_string()).unwrap();
+    let url = "url=$(printf %s \"$OPENCODE_CONFIG_CONTENT\" | tr '{,' '\\n\\n' | \
+        sed -n 's/.*\"baseURL\":\"\\([^\"]*\\)\\/v1\".*/\\1/p' | grep /to/0)";
+    home.script("bin/opencode", &format!("[ \"$1\" = debug ] && exec cat config.json; {url}; {asks}"));
+    let output = home.longhaul(&["wrap", "opencode"]).env("MY_KEY", KEY).output().unwrap();
+    assert_eq!(text(&output.stdout), "200", "{}", text(&output.stderr));
+    assert_eq!(fake.log().len(), 2);
+}
+
 /// A wrapped program speaks to the provider that its environment named before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_speaks_through_its_gateway() {
@@ -278,6 +369,70 @@ async fn an_agent_speaks_through_its_gateway() {
     assert_eq!(fake.log().len(), 1);
     for (path, bytes) in home.files() {
         assert!(!has(&bytes, "secret"), "a key is in {}", path.display());
+    }
+}
+
+/// An agent that is told of no tools of ours gets one in its requests, and the text in the place of its own error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_fills_in_what_is_recalled() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let serving = Serving::start(serve(&home, &fake, &["--recall", "fill"]));
+    let mut body = messages(3);
+    body["messages"][2]["content"][0]["content"] = json!("test a ... ok\n".repeat(400));
+    let ask = |body: &Value| {
+        let (status, head, answer) = post(serving.address, "/v1/messages", &[], body);
+        assert_eq!(status, 200, "{head} {answer}");
+        fake.log().last().unwrap().body.clone()
+    };
+    let sent = ask(&body);
+    assert_eq!(sent["tools"][1]["name"], "longhaul_recall");
+    let said = sent["messages"][2]["content"][0]["content"].as_str().unwrap();
+    let handle = &said.split_once("recall ").unwrap().1[..12];
+    let call =
+        json!({"type": "tool_use", "id": "r1", "name": "longhaul_recall", "input": {"handle": handle}});
+    let result = json!({"type": "tool_result", "tool_use_id": "r1", "is_error": true,
+        "content": "<tool_use_error>Error: No such tool available: longhaul_recall</tool_use_error>"});
+    let all = body["messages"].as_array_mut().unwrap();
+    all.push(json!({"role": "assistant", "content": [call]}));
+    all.push(json!({"role": "user", "content": [result]}));
+    let sent = ask(&body);
+    let filled = &sent["messages"].as_array().unwrap().last().unwrap()["content"][0];
+    assert_eq!((&filled["content"], filled.get("is_error")), (&json!("test a ... ok\n".repeat(400)), None));
+    assert_eq!(fake.violations(), [] as [&str; 0]);
+    assert_eq!(serving.end().0, Some(0));
+    let wrong = home.longhaul(&["serve", "--recall", "shell"]).output().unwrap();
+    assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("[possible values: mcp, fill]"));
+}
+
+/// Agents recall as their row says, unless a flag says otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_told_of_no_tools_gets_one_in_its_requests() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
+        eprintln!("skipped: there is no curl");
+        return;
+    }
+    let asks = "curl -s -o /dev/null -w %{http_code} -H 'content-type: application/json' -d @body.json \
+        -H \"x-longhaul-token: $LONGHAUL_TOKEN\" http://$LONGHAUL_GATEWAY/v1/messages";
+    home.script("bin/claude", asks);
+    home.script("bin/codex", asks);
+    home.script("bin/pi", asks);
+    let cases: [(&[&str], usize); 5] = [
+        (&["codex"], 2),
+        (&["pi"], 2),
+        (&["claude"], 1),
+        (&["--recall", "mcp", "codex"], 1),
+        (&["--recall", "fill", "claude"], 2),
+    ];
+    for (number, (args, tools)) in cases.into_iter().enumerate() {
+        let mut body = messages(1);
+        body["messages"][0]["content"] = json!(format!("Look at part {number}."));
+        fs::write(home.at("body.json"), body.to_string()).unwrap();
+        let flags = ["wrap", "--anthropic", &fake.base_url()];
+        let output = home.longhaul(&[&flags[..], args].concat()).output().unwrap();
+        assert_eq!(text(&output.stdout), "200", "{args:?} {}", text(&output.stderr));
+        let sent = fake.log().last().unwrap().body.clone();
+        assert_eq!(sent["tools"].as_array().unwrap().len(), tools, "{args:?}");
     }
 }
 
@@ -330,6 +485,30 @@ fn a_signal_reaches_the_agent() {
     }
 }
 
+#[test]
+fn a_signal_leaves_no_file_of_ours_behind() {
+    let home = Home::new();
+    home.script(
+        "bin/pi",
+        "trap 'exit 0' TERM HUP; echo \"$2\" > new; mv new ready; while :; do sleep 0.05; done",
+    );
+    for name in ["TERM", "HUP"] {
+        let mut child = home.longhaul(&["wrap", "pi"]).stderr(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while !home.at("ready").exists() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the agent did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let file = fs::read_to_string(home.at("ready")).unwrap();
+        let file = std::path::Path::new(file.trim_end());
+        fs::remove_file(home.at("ready")).unwrap();
+        assert!(file.is_file());
+        signal(name, child.id());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert!(!file.parent().unwrap().exists(), "{name}");
+    }
+}
+
 /// An agent that starts an agent: one gateway for both, and one summary.
 #[test]
 fn a_wrap_inside_a_wrap_uses_the_gateway_that_is_there() {
@@ -372,6 +551,24 @@ fn a_shell_takes_what_env_prints() {
         let said = shown(agent, "echo $ANTHROPIC_BASE_URL $OPENAI_BASE_URL $OPENAI_API_BASE");
         assert_eq!(said, "http://127.0.0.1:9000 http://127.0.0.1:9000/v1 http://127.0.0.1:9000/v1\n");
     }
+    // A gateway with a token.
+    let token = "export LONGHAUL_TOKEN=T0ken; ";
+    let guarded = |agent: &str, shows: &str| {
+        let script = format!("{token}eval \"$({} env {agent})\" && {shows}", common::longhaul().display());
+        text(&home.run("sh", &["-c", &script]).output().unwrap().stdout)
+    };
+    assert_eq!(
+        guarded("claude", "echo $ANTHROPIC_BASE_URL $LONGHAUL_TOKEN"),
+        "http://127.0.0.1:8484/t/T0ken T0ken\n"
+    );
+    assert!(guarded("pi", "echo $LONGHAUL_PROVIDERS").contains("http://127.0.0.1:8484/t/T0ken/v1"));
+    let output = home.longhaul(&["env", "codex", "--token", "T0ken"]).output().unwrap();
+    let said = text(&output.stdout);
+    let (arguments, rest) = said.split_once("# run it as: ").map(|(rest, run)| (run, rest)).unwrap();
+    assert!(rest == "export LONGHAUL_TOKEN=T0ken\n" && arguments.contains("env_http_headers"), "{said}");
+    assert!(!arguments.contains("T0ken"), "{said}");
+    let output = home.longhaul(&["env", "claude", "--token", "a/b"]).output().unwrap();
+    assert!(refused(&output, 2).contains("letters, digits"));
     // A proxy would catch what is for the gateway.
     let mut proxied = home.longhaul(&["env", "claude"]);
     proxied.env("http_proxy", format!("http://me:{KEY}@proxy:3128")).env("NO_PROXY", "intranet");
@@ -387,4 +584,146 @@ fn a_shell_takes_what_env_prints() {
         said.starts_with("# run it as: codex -c model_provider=longhaul -c '") && !said.contains("secret"),
         "{said}"
     );
+}
+
+/// A page of the gateway.
+fn page(from: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(from).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {from}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+/// Waits until a text is somewhere.
+fn until(what: &str, found: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !found().contains(what) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what:?} is not in {}", found());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Issue 16: what nobody used for long goes by itself, and is counted and said without a word of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_deletes_what_is_not_to_be_kept() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let log = home.text_at("gateway.log");
+    // Nothing goes by default.
+    let serving = Serving::start(serve(&home, &fake, &[]));
+    assert_eq!(post(serving.address, "/v1/chat/completions", &[], &chat(4)).0, 200);
+    assert_eq!(post(serving.address, "/v1/messages", &[], &messages(4)).0, 200);
+    serving.end();
+    let file = rusqlite::Connection::open(home.at("sessions.db")).unwrap();
+    file.execute("UPDATE session SET updated = updated - 40 * 86400000000", []).unwrap();
+    let serving = Serving::start(serve(&home, &fake, &[]));
+    assert!(page(serving.address, "/metrics").contains("longhaul_pruned_sessions_total 0"));
+    serving.end();
+    let mut prune = home.longhaul(&["sessions", "prune", "--keep-days", "30", "--dry-run"]);
+    assert!(text(&prune.output().unwrap().stdout).starts_with("2 sessions would go, about "));
+    assert_eq!(
+        text(&home.longhaul(&["sessions", "list", "--json"]).output().unwrap().stdout).lines().count(),
+        2
+    );
+
+    let serving = Serving::start(serve(&home, &fake, &["--keep-days", "30", "--log", &log]));
+    until("longhaul_pruned_sessions_total 2", || page(serving.address, "/metrics"));
+    assert!(!page(serving.address, "/metrics").contains("longhaul_pruned_bytes_total 0"));
+    until("deleted what is not kept any longer sessions=2 bytes=", || fs::read_to_string(&log).unwrap());
+    // What comes now stays.
+    assert_eq!(post(serving.address, "/v1/chat/completions", &[], &chat(4)).0, 200);
+    serving.end();
+    assert_eq!(
+        text(&home.longhaul(&["sessions", "list", "--json"]).output().unwrap().stdout).lines().count(),
+        1
+    );
+
+    file.execute("UPDATE session SET updated = updated - 7200000000", []).unwrap();
+    let mut prune = home.longhaul(&["sessions", "prune", "--keep-bytes", "1k"]);
+    assert!(text(&prune.output().unwrap().stdout).starts_with("Deleted 1 session, "));
+    let nobody = home.longhaul(&["sessions", "prune"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(2));
+    let odd = home.longhaul(&["sessions", "prune", "--keep-bytes", "much"]).output().unwrap();
+    assert_eq!(odd.status.code(), Some(2));
+}
+
+/// Issue 16: SIGHUP reads the settings again. A file that cannot be read changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_are_read_again_while_conversations_go_on() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let (log, config) = (home.text_at("gateway.log"), home.text_at("mine.toml"));
+    fs::write(&config, "window = 200000\n").unwrap();
+    let mut command = serve(&home, &fake, &["--log", &log]);
+    command.env("LONGHAUL_CONFIG", &config);
+    let serving = Serving::start(command);
+    let ask = |steps: usize| {
+        let (status, head, answer) = post(serving.address, "/v1/messages", &[], &messages(steps));
+        assert_eq!(status, 200, "{answer}");
+        let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+        (value("x-longhaul-session: "), value("x-longhaul: "))
+    };
+    let reload = |text: &str, says: &str| {
+        fs::write(&config, text).unwrap();
+        fs::write(&log, "").unwrap();
+        signal("HUP", serving.child.id());
+        until(says, || fs::read_to_string(&log).unwrap());
+    };
+    let (session, how) = ask(12);
+    assert!(how.starts_with("new; ") && how.ends_with("edits=0"), "{how}");
+    reload("window = 12000\n", "the settings were read again");
+    let (same, how) = ask(13);
+    assert!(same == session && how.starts_with("extends; ") && !how.ends_with("edits=0"), "{how}");
+    // What is wrong is said in one line, and changes nothing.
+    reload("windw = 200000\n", "the settings stay as they were problem=");
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 1);
+    let (same, how) = ask(14);
+    assert!(same == session && how.starts_with("extends; ") && !how.ends_with("edits=0"), "{how}");
+    // What cannot change is said, and the rest holds.
+    reload(
+        "[gateway]\nconnections = 7\nmax_body = \"1k\"\n",
+        "these change with a restart only fixed=\"connections\"",
+    );
+    let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(15));
+    assert!(status == 200 && head.contains("x-longhaul: passed-on; why=unreadable"), "{head}");
+    assert_eq!(fake.violations(), Vec::<String>::new());
+    let (code, ..) = serving.end();
+    assert_eq!(code, Some(0));
+}
+
+/// Issue 16: nothing that is said is stored, and what does not work then is said in a sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_without_content_says_so() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    let log = home.text_at("gateway.log");
+    let serving = Serving::start(serve(&home, &fake, &["--no-content", "--window", "12000", "--log", &log]));
+    assert!(fs::read_to_string(&log).unwrap().contains("nothing that is said is stored"));
+    for steps in 0..8 {
+        let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(steps));
+        let how = if steps == 0 { "new" } else { "extends" };
+        assert!(status == 200 && head.contains(&format!("\r\nx-longhaul: {how}; view=")), "{head}");
+    }
+    serving.end();
+    for (path, bytes) in home.files() {
+        assert!(!has(&bytes, "Look at all") && !has(&bytes, "file_100.rs"), "{}", path.display());
+    }
+    let session = ["show", "export", "recall"].map(|what| {
+        let mut args = vec!["sessions", what, "last"];
+        args.extend((what == "recall").then_some("0123456789ab"));
+        home.longhaul(&args).output().unwrap()
+    });
+    for output in session {
+        let says = refused(&output, 2);
+        assert!(says.contains("was kept without content: nothing that was said in it is stored"), "{says}");
+    }
+    let found = home.longhaul(&["sessions", "search", "parts"]).output().unwrap();
+    assert!(text(&found.stdout).contains("One session was kept without content"), "{}", text(&found.stdout));
+    let listed = home.longhaul(&["sessions", "list"]).output().unwrap();
+    assert!(text(&listed.stdout).contains("(without content)"), "{}", text(&listed.stdout));
+    // A gateway that starts again begins anew, and loses nothing of the client's.
+    let serving = Serving::start(serve(&home, &fake, &["--no-content", "--window", "12000", "--log", &log]));
+    let (status, head, _) = post(serving.address, "/v1/messages", &[], &messages(8));
+    assert!(status == 200 && head.contains("\r\nx-longhaul: new; view="), "{head}");
+    serving.end();
+    assert_eq!(fake.violations(), Vec::<String>::new());
 }

@@ -10,13 +10,18 @@ use tempfile::TempDir;
 
 /// A folder with a project and a place for sessions.
 fn ground() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    // Not in the folder for temporary files: that may always be written to.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::create_dir_all(folder.path().join("project/src")).unwrap();
     std::fs::write(folder.path().join("project/src/parser.rs"), "fn last_line() {}\n").unwrap();
     folder
 }
 
 async fn run(fake: Option<&Fake>, folder: &Path, arguments: &[&str]) -> Output {
+    command(fake, folder, arguments).output().await.unwrap()
+}
+
+fn command(fake: Option<&Fake>, folder: &Path, arguments: &[&str]) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_longhaul"));
     command.current_dir(folder.join("project")).arg("run").args(arguments).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder);
@@ -24,7 +29,8 @@ async fn run(fake: Option<&Fake>, folder: &Path, arguments: &[&str]) -> Output {
     if let Some(fake) = fake {
         command.env("OPENAI_API_KEY", "key-of-the-test").env("OPENAI_BASE_URL", fake.base_url() + "/v1");
     }
-    command.stdin(std::process::Stdio::null()).output().await.unwrap()
+    command.stdin(std::process::Stdio::null());
+    command
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -74,6 +80,25 @@ async fn what_is_not_allowed_is_not_done_where_nobody_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn commands_run_where_they_are_allowed_and_write_inside_the_project() {
+    let folder = ground();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let script =
+        [bash("wc -l < src/parser.rs"), bash("echo x > inside && echo y > ../outside"), bash("rm -rf src")];
+    let fake = Settings::new().answers(script).answer("Done.").start().await;
+    let allowed = ["--permissions", "all", "--deny", "Bash(rm)", "Count."];
+    let output = run(Some(&fake), folder.path(), &allowed).await;
+    assert_eq!(text(&output.stdout), "Done.\n", "{}", text(&output.stderr));
+    let sent = fake.log().last().unwrap().body.to_string();
+    assert!(sent.contains("a rule denies it: Bash(rm)"), "{sent}");
+    assert!(folder.path().join("project/inside").exists() && folder.path().join("project/src").exists());
+    match sent.contains("Permission denied") {
+        true => assert!(!folder.path().join("outside").exists()),
+        false => eprintln!("skipped: this system does not confine commands"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_gone_on_with() {
     let (folder, fake) =
         (ground(), Settings::new().answers(["Blue.", "It was blue.", "Blue, I said."]).start().await);
@@ -91,6 +116,34 @@ async fn a_session_is_gone_on_with() {
     let output = run(Some(&fake), folder.path(), &elsewhere).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("there is no session of this project yet"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_loses_no_more_than_the_reply_on_its_way() {
+    for killed_at in 2..=4 {
+        let look = |n: usize| {
+            Answer::new().text(&format!("Look {n}.")).call("Read", json!({"path": "src/parser.rs"}))
+        };
+        let script = Settings::new().answers([look(1), look(2), look(3)]).answers(["Seen.", "Seen all."]);
+        let (folder, fake) =
+            (ground(), script.trouble(killed_at..=killed_at, Trouble::HangAfter(1)).start().await);
+        let mut child = command(Some(&fake), folder.path(), &["Look at it."]).spawn().unwrap();
+        while fake.log().len() < killed_at {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        child.kill().await.unwrap();
+        let output = run(Some(&fake), folder.path(), &["--continue", "Go on."]).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(fake.violations(), Vec::<String>::new());
+        // All that was said before is in the last request, once.
+        let sent = fake.log().last().unwrap().body.to_string();
+        for said in (1..killed_at)
+            .map(|n| format!("Look {n}."))
+            .chain(["Look at it.".to_owned(), "Go on.".to_owned()])
+        {
+            assert_eq!(sent.matches(&said).count(), 1, "{said} in {sent}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,6 +195,22 @@ async fn what_goes_wrong_is_one_sentence_and_an_exit_code() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?} {err}");
         assert!(err.contains(says), "{arguments:?}: {err}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_tools_that_do_not_answer_are_said_and_hinder_nobody() {
+    let folder = ground();
+    let servers = folder.path().join(".config/longhaul/mcp.json");
+    std::fs::create_dir_all(servers.parent().unwrap()).unwrap();
+    std::fs::write(&servers, r#"{"mcpServers": {"gone": {"command": "there-is-no-such-program"}}}"#).unwrap();
+    let fake = Settings::new().answers(["Hello.", "Hello."]).start().await;
+    let output = run(Some(&fake), folder.path(), &["Hello."]).await;
+    assert_eq!(text(&output.stdout), "Hello.\n");
+    assert!(text(&output.stderr).contains("the MCP server gone: `there-is-no-such-program` cannot be run"));
+    std::fs::write(&servers, "{").unwrap();
+    let output = run(Some(&fake), folder.path(), &["Hello."]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("mcp.json: these are no settings of MCP servers"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -279,6 +279,73 @@ async fn a_question_is_answered_yes_no_and_always() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_asked_for_by_its_words_and_always_holds_for_those() {
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let settings = Settings::new()
+        .answer(bash("echo one > made.txt"))
+        .answer(bash("echo two"))
+        .answer(bash("echo three"))
+        .answer("Said.");
+    let (folder, fake) = (ground(), settings.start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--unconfined"]);
+    person.says("Say it.");
+    person.sees("● Bash echo one > made.txt");
+    person.sees("Allow Bash: echo one > made.txt? [y]es / [n]o / or type why not");
+    person.says("y");
+    person.sees("Allow Bash: echo two? [y]es / [a]lways \"Bash(echo)\" / [n]o / or type why not");
+    person.says("a");
+    person.sees("● Bash echo three");
+    let shown = person.sees("Said.");
+    assert!(!shown.contains("Allow"), "{shown}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("project/made.txt")).unwrap(), "one\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_command_is_interrupted() {
+    let bash = Answer::new().call("Bash", json!({"command": "echo begun > begun.txt; sleep 600"}));
+    let (folder, fake) = (ground(), Settings::new().answer(bash).answer("Stopped.").start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--unconfined", "--permissions", "all"]);
+    person.says("Wait long.");
+    person.sees("● Bash echo begun");
+    while !folder.path().join("project/begun.txt").exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    person.types("\x03");
+    person.sees("interrupted: say what to do instead");
+    person.says("And now?");
+    person.sees("Stopped.");
+    assert_eq!(fake.violations(), Vec::<String>::new());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_ends_with_the_agent() {
+    let job =
+        Answer::new().call("Bash", json!({"command": "echo $$ > job.txt; sleep 600", "background": true}));
+    let (folder, fake) = (ground(), Settings::new().answer(job).answer("It runs.").start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--unconfined", "--permissions", "all"]);
+    person.says("Start it.");
+    person.sees("It runs.");
+    person.sees("context ");
+    let file = folder.path().join("project/job.txt");
+    while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let process = Path::new("/proc").join(std::fs::read_to_string(&file).unwrap().trim());
+    assert!(process.exists());
+    person.says("/quit");
+    assert!(person.leaves().0.success());
+    // A process that was ended is gone when its parent has seen it.
+    for _ in 0..2_000 {
+        if !process.exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the job is still there: {}", process.display());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_at_a_question_is_no_and_interrupts() {
     let (folder, fake) = (ground(), Settings::new().answer(read()).answer(edit()).start().await);
     let mut person = Person::start(&fake, folder.path(), &[]);

@@ -9,6 +9,7 @@ use crate::error::{ConfigError, NoSuchProfile};
 use crate::layers::Layers;
 use crate::profile_settings::PROFILE_SETTINGS;
 use crate::setting::{Origin, Setting};
+use crate::size::size_of;
 use crate::value::{ValueKind, tool_kind};
 
 /// All settings, each with its value. The default is what is built in.
@@ -38,12 +39,37 @@ pub struct SummariserSettings<'a> {
     pub max_output: Option<u64>,
 }
 
+/// How a gateway is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GatewaySettings {
+    /// Sessions that nobody used for so many days are deleted.
+    pub keep_days: Option<u64>,
+    /// While sessions take more bytes than this, the one that was left alone longest is deleted.
+    pub keep_bytes: Option<u64>,
+    /// Nothing that anybody said is stored.
+    pub no_content: bool,
+    /// Bytes that conversations may take in memory.
+    pub memory: u64,
+    /// Bytes of a request's body that are kept.
+    pub max_body: u64,
+    /// Bytes of all bodies that are kept at once.
+    pub max_bodies: u64,
+    /// Connections of clients at once.
+    pub connections: u64,
+    /// Milliseconds that a decision may take.
+    pub decide_ms: u64,
+}
+
 /// A profile, with the built-in one that it is based on; a built-in one on itself.
 #[derive(Debug, Clone)]
 struct NamedProfile {
     name: String,
     base: Profile,
 }
+
+/// No size that is set is larger.
+const MOST: u64 = 1 << 50;
 
 impl Default for Config {
     fn default() -> Self {
@@ -75,6 +101,19 @@ impl Default for Config {
                 "tokens of its longest answer; 0: it knows",
                 "0",
             ),
+            built_in(
+                "gateway.keep_days",
+                ValueKind::Number(0, 36_500),
+                "sessions are kept; 0: for ever",
+                "0",
+            ),
+            built_in("gateway.keep_bytes", ValueKind::Size(0, MOST), "all sessions take; 0: no limit", "0"),
+            built_in("gateway.no_content", ValueKind::Flag, "nothing that anybody said is stored", "false"),
+            built_in("gateway.memory", ValueKind::Size(1 << 20, MOST), "conversations in memory", "128M"),
+            built_in("gateway.max_body", ValueKind::Size(1 << 10, 1 << 30), "a request that is read", "64M"),
+            built_in("gateway.max_bodies", ValueKind::Size(1 << 20, MOST), "all requests at once", "512M"),
+            built_in("gateway.connections", ValueKind::Number(1, 100_000), "of clients at once", "1024"),
+            built_in("gateway.decide_ms", ValueKind::Number(1, 600_000), "that a decision may take", "2000"),
         ];
         let mut config = Self { settings, profiles: Vec::new() };
         for profile in Profile::all() {
@@ -152,6 +191,22 @@ impl Config {
             own_window: window.and_then(|setting| setting.value.parse().ok()).map(Tokens),
             window: Tokens(self.text("summariser.window").parse().unwrap_or_default()),
             max_output: self.text("summariser.max_output").parse().ok().filter(|most| *most > 0),
+        }
+    }
+
+    /// How a gateway is run.
+    pub fn gateway(&self) -> GatewaySettings {
+        let number = |key| self.text(key).parse().unwrap_or_default();
+        let size = |key| size_of(self.text(key)).unwrap_or_default();
+        GatewaySettings {
+            keep_days: Some(number("gateway.keep_days")).filter(|days| *days > 0),
+            keep_bytes: Some(size("gateway.keep_bytes")).filter(|bytes| *bytes > 0),
+            no_content: self.text("gateway.no_content") == "true",
+            memory: size("gateway.memory"),
+            max_body: size("gateway.max_body"),
+            max_bodies: size("gateway.max_bodies"),
+            connections: number("gateway.connections"),
+            decide_ms: number("gateway.decide_ms"),
         }
     }
 

@@ -46,7 +46,7 @@ pub enum ConfigError {
     },
     /// A project's file says where conversations or keys go.
     #[error(
-        "{}: `{key}` says where conversations and keys go: set it in the user's file or in the environment, not in a project's",
+        "{}: `{key}` says where conversations and keys go, or what is kept of them: set it in the user's file or in the environment, not in a project's",
         place(origin)
     )]
     NotForProjects {

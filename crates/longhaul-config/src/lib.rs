@@ -39,13 +39,15 @@ mod places;
 mod profile_settings;
 mod setting;
 mod settings_file;
+mod size;
 mod value;
 
-pub use config::{Config, SummariserSettings};
+pub use config::{Config, GatewaySettings, SummariserSettings};
 pub use error::{ConfigError, NoSuchProfile};
 pub use layers::Layers;
 pub use nearest::nearest;
 pub use password::without_password;
 pub use setting::{Origin, Setting};
 pub use settings_file::{Owner, SettingsFile};
+pub use size::size_of;
 pub use value::{ValueError, ValueKind};

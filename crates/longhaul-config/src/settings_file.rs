@@ -23,7 +23,8 @@ pub struct SettingsFile {
 pub enum Owner {
     /// The user's.
     User,
-    /// A project's, which may come from anybody: it says how to work, not where conversations and keys go.
+    /// A project's, which may come from anybody: it says how to work, not where conversations and keys go, and not
+    /// what a gateway keeps.
     Project,
 }
 
@@ -31,7 +32,8 @@ impl Owner {
     /// Whether the owner may give a setting this value.
     pub(crate) fn may_set(self, key: &str, value: &str) -> bool {
         let leads_out = key.starts_with("summariser.") || key == "store" && value.contains("://");
-        self == Self::User || !leads_out
+        let is_for_who_runs_it = key.starts_with("gateway.");
+        self == Self::User || !(leads_out || is_for_who_runs_it)
     }
 }
 

@@ -5,6 +5,7 @@ use longhaul::policy::STRATEGIES;
 use longhaul::summary::{TEMPLATES, Template};
 
 use crate::nearest::nearest;
+use crate::size::{shown_size, size_of};
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +13,8 @@ use crate::nearest::nearest;
 pub enum ValueKind {
     /// A whole number in these bounds.
     Number(u64, u64),
+    /// Bytes: a whole number, or one with `k`, `M`, `G` or `T` behind it, in these bounds.
+    Size(u64, u64),
     /// A number with one place behind the point, in these bounds.
     Decimal(f64, f64),
     /// `true` or `false`.
@@ -44,6 +47,16 @@ pub enum ValueError {
     /// No whole number, or none in the bounds.
     #[error("is {value:?}, not a whole number from {least} to {most}")]
     NotWhole {
+        /// The value.
+        value: String,
+        /// The least that it may be.
+        least: u64,
+        /// The most that it may be.
+        most: u64,
+    },
+    /// No number of bytes, or none in the bounds.
+    #[error("is {value:?}, not a number of bytes from {} to {}, such as 32k, 64M or 10G", shown_size(*least), shown_size(*most))]
+    NotSize {
         /// The value.
         value: String,
         /// The least that it may be.
@@ -116,6 +129,10 @@ impl ValueKind {
             Self::Number(least, most) => match text.replace('_', "").parse::<u64>() {
                 Ok(number) if (least..=most).contains(&number) => Ok(()),
                 _ => Err(ValueError::NotWhole { value: value(), least, most }),
+            },
+            Self::Size(least, most) => match size_of(text) {
+                Some(bytes) if (least..=most).contains(&bytes) => Ok(()),
+                _ => Err(ValueError::NotSize { value: value(), least, most }),
             },
             Self::Decimal(least, most) => match text.parse::<f64>() {
                 Ok(number) if (least..=most).contains(&number) => Ok(()),

@@ -5,7 +5,7 @@
 use longhaul::digest::ToolKind;
 use longhaul::policy::STRATEGIES;
 use longhaul::{Block, Json, Profile, Tokens};
-use longhaul_config::{Config, Layers, Origin, Owner, SettingsFile};
+use longhaul_config::{Config, ConfigError, Layers, Origin, Owner, SettingsFile};
 
 fn read(text: &str) -> Config {
     Config::read(&Layers::default().file("longhaul.toml", text)).unwrap()
@@ -246,4 +246,32 @@ fn the_constants_of_mini_and_transform_are_settings() {
     );
     let config = config.unwrap();
     assert_eq!((config.profile("mini").unwrap().shares.trigger, config.window()), (70, Tokens(64_000)));
+}
+
+#[test]
+fn a_gateway_is_run_by_the_user_and_by_no_project() {
+    let gateway = Config::default().gateway();
+    assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (None, None, false));
+    assert_eq!((gateway.max_body, gateway.max_bodies, gateway.memory), (64 << 20, 512 << 20, 128 << 20));
+    let text = "[gateway]\nkeep_days = 30\nkeep_bytes = \"10G\"\nno_content = true\nmax_body = 1048576\n";
+    let layers = Layers::default()
+        .file("config.toml", text)
+        .variables([("LONGHAUL_GATEWAY_KEEP_DAYS", "7"), ("LONGHAUL_GATEWAY_DECIDE_MS", "500")]);
+    let gateway = Config::read(&layers).unwrap().gateway();
+    assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (Some(7), Some(10 << 30), true));
+    assert_eq!((gateway.max_body, gateway.decide_ms, gateway.connections), (1 << 20, 500, 1_024));
+
+    let project = Config::read(&Layers::default().project_file("longhaul.toml", text)).unwrap_err();
+    assert!(matches!(project, ConfigError::NotForProjects { .. }), "{project}");
+    for (value, says) in [
+        (
+            "\"much\"",
+            "line 2: `gateway.max_body` is \"much\", not a number of bytes from 1k to 1G, such as 32k",
+        ),
+        ("\"2G\"", "`gateway.max_body` is \"2G\", not a number of bytes from 1k to 1G"),
+    ] {
+        let file = format!("[gateway]\nmax_body = {value}\n");
+        let error = Config::read(&Layers::default().file("config.toml", file)).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
 }

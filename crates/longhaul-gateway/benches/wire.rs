@@ -163,6 +163,7 @@ async fn with_desk(direct: std::net::SocketAddr, window: u64) {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: format!("http://{direct}"),
         openai: format!("http://{direct}/v1"),
+        others: Vec::new(),
         token: None,
         desk: DeskSettings { window: Some(Tokens(window)), ..DeskSettings::new(place) },
         limits: Limits::default(),
@@ -195,7 +196,15 @@ async fn soak(direct: std::net::SocketAddr, conversations: usize, calls: usize, 
     let desk = DeskSettings { window: Some(Tokens(20_000)), ..DeskSettings::new(place) };
     let (anthropic, openai) = (format!("http://{direct}"), format!("http://{direct}/v1"));
     let listen = "127.0.0.1:0".parse().unwrap();
-    let settings = Settings { listen, anthropic, openai, token: None, desk, limits: Limits::default() };
+    let settings = Settings {
+        listen,
+        anthropic,
+        openai,
+        others: Vec::new(),
+        token: None,
+        desk,
+        limits: Limits::default(),
+    };
     let gateway = start(settings).await.unwrap();
     let (address, began) = (gateway.address(), Instant::now());
     let mut all = tokio::task::JoinSet::new();
@@ -252,6 +261,7 @@ async fn main() {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: format!("http://{direct}"),
         openai: format!("http://{direct}/v1"),
+        others: Vec::new(),
         token: None,
         desk: DeskSettings::new(String::new()),
         limits: Limits::default(),

@@ -23,7 +23,7 @@ pub(crate) fn asking(body: &[u8]) -> Option<Bytes> {
         #[serde(borrow, default, deserialize_with = "present")]
         include_usage: Option<&'a RawValue>,
     }
-    let text = std::str::from_utf8(body).ok()?;
+    let text = std::str::from_utf8(body).ok().filter(|text| is_object(text))?;
     let top: Top<'_> = serde_json::from_str(text).ok()?;
     if top.stream != Some(true) {
         return None;
@@ -36,6 +36,9 @@ pub(crate) fn asking(body: &[u8]) -> Option<Bytes> {
     if options.get() == "null" {
         return Some(replaced(text, at, r#"{"include_usage":true}"#));
     }
+    if !is_object(options.get()) {
+        return None;
+    }
     match serde_json::from_str::<Options<'_>>(options.get()).ok()?.include_usage {
         Some(set) if set.get() == "true" => None,
         Some(set) => Some(replaced(text, place(text, set.get()), "true")),
@@ -46,6 +49,11 @@ pub(crate) fn asking(body: &[u8]) -> Option<Bytes> {
             Some(replaced(text, open..open, &format!("\"include_usage\":true{comma}")))
         }
     }
+}
+
+/// True for an object: serde would take the fields from a list too.
+fn is_object(json: &str) -> bool {
+    json.trim_start().starts_with('{')
 }
 
 /// A field that is there, also if it is `null`.
@@ -140,7 +148,8 @@ fn is_usage(event: &[u8]) -> bool {
         return false;
     }
     let data: String = text.lines().filter_map(|line| line.strip_prefix("data:")).collect();
-    serde_json::from_str::<Chunk>(&data).is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some())
+    let is_usage = |chunk: Chunk| chunk.choices.is_empty() && chunk.usage.is_some();
+    is_object(&data) && serde_json::from_str::<Chunk>(&data).is_ok_and(is_usage)
 }
 
 #[cfg(test)]
@@ -178,6 +187,9 @@ mod tests {
             "nonsense",
             r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
             r#"{"stream":true,"stream_options":7}"#,
+            r#"{"stream":true,"stream_options":[]}"#,
+            r#"{"stream":true,"stream_options":[true]}"#,
+            r#"[true,{"include_usage":false}]"#,
             r#"{"messages":[{"stream":true}]}"#,
             r#"{"stream":true,"stream":true}"#,
         ] {

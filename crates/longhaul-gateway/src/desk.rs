@@ -3,27 +3,33 @@
 
 mod asking;
 mod conversation;
+mod fill;
 mod finding;
 mod incoming;
 mod live;
+mod overlap;
 mod summarising;
+mod turns;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
-use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary};
-use longhaul_store::{Filter, SessionId, Store, StoreError};
+use longhaul::session::journal::Entry;
+use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
+use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
-use finding::Found;
+use finding::{Found, Search};
 pub use incoming::Incoming;
-use live::{Live, Shared};
+use live::{Hint, Live, Shared};
 pub use summarising::SummaryModel;
 use summarising::Writer;
+use turns::Turns;
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -36,19 +42,40 @@ pub struct DeskSettings {
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
     pub memory: usize,
+    /// Which sessions are kept. Those that are in use stay, and those that were used within the last hour.
+    pub retention: Retention,
+    /// Nothing that anybody says is stored: no message, no text of an edit, no pin, no system prompt and no tool, only
+    /// hashes and figures. Conversations are in memory alone: one that is not there begins anew.
+    pub without_content: bool,
     /// Who writes summaries beside the requests; without one, code does.
     pub summaries: Option<SummaryModel>,
+    /// How models get back what was left out, in conversations that begin from now on.
+    pub recall: Recall,
+}
+
+/// How models get back what was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recall {
+    /// By the tools at `/mcp`, where a client is told of them. Nothing is added to requests.
+    #[default]
+    Mcp,
+    /// By one tool more behind those of the client, whose results are filled in.
+    Fill,
 }
 
 impl DeskSettings {
-    /// The default profile, the models' own windows, 128 MB for conversations.
+    /// The default profile, the models' own windows, 128 MB for conversations, nothing added to requests; all sessions
+    /// are kept.
     pub fn new(store: impl Into<String>) -> Self {
         Self {
             store: store.into(),
             profile: Profile::longhaul(),
             window: None,
             memory: 128 << 20,
+            retention: Retention::default(),
+            without_content: false,
             summaries: None,
+            recall: Recall::Mcp,
         }
     }
 }
@@ -79,13 +106,15 @@ pub enum Reason {
     Store,
     /// It took too long to decide.
     Slow,
+    /// All room for requests was taken by others.
+    NoRoom,
     /// A bug: a thread of ours panicked.
     Panic,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Off,
         Self::Unreadable,
         Self::Stateful,
@@ -93,6 +122,7 @@ impl Reason {
         Self::NoView,
         Self::Store,
         Self::Slow,
+        Self::NoRoom,
         Self::Panic,
     ];
 
@@ -106,6 +136,7 @@ impl Reason {
             Self::NoView => "no-view",
             Self::Store => "store",
             Self::Slow => "slow",
+            Self::NoRoom => "no-room",
             Self::Panic => "panic",
         }
     }
@@ -142,6 +173,46 @@ impl How {
     }
 }
 
+/// Why a request of a conversation does not go on from the one that was sent before it. Of several reasons the first is
+/// told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Break {
+    /// The client has other tools, another system prompt or other settings.
+    Frame,
+    /// The provider found the request before too long.
+    TooLong,
+    /// An edit was taken back, or made again.
+    Undone,
+    /// The conversation was made shorter.
+    Edited,
+    /// Something else.
+    Other,
+}
+
+impl Break {
+    /// A word for counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Frame => "frame",
+            Self::TooLong => "too-long",
+            Self::Undone => "undone",
+            Self::Edited => "edited",
+            Self::Other => "other",
+        }
+    }
+
+    /// The reason that an entry of a journal may be.
+    fn of(entry: &Entry) -> Option<Self> {
+        match entry {
+            Entry::Frame(_) | Entry::Switched { .. } => Some(Self::Frame),
+            Entry::Refused { .. } => Some(Self::TooLong),
+            Entry::Undo { .. } | Entry::Redo { .. } => Some(Self::Undone),
+            Entry::Edit(edit) if edit.why != Why::Entry => Some(Self::Edited),
+            _ => None,
+        }
+    }
+}
+
 /// A request of a known conversation on its way to the provider.
 pub struct Call {
     /// The body to send; `None` if it is the client's own.
@@ -156,6 +227,8 @@ pub struct Call {
     pub full: Tokens,
     /// How many edits stand.
     pub edits: usize,
+    /// Why it does not go on from what was sent before, if it does not.
+    pub broke: Option<Break>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
 }
@@ -164,14 +237,21 @@ pub struct Call {
 struct At {
     ticket: Ticket,
     conversation: Shared,
-    request: Request,
+    /// `None` from the time that the call is not sent again.
+    request: Option<Request>,
 }
 
 impl Call {
+    /// The call is not sent again.
+    pub(crate) fn settle(&mut self) {
+        self.body = None;
+        self.at.iter_mut().for_each(|at| at.request = None);
+    }
+
     /// A call of a desk that is not ours.
     #[doc(hidden)]
     pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
-        Self { body, session, how, view, full, edits: 0, at: None }
+        Self { body, session, how, view, full, edits: 0, broke: None, at: None }
     }
 }
 
@@ -189,22 +269,59 @@ const LOOKS: usize = 8;
 /// Every conversation that is known.
 #[derive(Debug)]
 pub struct Desk {
-    settings: DeskSettings,
+    /// They may change while it works: each request goes by those that it finds.
+    settings: RwLock<Arc<DeskSettings>>,
     store: Arc<dyn Store>,
     live: Arc<Live>,
-    writer: Option<Writer>,
+    turns: Turns,
+    /// Made when a model is first to write summaries.
+    writer: OnceLock<Writer>,
 }
 
 impl Desk {
     /// With the store that the settings name.
-    pub fn open(mut settings: DeskSettings) -> Result<Self, StoreError> {
-        let writer = settings.summaries.clone().and_then(|by| Writer::new(by).ok());
-        settings.profile = beside_requests(settings.profile, writer.is_some());
+    pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
         let store = longhaul_store::open(&settings.store)?;
         // The first request does not wait for the vocabulary of most models. Without a thread it does.
         _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
         let live = Arc::new(Live::new(settings.memory));
-        Ok(Self { settings, store, live, writer })
+        let (writer, turns) = (OnceLock::new(), Turns::new());
+        let desk = Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, writer };
+        desk.change(settings);
+        Ok(desk)
+    }
+
+    /// Goes by other settings from the next request of each conversation on. The store stays the one that it is.
+    pub fn change(&self, mut settings: DeskSettings) {
+        if settings.summaries.is_some()
+            && self.writer.get().is_none()
+            && let Ok(writer) = Writer::new()
+        {
+            _ = self.writer.set(writer);
+        }
+        let has_model = settings.summaries.is_some() && self.writer.get().is_some();
+        settings.profile = beside_requests(settings.profile, has_model);
+        self.live.set_limit(settings.memory);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    fn settings(&self) -> Arc<DeskSettings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Deletes some of the sessions that are not to be kept any longer, and says which.
+    pub fn prune(&self) -> Result<Pruned, StoreError> {
+        /// So many at once: requests write between them.
+        const SOME: usize = 2;
+        /// What was used within this time stays.
+        const RECENT: Duration = Duration::from_secs(3_600);
+        let mut retention = self.settings().retention.clone();
+        if retention.keeps_all() {
+            return Ok(Pruned::default());
+        }
+        retention.used_within = retention.used_within.max(RECENT);
+        retention.in_use.extend(self.live.used_within(RECENT));
+        self.store.prune(&retention, SOME)
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
@@ -236,12 +353,34 @@ impl Desk {
     /// The call that a request becomes.
     fn taken(&self, incoming: &Incoming, text: &str) -> Result<Call, Refused> {
         let hints = incoming.hints();
-        let Found { conversation, request, how } = self.find(incoming, text, &hints)?;
+        let begun = self.turns.begun();
+        let beginning = match self.find(incoming, text, &hints)? {
+            Search::Found(found) => return self.take(incoming, found, &hints),
+            Search::Begins(beginning) if beginning.is_side() => return Err(Refused::Side),
+            Search::Begins(beginning) => beginning,
+        };
+        let _turn = self.turns.wait(beginning.end);
+        let beginning = match self.turns.begun() == begun {
+            true => beginning,
+            // The same request may have come twice, and the other one was faster.
+            false => match self.find(incoming, text, &hints)? {
+                Search::Found(found) => return self.take(incoming, found, &hints),
+                Search::Begins(beginning) => beginning,
+            },
+        };
+        let call = self.take(incoming, self.begin(incoming, beginning)?, &hints)?;
+        self.turns.has_begun();
+        Ok(call)
+    }
+
+    /// The call that a request becomes in its conversation.
+    fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
+        let Found { conversation, request, how } = found;
         let mut locked = conversation.lock()?;
-        match locked.take(&self.settings, &incoming.tenant, &request) {
+        match locked.take(&self.settings(), &incoming.tenant, &request) {
             Ok(ticket) => {
                 let call = call(&conversation, &mut locked, request, how, ticket);
-                self.live.used(&conversation, locked.bytes(), &hints, locked.end());
+                self.live.used(&conversation, locked.bytes(), hints, locked.end());
                 self.summarise(&conversation, &mut locked);
                 Ok(call)
             }
@@ -260,10 +399,11 @@ impl Desk {
 
     /// Has the summary written that a conversation asks for, if it is not being written already.
     fn summarise(&self, shared: &Shared, conversation: &mut Conversation) {
-        let Some(writer) = &self.writer else { return };
+        let settings = self.settings();
+        let (Some(writer), Some(by)) = (self.writer.get(), &settings.summaries) else { return };
         let Some(job) = conversation.job_to_write() else { return };
         let (shared, live) = (shared.clone(), self.live.clone());
-        writer.write(job, move |summarised| {
+        writer.write(by.clone(), job, move |summarised| {
             let stored = shared
                 .lock()
                 .and_then(|mut conversation| conversation.summarised(summarised).map_err(Refused::Store));
@@ -289,6 +429,7 @@ impl Desk {
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
         let At { ticket, conversation: shared, request } = call.at?;
+        let request = request?;
         let mut conversation = shared.lock().ok()?;
         if conversation.new_from(&request) != Some(request.messages().len()) {
             // Another request has gone on from here meanwhile.
@@ -297,6 +438,18 @@ impl Desk {
         let ticket = conversation.overflowed(ticket, overflow).ok()?;
         let smaller = self::call(&shared, &mut conversation, request, call.how, ticket);
         (smaller.view < call.view).then_some(smaller)
+    }
+
+    /// The provider refused a call as too long, and nothing is sent instead.
+    pub fn refused(&self, call: Call, overflow: Overflow) {
+        let Some(at) = call.at else { return };
+        let stored = at
+            .conversation
+            .lock()
+            .and_then(|mut conversation| conversation.refused(at.ticket, overflow).map_err(Refused::Store));
+        if stored.is_err() {
+            self.live.forget(call.session);
+        }
     }
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
@@ -336,11 +489,13 @@ fn call(
     ticket: Ticket,
 ) -> Call {
     let body = conversation.body(&request);
-    let is_clients = body.is_clients() || conversation.is_as_it_came(&request);
-    let body = (!is_clients).then(|| Bytes::from(String::from(body)));
+    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
-    let (session, at) = (conversation.id(), At { ticket, conversation: shared.clone(), request });
-    Call { body, session, how, view, full, edits, at: Some(at) }
+    let (session, at) =
+        (conversation.id(), At { ticket, conversation: shared.clone(), request: Some(request) });
+    // A conversation that begins has nothing before it.
+    let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
+    Call { body, session, how, view, full, edits, broke, at: Some(at) }
 }
 
 impl From<Refused> for Reason {

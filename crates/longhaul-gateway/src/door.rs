@@ -1,7 +1,8 @@
 //! Who may come in, and whose request it is. A request must name this machine as its host, so that no page in
 //! a browser gets in by a name of its own (DNS rebinding), and must carry the token if there is one: in the
 //! header `x-longhaul-token`, in the place of a provider's key, or in the path, as `/t/TOKEN/v1/…`, for
-//! clients that can be told nothing but a base URL. The token goes no further.
+//! clients that can be told nothing but a base URL. The token goes no further. Behind it a path may say which of
+//! the further providers is meant, as `/to/0/v1/…`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use http::request::Parts;
 use http::uri::{PathAndQuery, Uri};
 
 use crate::settings::Token;
+use crate::upstream::Other;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-longhaul-token");
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -52,7 +54,11 @@ impl Door {
         {
             return Err(WrongHost);
         }
-        let in_path = take_from_path(&mut parts.uri);
+        let in_path = take_from_path(&mut parts.uri, "/t/");
+        if let Some(number) = take_from_path(&mut parts.uri, "/to/") {
+            // What is no number is no provider.
+            parts.extensions.insert(Other(number.parse().unwrap_or(usize::MAX)));
+        }
         let in_header = parts.headers.remove(TOKEN);
         let Some((token, tenant)) = &self.token else {
             return Ok(Guest { tenant: self.everybody.clone(), has_token: true });
@@ -93,11 +99,12 @@ fn is_this_machine(host: &str, ip: IpAddr) -> bool {
     }
 }
 
-/// The token in `/t/TOKEN/…`. It is taken out, also where nobody asks for one: no provider shall see it.
-fn take_from_path(uri: &mut Uri) -> Option<String> {
-    let rest = uri.path().strip_prefix("/t/")?;
-    let (token, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let token = token.to_owned();
+/// The token in `/t/TOKEN/…`, or the number in `/to/N/…`. It is taken out, also where nobody asks for one: no
+/// provider shall see it.
+fn take_from_path(uri: &mut Uri, before: &str) -> Option<String> {
+    let rest = uri.path().strip_prefix(before)?;
+    let (taken, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let taken = taken.to_owned();
     let path = if path.is_empty() { "/" } else { path };
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
@@ -105,7 +112,7 @@ fn take_from_path(uri: &mut Uri) -> Option<String> {
     };
     // A part of a path that was taken is one too.
     *uri = path.parse::<PathAndQuery>().map(Uri::from).unwrap_or_default();
-    Some(token)
+    Some(taken)
 }
 
 /// Takes the token out of where a provider's key stands. A provider's key stays there.
@@ -175,5 +182,31 @@ mod tests {
         assert!(!door(Some("T0ken")).enter(&mut parts).unwrap().has_token);
         assert_eq!(parts.headers["authorization"], "Bearer sk-1");
         assert!(door(None).enter(&mut parts).unwrap().has_token);
+    }
+
+    #[test]
+    fn a_token_of_one_user_keeps_others_out_and_has_the_conversations_of_everybody() {
+        let token = Token::of_one_user("T0ken");
+        let door = Door::new("127.0.0.1:80".parse().unwrap(), Some(&token));
+        let enter = |uri: &str| door.enter(&mut parts(uri, &[("host", "localhost")])).unwrap();
+        assert_eq!(enter("/t/T0ken/v1/messages"), Guest { tenant: "".into(), has_token: true });
+        assert!(!enter("/v1/messages").has_token);
+    }
+
+    #[test]
+    fn a_path_says_which_provider_is_meant() {
+        for (uri, number, path) in [
+            ("/t/T0ken/to/1/v1/messages?a=b", Some(1), "/v1/messages?a=b"),
+            ("/to/0/responses", Some(0), "/responses"),
+            ("/to/x/responses", Some(usize::MAX), "/responses"),
+            ("/v1/to/0/x", None, "/v1/to/0/x"),
+        ] {
+            let mut parts = parts(uri, &[("host", "localhost")]);
+            door(None).enter(&mut parts).unwrap();
+            assert_eq!(
+                (parts.extensions.get(), parts.uri.to_string()),
+                (number.map(Other).as_ref(), path.into())
+            );
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -11,12 +11,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
-use longhaul_store::SessionId;
+use longhaul_store::{Pruned, SessionId, StoreError};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use crate::desk::{Call, Decision, Desk, How, Incoming, Reason};
+use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 use crate::mcp;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
@@ -27,11 +27,21 @@ pub trait Decide: Send + Sync + 'static {
     fn answered(&self, call: Call, usage: Option<&Usage>);
     /// The provider refused a call as too long.
     fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call>;
+    /// The provider refused a call as too long, and nothing is sent instead.
+    fn refused(&self, call: Call, _overflow: Overflow) {
+        self.answered(call, None);
+    }
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
     /// True if it can work.
     fn is_ready(&self) -> bool {
         true
+    }
+    /// Goes by other settings from the next request on.
+    fn change(&self, _settings: DeskSettings) {}
+    /// Deletes some of the sessions that are not to be kept any longer.
+    fn prune(&self) -> Result<Pruned, StoreError> {
+        Ok(Pruned::default())
     }
     /// Answers a message to our tools; `None` if it wants no answer.
     fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
@@ -52,12 +62,24 @@ impl Decide for Desk {
         Desk::overflowed(self, call, overflow)
     }
 
+    fn refused(&self, call: Call, overflow: Overflow) {
+        Desk::refused(self, call, overflow);
+    }
+
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {
         Desk::count(self, incoming)
     }
 
     fn is_ready(&self) -> bool {
         Desk::is_ready(self)
+    }
+
+    fn change(&self, settings: DeskSettings) {
+        Desk::change(self, settings);
+    }
+
+    fn prune(&self) -> Result<Pruned, StoreError> {
+        Desk::prune(self)
     }
 
     fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
@@ -83,7 +105,8 @@ pub(crate) struct Engine {
     waiting: Arc<AtomicUsize>,
     /// Tools answer one message at a time.
     one_tool: Arc<Semaphore>,
-    deadline: Duration,
+    /// How long a question may take, in milliseconds.
+    deadline: Arc<AtomicU64>,
 }
 
 /// What is done with a request.
@@ -102,13 +125,38 @@ impl Engine {
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
-        Ok(Self { work, queue, threads, waiting: Arc::default(), one_tool, deadline })
+        let engine =
+            Self { work, queue, threads, waiting: Arc::default(), one_tool, deadline: Arc::default() };
+        engine.set_deadline(deadline);
+        Ok(engine)
+    }
+
+    /// Another time that a question may take.
+    pub(crate) fn set_deadline(&self, deadline: Duration) {
+        self.deadline.store(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline.load(Ordering::Relaxed))
+    }
+
+    /// The desk goes by other settings from the next request on.
+    pub(crate) fn change(&self, settings: DeskSettings) {
+        self.queue.desk.change(settings);
+    }
+
+    /// Deletes some of the sessions that are not to be kept any longer, on a thread beside those that requests wait
+    /// for.
+    pub(crate) async fn prune(&self) -> Result<Pruned, String> {
+        let queue = self.queue.clone();
+        let pruned = tokio::task::spawn_blocking(move || queue.desk.prune()).await;
+        pruned.map_err(|_| "a panic".to_owned())?.map_err(|error| error.to_string())
     }
 
     /// Decides. Too late or with a panic, it is passed on.
     pub(crate) async fn decide(&self, incoming: Incoming) -> Verdict {
         let engine = self.clone();
-        let decided = self.ask(self.deadline, move |desk| match desk.decide(&incoming) {
+        let decided = self.ask(self.deadline(), move |desk| match desk.decide(&incoming) {
             Decision::PassOn(reason) => Verdict::PassOn(reason),
             Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
         });
@@ -120,12 +168,12 @@ impl Engine {
 
     /// The size of a known conversation.
     pub(crate) async fn count(&self, incoming: Incoming) -> Option<Tokens> {
-        self.ask(self.deadline, move |desk| desk.count(&incoming)).await.ok().flatten()
+        self.ask(self.deadline(), move |desk| desk.count(&incoming)).await.ok().flatten()
     }
 
     /// True if the desk can work, and says so in time.
     pub(crate) async fn is_ready(&self) -> bool {
-        self.ask(self.deadline, |desk| desk.is_ready()).await.unwrap_or(false)
+        self.ask(self.deadline(), |desk| desk.is_ready()).await.unwrap_or(false)
     }
 
     /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer. Looking
@@ -244,6 +292,7 @@ pub(crate) struct Brief {
     pub(crate) view: Tokens,
     pub(crate) full: Tokens,
     pub(crate) edits: usize,
+    pub(crate) broke: Option<Break>,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -257,10 +306,17 @@ pub(crate) struct OpenCall {
 
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
-        let Call { session, how, view, full, edits, .. } = &call;
-        let brief = Brief { session: *session, how: *how, view: *view, full: *full, edits: *edits };
+        let Call { session, how, view, full, edits, broke, .. } = call;
+        let brief = Brief { session, how, view, full, edits, broke };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body }
+    }
+
+    /// The call is not sent again: what it was made of goes, and what is needed for its end stays.
+    pub(crate) fn settled(mut self) -> Self {
+        self.body = None;
+        self.call.iter_mut().for_each(Call::settle);
+        self
     }
 
     /// The provider answered.
@@ -277,6 +333,13 @@ impl OpenCall {
             .engine
             .ask(MOST, move |desk| desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine)));
         next.await.ok().flatten()
+    }
+
+    /// The provider refused the call as too long, and nothing is sent instead.
+    pub(crate) fn refused(mut self, overflow: Overflow) {
+        if let Some(call) = self.call.take() {
+            self.engine.run(Box::new(move |desk| desk.refused(call, overflow)));
+        }
     }
 
     fn tell(&mut self, usage: Option<Usage>) {

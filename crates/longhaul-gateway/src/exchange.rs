@@ -1,8 +1,8 @@
 //! The life of a request: let in, read, decided, sent, held until an overflow can be told, and answered as the
 //! provider answers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -25,6 +25,7 @@ use crate::hold::{Held, Patience, Said};
 use crate::intake::{self, Chained, NoBody, Taken};
 use crate::packing::{packings, unpacked};
 use crate::reading::Reading;
+use crate::room::{Place, Room};
 use crate::route::{Route, Side};
 use crate::settings::Limits;
 use crate::upstream::Upstream;
@@ -50,11 +51,23 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) upstream: Upstream,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) limits: Limits,
+    pub(crate) changing: RwLock<Arc<Changing>>,
     /// So many bodies are unpacked at once: each may take as much memory as a body may have.
     pub(crate) unpacking: Semaphore,
     /// The provider of OpenAI Chat refused to be asked for usage. It is not asked again.
     pub(crate) no_usage: AtomicBool,
+}
+
+/// What may change while requests are served. Each request goes by what it finds when it comes.
+pub(crate) struct Changing {
+    pub(crate) limits: Limits,
+    pub(crate) room: Room,
+}
+
+impl Changing {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { room: Room::new(limits.bodies_bytes, limits.room_wait), limits }
+    }
 }
 
 /// What is said of a request when its answer begins.
@@ -106,6 +119,10 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
 }
 
 impl Shared {
+    pub(crate) fn changing(&self) -> Arc<Changing> {
+        self.changing.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whose request it is; or what we answer ourselves.
     fn own_answer(
         &self,
@@ -150,44 +167,61 @@ impl Shared {
         report: &mut Report,
     ) -> Response<ClientBody> {
         let side = Side::of(asked.api);
-        let body = match intake::take(body, self.limits.body_bytes, self.limits.body_wait).await {
-            Ok(Taken::Whole(body)) => body,
+        let Changing { limits, room } = &*self.changing();
+        // The room is free again when the answer begins: from there on nothing of the request is needed.
+        let (body, mut place) = match intake::take(body, limits.body_bytes, limits.body_wait, room).await {
+            Ok(Taken::Whole(body, place)) => (body, place),
             Ok(Taken::Long(body)) => {
                 let body = reqwest::Body::wrap(body);
                 return self.pass_on(&asked, body, Reason::Unreadable, report).await;
             }
+            Ok(Taken::NoRoom(body)) => {
+                let body = reqwest::Body::wrap(body);
+                return self.pass_on(&asked, body, Reason::NoRoom, report).await;
+            }
             Err(no_body) => return refuse_body(side, no_body),
         };
         report.read = Some(Instant::now());
-        let verdict = match self.incoming(&asked, &body).await {
-            Some(incoming) => {
+        let verdict = match self.incoming(&asked, &body, limits.body_bytes, &mut place).await {
+            Ok(incoming) => {
                 let plain = incoming.body.clone();
                 (self.engine.decide(incoming).await, plain)
             }
-            None => (Verdict::PassOn(Reason::Unreadable), Bytes::new()),
+            Err(reason) => (Verdict::PassOn(reason), Bytes::new()),
         };
         match verdict {
             (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
             (Verdict::Send(call), plain) => {
-                self.converse(&asked, *call, Bodies { body, plain }, report).await
+                let patience = Patience { bytes: limits.held_bytes, time: limits.hold };
+                self.converse(&asked, *call, Bodies { body, plain }, patience, report).await
             }
         }
     }
 
-    /// What the desk sees; `None` if the body cannot be unpacked.
-    async fn incoming(&self, asked: &Asked, body: &Bytes) -> Option<Incoming> {
+    /// What the desk sees; or why the body cannot be unpacked.
+    async fn incoming(
+        &self,
+        asked: &Asked,
+        body: &Bytes,
+        most: usize,
+        place: &mut Place,
+    ) -> Result<Incoming, Reason> {
         let packings = packings(&asked.parts.headers);
         let body = match packings.is_empty() {
             true => body.clone(),
             false => {
-                let _turn = self.unpacking.acquire().await.ok()?;
-                let (packed, most) = (body.clone(), self.limits.body_bytes);
+                let _turn = self.unpacking.acquire().await.map_err(|_| Reason::Unreadable)?;
+                let packed = body.clone();
                 let unpacked = tokio::task::spawn_blocking(move || unpacked(&packed, &packings, most));
-                unpacked.await.ok()?.ok()?
+                let unpacked = unpacked.await.ok().and_then(Result::ok).ok_or(Reason::Unreadable)?;
+                if !place.grow_to(body.len() + unpacked.len()) {
+                    return Err(Reason::NoRoom);
+                }
+                unpacked
             }
         };
         let headers = headers::without_keys(&asked.parts.headers);
-        Some(Incoming { tenant: asked.tenant.clone(), api: asked.api, headers, body })
+        Ok(Incoming { tenant: asked.tenant.clone(), api: asked.api, headers, body })
     }
 
     /// Passes a request to a model on as it came.
@@ -216,9 +250,9 @@ impl Shared {
         asked: &Asked,
         mut call: OpenCall,
         bodies: Bodies,
+        patience: Patience,
         report: &mut Report,
     ) -> Response<ClientBody> {
-        let patience = Patience { bytes: self.limits.held_bytes, time: self.limits.hold };
         loop {
             let brief = call.brief;
             report.sent = Some(brief);
@@ -245,6 +279,10 @@ impl Shared {
                                 }
                                 None => self.answer(asked.api, held, None, keep_back),
                             }
+                        }
+                        Said::TooLong(overflow) => {
+                            call.refused(overflow);
+                            self.answer(asked.api, held, None, keep_back)
                         }
                         _ => self.answer(asked.api, held, Some(call), keep_back),
                     }
@@ -284,7 +322,7 @@ impl Shared {
         body: reqwest::Body,
     ) -> Result<Response<reqwest::Body>, Response<ClientBody>> {
         let (side, parts) = (Side::of(asked.api), &asked.parts);
-        let sent = self.upstream.send(side, parts.method.clone(), &parts.uri, headers, body).await;
+        let sent = self.upstream.send(side, parts, headers, body).await;
         sent.map_err(|says| unreachable(side, &says))
     }
 
@@ -303,6 +341,8 @@ impl Shared {
         if keep_back.is_some() {
             headers.remove(CONTENT_LENGTH);
         }
+        // It is not sent again: what it was made of is not needed any longer.
+        let call = call.map(OpenCall::settled);
         let ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
@@ -312,14 +352,15 @@ impl Shared {
 
     /// The size of a conversation, by us if we know it, else by the provider.
     async fn count(&self, asked: Asked, body: ClientRequestBody) -> Response<ClientBody> {
-        let body = match intake::take(body, self.limits.body_bytes, self.limits.body_wait).await {
-            Ok(Taken::Whole(body)) => body,
-            Ok(Taken::Long(body)) => {
+        let Changing { limits, room } = &*self.changing();
+        let (body, mut place) = match intake::take(body, limits.body_bytes, limits.body_wait, room).await {
+            Ok(Taken::Whole(body, place)) => (body, place),
+            Ok(Taken::Long(body) | Taken::NoRoom(body)) => {
                 return self.pass(Side::Anthropic, &asked.parts, reqwest::Body::wrap(body)).await;
             }
             Err(no_body) => return refuse_body(Side::Anthropic, no_body),
         };
-        if let Some(incoming) = self.incoming(&asked, &body).await
+        if let Ok(incoming) = self.incoming(&asked, &body, limits.body_bytes, &mut place).await
             && let Some(tokens) = self.engine.count(incoming).await
         {
             return words::json(StatusCode::OK, serde_json::json!({ "input_tokens": tokens.0 }).to_string());
@@ -337,8 +378,12 @@ impl Shared {
             // There is nothing that we would say unasked.
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: messages to tools come by POST");
         }
-        let body = match intake::take(body, MOST_OF_A_MESSAGE, self.limits.body_wait).await {
-            Ok(Taken::Whole(body)) => body,
+        let Changing { limits, room } = &*self.changing();
+        let (body, _place) = match intake::take(body, MOST_OF_A_MESSAGE, limits.body_wait, room).await {
+            Ok(Taken::Whole(body, place)) => (body, place),
+            Ok(Taken::NoRoom(_)) => {
+                return refuse(StatusCode::SERVICE_UNAVAILABLE, "longhaul: there are too many requests now");
+            }
             Ok(Taken::Long(_)) => {
                 return refuse(StatusCode::PAYLOAD_TOO_LARGE, "longhaul: the message is too long");
             }
@@ -355,7 +400,7 @@ impl Shared {
     /// Passes on what is no request to a model.
     async fn pass(&self, side: Side, parts: &Parts, body: reqwest::Body) -> Response<ClientBody> {
         let headers = headers::onward(&parts.headers, headers::Body::Own);
-        match self.upstream.send(side, parts.method.clone(), &parts.uri, headers, body).await {
+        match self.upstream.send(side, parts, headers, body).await {
             Ok(response) => {
                 let Held { head, first, rest } = Held::nothing(response);
                 let ledger = Ledger::new(Reading::Blind(None), None, false, self.counters.clone());
@@ -376,7 +421,7 @@ impl Shared {
         }
         let ms = report.own_time.as_secs_f64() * 1_000.0;
         match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits }), _) => tracing::info!(
+            (Some(Brief { session, how, view, full, edits, .. }), _) => tracing::info!(
                 api,
                 status,
                 how = how.name(),

@@ -32,10 +32,16 @@ pub struct Figures {
     pub cache_write: u64,
     /// Tokens that were not sent: whole conversations less what was sent of them, in our count.
     pub saved: u64,
+    /// Calls that do not go on from what was sent before in their conversation, by [`Break::name`](crate::Break::name).
+    pub breaks: BTreeMap<&'static str, u64>,
     /// Calls that go on with a conversation, and of which the provider read nothing from its cache.
-    pub breaks: u64,
+    pub uncached: u64,
     /// Streams that ended before their end.
     pub cut: u64,
+    /// Sessions that were not to be kept any longer, and were deleted.
+    pub pruned: u64,
+    /// Bytes that they took.
+    pub pruned_bytes: u64,
     /// Time of our own from the whole request to the provider, by what was spoken.
     pub own_time: BTreeMap<&'static str, Times>,
 }
@@ -86,6 +92,10 @@ impl Figures {
         for (reason, count) in &self.passed_on {
             page.line("passed_on_total", &format!("reason=\"{reason}\""), count);
         }
+        page.begin("breaks_total", "counter", "Calls that do not go on from what was sent before.");
+        for (reason, count) in &self.breaks {
+            page.line("breaks_total", &format!("reason=\"{reason}\""), count);
+        }
         page.begin("tokens_total", "counter", "Tokens as billed by providers.");
         for (kind, count) in [
             ("input", self.input),
@@ -99,8 +109,14 @@ impl Figures {
             ("calls_total", "Calls of known conversations that were answered.", self.calls),
             ("resent_total", "Calls that were sent again because they were too long.", self.resent),
             ("tokens_saved_total", "Tokens of conversations that were not sent.", self.saved),
-            ("breaks_total", "Calls of going conversations that read nothing from the cache.", self.breaks),
+            (
+                "uncached_total",
+                "Calls of going conversations that read nothing from the cache.",
+                self.uncached,
+            ),
             ("cut_total", "Streams that ended before their end.", self.cut),
+            ("pruned_sessions_total", "Sessions that were deleted by retention.", self.pruned),
+            ("pruned_bytes_total", "Bytes that they took.", self.pruned_bytes),
         ] {
             page.begin(name, "counter", help);
             page.line(name, "", &count);
@@ -169,6 +185,12 @@ impl Counters {
         self.lock().resent += 1;
     }
 
+    pub(crate) fn pruned(&self, sessions: usize, bytes: u64) {
+        let mut figures = self.lock();
+        figures.pruned += sessions as u64;
+        figures.pruned_bytes += bytes;
+    }
+
     pub(crate) fn cut(&self) {
         self.lock().cut += 1;
     }
@@ -188,7 +210,10 @@ impl Counters {
         figures.calls += 1;
         figures.saved += sent.full.0.saturating_sub(sent.view.0);
         let goes_on = matches!(sent.how, How::Extends | How::Retry);
-        figures.breaks += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
+        figures.uncached += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
+        if let Some(broke) = sent.broke {
+            *figures.breaks.entry(broke.name()).or_default() += 1;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Figures> {

@@ -61,7 +61,7 @@ pub(crate) fn without_keys(headers: &HeaderMap) -> HeaderMap {
 
 /// Says what was sent.
 pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
-    let Brief { session, how, view, full, edits } = sent;
+    let Brief { session, how, view, full, edits, .. } = sent;
     say(headers, "x-longhaul-session", &session.to_string());
     let mut says = how.name().to_owned();
     // Writing into a text does not fail.

@@ -1,6 +1,5 @@
-//! The body of a request: kept whole up to a limit. What is longer is passed on as it comes.
+//! The body of a request: kept whole up to a limit, and while there is room. What is longer is passed on as it comes.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,10 +10,16 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
+use crate::room::{Place, Room};
+
 /// A body.
 pub(crate) enum Taken {
-    Whole(Bytes),
+    /// All of it, and the room that it has.
+    Whole(Bytes, Place),
+    /// Longer than a body that is kept.
     Long(Chained),
+    /// There was no room to keep it.
+    NoRoom(Chained),
 }
 
 /// Why there is no body.
@@ -27,22 +32,31 @@ pub(crate) enum NoBody {
 }
 
 /// Reads a body of at most so many bytes; each piece of it may take so long.
-pub(crate) async fn take(mut body: Incoming, most: usize, wait: Duration) -> Result<Taken, NoBody> {
+pub(crate) async fn take(
+    mut body: Incoming,
+    most: usize,
+    wait: Duration,
+    room: &Room,
+) -> Result<Taken, NoBody> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > most {
-        return Ok(Taken::Long(Chained { first: VecDeque::new(), rest: body }));
+        return Ok(Taken::Long(Chained::unread(body)));
     }
-    let mut pieces = VecDeque::new();
-    let mut read = 0;
+    let Some(mut place) = room.reserve(expected).await else {
+        return Ok(Taken::NoRoom(Chained::unread(body)));
+    };
+    let mut read = BytesMut::with_capacity(expected);
     loop {
         let frame = timeout(wait, body.frame()).await.map_err(|_| NoBody::Slow)?;
-        let Some(frame) = frame else { return Ok(Taken::Whole(joined(pieces, read))) };
+        let Some(frame) = frame else { return Ok(Taken::Whole(read.freeze(), place)) };
         let Ok(piece) = frame.map_err(|_| NoBody::Broken)?.into_data() else { continue };
-        read += piece.len();
-        pieces.push_back(piece);
-        if read > most {
-            return Ok(Taken::Long(Chained { first: pieces, rest: body }));
+        read.extend_from_slice(&piece);
+        let has_room = place.grow_to(read.len());
+        if has_room && read.len() <= most {
+            continue;
         }
+        let chained = Chained { first: Some(read.freeze()), rest: body, place: Some(place) };
+        return Ok(if has_room { Taken::Long(chained) } else { Taken::NoRoom(chained) });
     }
 }
 
@@ -63,25 +77,18 @@ pub(crate) async fn discard(mut body: Incoming) {
     _ = timeout(WAIT, all).await;
 }
 
-fn joined(mut pieces: VecDeque<Bytes>, size: usize) -> Bytes {
-    if pieces.len() == 1 {
-        return pieces.pop_front().unwrap_or_default();
-    }
-    let mut whole = BytesMut::with_capacity(size);
-    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
-    whole.freeze()
-}
-
 /// A body whose first bytes were read.
 pub(crate) struct Chained {
-    first: VecDeque<Bytes>,
+    first: Option<Bytes>,
     rest: Incoming,
+    /// The room of what was read, until it is sent on.
+    place: Option<Place>,
 }
 
 impl Chained {
     /// A body of which nothing was read.
     pub(crate) fn unread(rest: Incoming) -> Self {
-        Self { first: VecDeque::new(), rest }
+        Self { first: None, rest, place: None }
     }
 }
 
@@ -93,18 +100,21 @@ impl Body for Chained {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.first.pop_front() {
+        match self.first.take() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
+            None => {
+                self.place = None;
+                Pin::new(&mut self.rest).poll_frame(context)
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_empty() && self.rest.is_end_stream()
+        self.first.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let read = self.first.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let read = self.first.as_ref().map_or(0, |first| first.len() as u64);
         let rest = self.rest.size_hint();
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + read);

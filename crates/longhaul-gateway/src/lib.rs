@@ -8,15 +8,16 @@
 //! | connections, start and stop | `server` |
 //! | who may come in, and whose request it is | `door` |
 //! | what a path asks for | `route` |
-//! | a request's body, read and unpacked | `intake`, `packing` |
+//! | a request's body, read and unpacked, and the room for it | `intake`, `packing`, `room` |
 //! | the threads on which the desk works | `engine` |
 //! | the life of a request | `exchange` |
 //! | the providers | `upstream`, `headers` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
-//! | tools for models: recall, search, pins | `mcp` |
+//! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
+//! | sessions that go by themselves | `upkeep` |
 
 #![forbid(unsafe_code)]
 
@@ -33,9 +34,12 @@ mod intake;
 mod mcp;
 mod packing;
 mod reading;
+mod recalled;
+mod room;
 mod route;
 mod server;
 mod settings;
+mod upkeep;
 mod upstream;
 mod words;
 
@@ -44,7 +48,9 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
-pub use desk::{Action, AskError, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
+pub use desk::{
+    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, Recall, SummaryModel,
+};
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};

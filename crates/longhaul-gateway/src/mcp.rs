@@ -6,15 +6,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::desk::{Action, AskError, Desk};
+use crate::recalled::{PAGE, Page};
 
 /// The newest version of the protocol that is spoken here.
 const VERSION: &str = "2025-06-18";
 
 /// Versions that are spoken here: what is different between them is not used.
 const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", VERSION];
-
-/// A text longer than this is cut into pages: no agent takes more at once.
-const PAGE: usize = 60_000;
 
 /// Messages that a search gives at most.
 const HITS: usize = 20;
@@ -123,7 +121,9 @@ fn call(desk: &Desk, tenant: &str, params: &Value) -> Result<Value, (i64, String
                 }
             };
             let from = number("first_byte").unwrap_or_default();
-            desk.recall(tenant, needed("handle")?.trim(), &part).map(|text| page(&text, &part, from))
+            let lines = |first, _| format!("first_line {first}");
+            let page = Page { part: &part, from, most: PAGE, lines };
+            desk.recall(tenant, needed("handle")?.trim(), &part).map(|text| page.of(&text))
         }
         "search" => found(desk, tenant, needed("query")?),
         "pin" => desk.act(tenant, &Action::Pin(needed("text")?.to_owned())),
@@ -140,38 +140,6 @@ fn call(desk: &Desk, tenant: &str, params: &Value) -> Result<Value, (i64, String
         Err(problem) => (problem.to_string(), true),
     };
     Ok(json!({"content": [{"type": "text", "text": text}], "isError": is_error}))
-}
-
-/// The start of a recalled text behind so many bytes of it, and how to get the rest.
-fn page(text: &str, part: &RecallPart, from: usize) -> String {
-    let from = text.floor_char_boundary(from);
-    let rest = &text[from..];
-    if rest.len() <= PAGE {
-        return rest.to_owned();
-    }
-    let most = rest.floor_char_boundary(PAGE);
-    let end = rest[..most].rfind('\n').map(|end| end + 1);
-    let shown = &rest[..end.unwrap_or(most)];
-    let first = match part {
-        RecallPart::Whole => Some(1),
-        RecallPart::Lines(first, _) => Some(*first),
-        // These lines have other numbers.
-        RecallPart::Pattern(_) => None,
-    };
-    match first.filter(|_| from == 0 && end.is_some()) {
-        Some(first) => {
-            let next = first.saturating_add(shown.lines().count());
-            let last = first.saturating_add(text.lines().count() - 1);
-            format!(
-                "{shown}[… lines {next} to {last} are left out here: recall again with first_line {next}]"
-            )
-        }
-        // The rest begins inside a line, or its lines cannot be asked for by number.
-        None => {
-            let (left, next) = (rest.len() - shown.len(), from + shown.len());
-            format!("{shown}[… {left} bytes are left out here: recall the same again with first_byte {next}]")
-        }
-    }
 }
 
 fn found(desk: &Desk, tenant: &str, query: &str) -> Result<String, AskError> {
@@ -230,58 +198,5 @@ mod tests {
             said["result"]["content"][0]["text"],
             "no single original has the handle \"3f9a51c02b77\""
         );
-    }
-
-    #[test]
-    fn a_long_text_has_pages() {
-        let text: String = (1..=9_000).map(|n| format!("line {n}\n")).collect();
-        let shown = page(&text, &RecallPart::Whole, 0);
-        assert!(shown.len() < PAGE + 200);
-        // What is left out begins behind what is shown.
-        let last = shown.lines().rev().nth(1).unwrap();
-        let next = last.strip_prefix("line ").unwrap().parse::<usize>().unwrap() + 1;
-        assert!(shown.ends_with(&format!(
-            "[… lines {next} to 9000 are left out here: recall again with first_line {next}]"
-        )));
-    }
-
-    /// What a page shows, and the number that it says to go on with.
-    fn shown(page: &str) -> (&str, usize) {
-        let (shown, says) = page.rsplit_once("[…").unwrap();
-        let next = says.trim_end_matches(']').rsplit_once(' ').unwrap().1;
-        (shown, next.parse().unwrap())
-    }
-
-    #[test]
-    fn pages_behind_the_first_go_on_where_they_are() {
-        let text: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
-        let lines: String = text.lines().skip(6_999).collect::<Vec<_>>().join("\n");
-        let page = page(&lines, &RecallPart::Lines(7_000, usize::MAX), 0);
-        let (shown, next) = shown(&page);
-        assert!(shown.ends_with(&format!("line {}\n", next - 1)), "{next}");
-        assert!(page.contains("to 20000 are left out"));
-    }
-
-    #[test]
-    fn a_long_line_and_found_lines_have_pages_too() {
-        let found: String = (1..=9_000).map(|n| format!("{}:line\n", n * 7)).collect();
-        for (text, part) in
-            [("ü".repeat(PAGE * 2), RecallPart::Whole), (found, RecallPart::Pattern("line".to_owned()))]
-        {
-            let (mut whole, mut from) = (String::new(), 0);
-            loop {
-                let page = page(&text, &part, from);
-                if !page.contains("[…") {
-                    whole.push_str(&page);
-                    break;
-                }
-                let (part, next) = shown(&page);
-                whole.push_str(part);
-                assert!(next > from);
-                from = next;
-            }
-            assert!(whole == text);
-        }
-        assert_eq!(page("abc", &RecallPart::Whole, usize::MAX), "");
     }
 }

@@ -1,11 +1,12 @@
 //! Connections: taken, served, and ended in good order.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -13,16 +14,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use longhaul_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, DeskSettings};
 use crate::door::Door;
 use crate::engine::{Decide, Engine};
-use crate::exchange::{self, Shared};
+use crate::exchange::{self, Changing, Shared};
 use crate::figures::{Counters, Figures};
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
+use crate::upkeep;
 use crate::upstream::Upstream;
 
 /// Why there is no gateway.
@@ -50,13 +52,23 @@ pub enum GatewayError {
 }
 
 /// A gateway that runs. When this is dropped, all connections end at once.
-#[derive(Debug)]
 pub struct Gateway {
     address: SocketAddr,
-    engine: StopEngine,
+    /// What it goes by.
+    settings: Mutex<Settings>,
+    shared: Arc<Shared>,
     counters: Arc<Counters>,
     stop: watch::Sender<bool>,
+    /// Told when settings have changed.
+    changed: Arc<Notify>,
     accepting: AbortOnDrop,
+    upkeep: AbortOnDrop,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gateway").field(&self.address).finish()
+    }
 }
 
 /// Starts a gateway. It serves when this returns.
@@ -72,8 +84,8 @@ pub async fn start(settings: Settings) -> Result<Gateway, GatewayError> {
 #[doc(hidden)]
 pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gateway, GatewayError> {
     check(&settings)?;
-    let Settings { listen, anthropic, openai, token, desk: _, limits } = settings;
-    let upstream = Upstream::new(&anthropic, &openai, limits.connect)
+    let Settings { listen, anthropic, openai, others, token, desk: _, limits } = settings.clone();
+    let upstream = Upstream::new([&anthropic, &openai], &others, limits.connect)
         .map_err(|error| GatewayError::Upstream(error.to_string()))?;
     let cannot = |error| GatewayError::Listen(listen, error);
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
@@ -87,11 +99,15 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
         counters: counters.clone(),
         unpacking: Semaphore::new(limits.threads.max(1)),
         no_usage: AtomicBool::new(false),
-        limits,
+        changing: RwLock::new(Arc::new(Changing::new(limits))),
     });
     let stop = watch::Sender::new(false);
-    let accepting = AbortOnDrop(Some(tokio::spawn(accept(listener, shared, stop.subscribe()))));
-    Ok(Gateway { address, engine: StopEngine(engine), counters, stop, accepting })
+    let accepting = AbortOnDrop(Some(tokio::spawn(accept(listener, shared.clone(), stop.subscribe()))));
+    let changed = Arc::new(Notify::new());
+    let upkeep = upkeep::keep_up(engine.clone(), counters.clone(), changed.clone());
+    let upkeep = AbortOnDrop(Some(tokio::spawn(upkeep)));
+    let settings = Mutex::new(settings);
+    Ok(Gateway { address, settings, shared, counters, stop, changed, accepting, upkeep })
 }
 
 fn check(settings: &Settings) -> Result<(), GatewayError> {
@@ -108,6 +124,25 @@ impl Gateway {
         self.address
     }
 
+    /// Goes by other settings from the next request on: the profile, the window, who writes summaries, what is kept,
+    /// and most limits. Gives the names of those that it cannot change while it runs, and that are others now.
+    pub fn change(&self, new: Settings) -> Vec<&'static str> {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let fixed = settings.fixed_that_differ(&new);
+        // What cannot change stays what it was.
+        let DeskSettings { store, without_content, .. } = settings.desk.clone();
+        let desk = DeskSettings { store, without_content, ..new.desk };
+        let Limits { connections, threads, connect, .. } = settings.limits;
+        let limits = Limits { connections, threads, connect, ..new.limits };
+        (settings.desk, settings.limits) = (desk.clone(), limits.clone());
+        self.shared.engine.set_deadline(limits.decide);
+        self.shared.engine.change(desk);
+        *self.shared.changing.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(Changing::new(limits));
+        self.changed.notify_one();
+        fixed
+    }
+
     /// What it has counted.
     pub fn figures(&self) -> Figures {
         self.counters.figures()
@@ -120,7 +155,8 @@ impl Gateway {
         if let Some(accepting) = self.accepting.0.take() {
             _ = accepting.await;
         }
-        let engine = self.engine.0.clone();
+        drop(self.upkeep);
+        let engine = self.shared.engine.clone();
         let (tell, told) = oneshot::channel();
         // A desk that hangs is left behind; the runtime would wait for a thread of its own.
         let waits = std::thread::Builder::new().spawn(move || {
@@ -136,14 +172,6 @@ impl Gateway {
 /// The desk is not waited for any longer when the gateway stops.
 const MOST_OF_AN_END: Duration = Duration::from_secs(10);
 
-struct StopEngine(Engine);
-
-impl std::fmt::Debug for StopEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Engine")
-    }
-}
-
 #[derive(Debug)]
 struct AbortOnDrop(Option<JoinHandle<()>>);
 
@@ -157,7 +185,7 @@ impl Drop for AbortOnDrop {
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     /// So long nothing is taken after it failed: as a rule there are too many open files.
     const PAUSE: Duration = Duration::from_millis(100);
-    let places = Arc::new(Semaphore::new(shared.limits.connections.max(1)));
+    let places = Arc::new(Semaphore::new(shared.changing().limits.connections.max(1)));
     let mut served = JoinSet::new();
     let stopped = stop.clone();
     loop {
@@ -172,7 +200,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Rec
     }
     drop(listener);
     let all = async { while served.join_next().await.is_some() {} };
-    if timeout(shared.limits.stop, all).await.is_err() {
+    if timeout(shared.changing().limits.stop, all).await.is_err() {
         served.shutdown().await;
     }
 }
@@ -202,8 +230,8 @@ async fn connection(
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new());
-    http.header_read_timeout(shared.limits.head_wait);
-    http.max_header_size(shared.limits.head_bytes);
+    http.header_read_timeout(shared.changing().limits.head_wait);
+    http.max_header_size(shared.changing().limits.head_bytes);
     let service = service_fn(|request| {
         let shared = shared.clone();
         async { Ok::<_, Infallible>(exchange::serve(shared, request).await) }

@@ -18,12 +18,33 @@ pub struct Settings {
     pub anthropic: String,
     /// The base URL of OpenAI Chat and Responses, as OpenAI's SDKs take it: `https://api.openai.com/v1`.
     pub openai: String,
+    /// Base URLs of further providers, of whichever API: what a client asks for under `/to/0/…` goes to the first of
+    /// them.
+    pub others: Vec<String>,
     /// What a client must know.
     pub token: Option<Token>,
     /// How conversations are kept small, and where.
     pub desk: DeskSettings,
     /// How much, how many, how long.
     pub limits: Limits,
+}
+
+impl Settings {
+    /// The names of settings that cannot change while a gateway runs, and that are others in `new`.
+    pub(crate) fn fixed_that_differ(&self, new: &Self) -> Vec<&'static str> {
+        let rows = [
+            ("listen", self.listen != new.listen),
+            ("anthropic", self.anthropic != new.anthropic),
+            ("openai", self.openai != new.openai),
+            ("token", self.token != new.token),
+            ("store", self.desk.store != new.desk.store),
+            ("no_content", self.desk.without_content != new.desk.without_content),
+            ("connections", self.limits.connections != new.limits.connections),
+            ("threads", self.limits.threads != new.limits.threads),
+            ("connect", self.limits.connect != new.limits.connect),
+        ];
+        rows.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
 }
 
 impl fmt::Debug for Settings {
@@ -33,6 +54,7 @@ impl fmt::Debug for Settings {
             .field("listen", &self.listen)
             .field("anthropic", &shown(&self.anthropic))
             .field("openai", &shown(&self.openai))
+            .field("others", &self.others.iter().map(|base| shown(base)).collect::<Vec<_>>())
             .field("token", &self.token)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
@@ -58,23 +80,33 @@ pub(crate) fn shown(base: &str) -> String {
 /// assert_eq!(format!("{token:?}"), "[token]");
 /// assert!(token.is("a-long-random-text") && !token.is("another"));
 /// ```
-#[derive(Clone)]
-pub struct Token(blake3::Hash);
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    hash: blake3::Hash,
+    tenant: Arc<str>,
+}
 
 impl Token {
-    /// This text.
+    /// This text. Those who have it share conversations with nobody else.
     pub fn new(text: &str) -> Self {
-        Self(blake3::hash(text.trim().as_bytes()))
+        let hash = blake3::hash(text.trim().as_bytes());
+        Self { hash, tenant: hash.to_hex().as_str()[..16].into() }
+    }
+
+    /// This text, for a gateway of one user: it keeps others out, and conversations are those of a gateway without a
+    /// token.
+    pub fn of_one_user(text: &str) -> Self {
+        Self { tenant: "".into(), ..Self::new(text) }
     }
 
     /// Whether it is this text. The time that it takes says nothing about the token.
     pub fn is(&self, text: &str) -> bool {
-        self.0 == blake3::hash(text.as_bytes())
+        self.hash == blake3::hash(text.as_bytes())
     }
 
     /// The name of those who have this token.
     pub(crate) fn tenant(&self) -> Arc<str> {
-        self.0.to_hex().as_str()[..16].into()
+        self.tenant.clone()
     }
 
     /// A token that everybody knows.
@@ -100,6 +132,10 @@ pub struct Limits {
     pub head_wait: Duration,
     /// Bytes of a request's body that are kept. A longer body is passed on as it comes.
     pub body_bytes: usize,
+    /// Bytes of all bodies that are kept at once. A request that does not fit waits.
+    pub bodies_bytes: usize,
+    /// How long it waits. Then it is passed on as it comes.
+    pub room_wait: Duration,
     /// How long a client may be silent inside a body.
     pub body_wait: Duration,
     /// How long a decision may take. Then the client's own bytes go out.
@@ -124,6 +160,8 @@ impl Default for Limits {
             head_bytes: 256 << 10,
             head_wait: seconds(30),
             body_bytes: 64 << 20,
+            bodies_bytes: 512 << 20,
+            room_wait: seconds(5),
             body_wait: seconds(60),
             decide: seconds(2),
             // One that hangs must not stop the others.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, Method, Uri};
+use http::request::Parts;
+use http::{HeaderMap, Uri};
 use longhaul_model::causes;
 use reqwest::redirect::Policy;
 use reqwest::{Body, Client, ClientBuilder, Url};
@@ -16,7 +17,12 @@ pub(crate) struct Upstream {
     client: Client,
     anthropic: Base,
     openai: Base,
+    others: Vec<Base>,
 }
+
+/// A request that goes to one of the further providers, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Other(pub(crate) usize);
 
 /// Why there is no provider.
 #[derive(Debug, thiserror::Error)]
@@ -28,15 +34,17 @@ pub(crate) enum NoUpstream {
 }
 
 impl Upstream {
-    pub(crate) fn new(anthropic: &str, openai: &str, connect: Duration) -> Result<Self, NoUpstream> {
+    pub(crate) fn new(first: [&str; 2], others: &[String], connect: Duration) -> Result<Self, NoUpstream> {
         // The one provider of cryptography in this program. Whoever was first has set it.
         _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             client(connect).build().map_err(|error| NoUpstream::Client(causes(&error.without_url())))?;
+        let [anthropic, openai] = first;
         Ok(Self {
             client,
             anthropic: Base::of(Side::Anthropic, anthropic)?,
             openai: Base::of(Side::OpenAi, openai)?,
+            others: others.iter().map(|base| Base::exact(base)).collect::<Result<_, _>>()?,
         })
     }
 
@@ -45,17 +53,19 @@ impl Upstream {
     pub(crate) async fn send(
         &self,
         side: Side,
-        method: Method,
-        uri: &Uri,
+        parts: &Parts,
         headers: HeaderMap,
         body: Body,
     ) -> Result<http::Response<Body>, String> {
-        let base = match side {
-            Side::Anthropic => &self.anthropic,
-            Side::OpenAi => &self.openai,
+        let base = match (parts.extensions.get::<Other>(), side) {
+            (Some(Other(number)), _) => {
+                self.others.get(*number).ok_or("there is no provider of this number")?
+            }
+            (None, Side::Anthropic) => &self.anthropic,
+            (None, Side::OpenAi) => &self.openai,
         };
-        let address = base.address(uri).ok_or("the path cannot be passed on")?;
-        let request = self.client.request(method, address).headers(headers).body(body);
+        let address = base.address(&parts.uri).ok_or("the path cannot be passed on")?;
+        let request = self.client.request(parts.method.clone(), address).headers(headers).body(body);
         request.send().await.map(Into::into).map_err(|error| causes(&error.without_url()))
     }
 }
@@ -68,12 +78,27 @@ fn client(connect: Duration) -> ClientBuilder {
 /// Where a provider is: what stands before a path.
 struct Base {
     url: String,
-    side: Side,
+    /// The version is in the base, and goes out of the path.
+    has_version: bool,
 }
 
 impl Base {
     /// OpenAI's SDKs have the version in the base URL, Anthropic's do not, and people write either.
     fn of(side: Side, base: &str) -> Result<Self, NoUpstream> {
+        let Self { url: base, .. } = Self::exact(base)?;
+        let has_path = Url::parse(&base).is_ok_and(|url| url.path().len() > 1);
+        Ok(match side {
+            Side::Anthropic => {
+                Self { url: base.strip_suffix("/v1").unwrap_or(&base).to_owned(), has_version: false }
+            }
+            // Whoever writes a path means it.
+            Side::OpenAi if has_path => Self { url: base, has_version: true },
+            Side::OpenAi => Self { url: format!("{base}/v1"), has_version: true },
+        })
+    }
+
+    /// A base that paths go behind as they are.
+    fn exact(base: &str) -> Result<Self, NoUpstream> {
         let base = base.trim().trim_end_matches('/');
         let wrong = |why| NoUpstream::Base(shown(base), why);
         let url = Url::parse(base).map_err(|_| wrong("is none"))?;
@@ -83,22 +108,16 @@ impl Base {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("has a query or a fragment"));
         }
-        let url = match side {
-            Side::Anthropic => base.strip_suffix("/v1").unwrap_or(base).to_owned(),
-            // Whoever writes a path means it.
-            Side::OpenAi if url.path().len() > 1 => base.to_owned(),
-            Side::OpenAi => format!("{base}/v1"),
-        };
-        Ok(Self { url, side })
+        Ok(Self { url: base.to_owned(), has_version: false })
     }
 
     /// The address of what a client asks us for.
     fn address(&self, uri: &Uri) -> Option<Url> {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let is_end = |rest: &&str| rest.is_empty() || rest.starts_with(['/', '?']);
-        let path = match self.side {
-            Side::Anthropic => path,
-            Side::OpenAi => path.strip_prefix("/v1").filter(is_end).unwrap_or(path),
+        let path = match self.has_version {
+            true => path.strip_prefix("/v1").filter(is_end).unwrap_or(path),
+            false => path,
         };
         let is_path = path.is_empty() || path.starts_with(['/', '?']);
         is_path.then(|| Url::parse(&format!("{}{path}", self.url)).ok()).flatten()
@@ -139,6 +158,12 @@ mod tests {
         }
         assert_eq!(openai("http://h/v1", "/v1?a"), "http://h/v1?a");
         assert_eq!(openai("http://h/v1", "//evil.example/"), "http://h/v1//evil.example/");
+        let exact = |base, path: &str| {
+            Base::exact(base).unwrap().address(&path.parse().unwrap()).unwrap().to_string()
+        };
+        assert_eq!(exact("http://h:1/", "/v1/chat/completions"), "http://h:1/v1/chat/completions");
+        assert_eq!(exact("http://h:1", "/chat/completions"), "http://h:1/chat/completions");
+        assert_eq!(exact("http://h/x", "/messages?a=b"), "http://h/x/messages?a=b");
     }
 
     #[test]

@@ -63,7 +63,7 @@ async fn the_desks_body_goes_out_and_usage_comes_back_once() {
                 assert_eq!(seen.without_ours(), direct);
             }
             let figures = gateway.figures();
-            assert_eq!((figures.calls, figures.saved, figures.breaks), (1, 102_513 - 27_682, 0));
+            assert_eq!((figures.calls, figures.saved, figures.uncached), (1, 102_513 - 27_682, 0));
             assert_eq!((figures.prompt(), figures.cache_read, figures.output), (100, 60, 7));
             gateway.stop().await;
             assert_eq!(desk.told.lock().unwrap().len(), 1);
@@ -226,6 +226,8 @@ async fn an_overflow_that_cannot_be_hidden_is_passed_on() {
             }
             assert_eq!(fake.log().len(), 1 + more.min(2));
             gateway.stop().await;
+            // Each refusal is one to learn from, the last one too.
+            assert_eq!(desk.overflows.lock().unwrap().len(), 1 + more.min(2));
             // A call that was too long is the desk's; the last one was not taken back.
             let told = desk.told.lock().unwrap();
             assert_eq!(

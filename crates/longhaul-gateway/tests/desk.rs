@@ -10,14 +10,16 @@ mod common;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model};
 use common::{Dice, Ground};
 use http::HeaderMap;
-use longhaul::{Frame, Message, Overflow, Tokens, Usage};
-use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
+use longhaul::{Frame, Message, Overflow, Profile, Tokens, Usage};
+use longhaul_gateway::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 use longhaul_model::{Asked, Fault, Model, Scripted, Watch};
+use longhaul_store::{Filter, Pruned, Retention, SessionId};
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -27,6 +29,9 @@ on_each_store!(
     replicas_that_share_a_store_send_the_same_bytes,
     tenants_have_nothing_in_common,
     a_late_answer_on_one_replica_leaves_the_conversation_to_the_other,
+    the_same_words_to_several_models_are_conversations_that_all_go_on,
+    the_same_request_many_times_at_once_is_one_conversation,
+    what_is_not_kept_goes_and_what_is_used_stays,
 );
 
 const STEPS: usize = 40;
@@ -123,7 +128,9 @@ fn a_long_conversation_stays_in_its_window_and_extends_what_was_sent() {
             let body = bytes(&call, &incoming);
             assert!(body.len() < 60_000, "{api:?} {n}: {} bytes", body.len());
             if let Some(before) = &before {
-                breaks += usize::from(!extends(api, before, &body));
+                let goes_on = extends(api, before, &body);
+                assert_eq!(call.broke, (!goes_on).then_some(Break::Edited), "{api:?} {n} {call:?}");
+                breaks += usize::from(!goes_on);
             }
             desk.answered(call, Some(&usage(&body)));
             before = Some(body);
@@ -242,6 +249,53 @@ fn who_goes_back_goes_another_way_and_can_return() {
     }
 }
 
+/// A request as aider writes it: files and rules stand behind the history, anew each time.
+fn of_aider(turns: usize) -> Incoming {
+    let said = |role: &str, text: String| json!({"role": role, "content": text});
+    let files = |state: usize| {
+        let files = format!("I have *added these files to the chat*\n\nimporter.py\n# state {state}\n");
+        [said("user", files), said("assistant", "Ok, any changes I propose will be to those files.".into())]
+    };
+    let mut messages = vec![said("system", "You work on code.".into())];
+    for turn in 0..turns {
+        messages.push(said("user", format!("Look at part {turn}.")));
+        messages
+            .push(said("assistant", format!("Part {turn} is well: {}", "it keeps its rows. ".repeat(150))));
+    }
+    messages.extend(files(turns));
+    let rules = "# *SEARCH/REPLACE block* Rules:\n\nEvery *SEARCH/REPLACE block* must use this format.";
+    messages.push(said("user", format!("Look at part {turns}.\n\n{rules}")));
+    incoming(Api::Chat, &json!({"model": "gpt-5", "messages": messages}))
+}
+
+/// What was folded stays folded, and the prompt begins as before, though each request replaces the end of the last.
+#[test]
+fn another_input_in_the_place_of_the_last_leaves_folds_alone() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground);
+    let (mut folds, mut before) = (0, (0, Value::Null));
+    for turns in 0..60 {
+        let request = of_aider(turns);
+        let call = sent(&desk, &request);
+        let body: Value = serde_json::from_slice(&bytes(&call, &request)).unwrap();
+        let text = body["messages"].to_string();
+        assert!(text.contains(&format!("# state {turns}")), "the files are gone: {text}");
+        assert!(text.contains(&format!("Look at part {turns}.")), "{text}");
+        let shared = body["messages"].as_array().unwrap().iter();
+        let shared =
+            shared.zip(before.1.as_array().into_iter().flatten()).take_while(|(new, old)| new == old);
+        if call.edits == before.0 && turns > 0 {
+            // All but files, their answer and the request is the same.
+            assert_eq!(shared.count(), before.1.as_array().unwrap().len() - 3, "{turns}");
+        } else {
+            folds += usize::from(turns > 0);
+        }
+        before = (call.edits, body["messages"].clone());
+        desk.answered(call, Some(&usage(&Bytes::from(body.to_string()))));
+    }
+    assert!((3..20).contains(&folds), "{folds} folds in 60 requests");
+}
+
 #[test]
 fn requests_that_are_made_at_once_do_not_mix() {
     for api in APIS {
@@ -285,6 +339,149 @@ fn another_model_is_another_way() {
     }
 }
 
+/// The same words are said to three models, and by two agents with other tools. Nobody remembers anything between two
+/// requests but the store.
+fn the_same_words_to_several_models_are_conversations_that_all_go_on(ground: &Ground) {
+    for api in APIS {
+        let others: [&str; 3] = match api {
+            Api::Anthropic => ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-5"],
+            Api::Chat | Api::Responses => ["gpt-4o", "gpt-4o-mini", "gpt-4.1"],
+        };
+        let body = |who: usize, steps: usize| {
+            let mut body = body_of(api, others[who % 3], &conversation(api, steps), true);
+            if who == 3 {
+                body["tools"].as_array_mut().unwrap().clear();
+            }
+            incoming(api, &body)
+        };
+        let mut sessions: Vec<String> = Vec::new();
+        for n in 5..9 {
+            for who in 0..4 {
+                let desk_before = desk(ground);
+                let first = sent(&desk_before, &body(who, n));
+                let (id, sent_first) = (first.session.to_string(), bytes(&first, &body(who, n)));
+                match sessions.get(who) {
+                    None => sessions.push(id.clone()),
+                    Some(known) => assert_eq!((&id, first.how), (known, How::Extends), "{api:?} {who} {n}"),
+                }
+                desk_before.answered(first, Some(&usage(&sent_first)));
+                drop(desk_before);
+                // The same again, after a restart.
+                let again = sent(&desk(ground), &body(who, n));
+                assert_eq!((again.session.to_string(), again.how), (id, How::Retry), "{api:?} {who} {n}");
+                assert_eq!(bytes(&again, &body(who, n)), sent_first);
+            }
+        }
+        assert_eq!(sessions.iter().collect::<HashSet<_>>().len(), 4, "{api:?}");
+        // After a restart one of them is live when the next one comes.
+        let desk = desk(ground);
+        for (who, session) in sessions.iter().enumerate() {
+            let again = sent(&desk, &body(who, 8));
+            assert_eq!((&again.session.to_string(), again.how), (session, How::Retry), "{api:?} {who}");
+        }
+    }
+    assert_eq!(ground.open().list(&Filter::default(), 100).unwrap().len(), 12);
+}
+
+/// Makes all sessions as old as this.
+fn age(ground: &Ground, days: i64) {
+    let micros = days * 86_400_000_000;
+    match ground.place.starts_with("postgres") {
+        true => drop(common::postgres::sql(
+            &ground.place,
+            &format!("UPDATE longhaul.session SET updated = updated - {micros}"),
+        )),
+        false => {
+            let file = rusqlite::Connection::open(&ground.place).unwrap();
+            file.execute("UPDATE session SET updated = updated - ?1", [micros]).unwrap();
+        }
+    }
+}
+
+fn what_is_not_kept_goes_and_what_is_used_stays(ground: &Ground) {
+    let of = |tenant: usize| Incoming { tenant: tenant.to_string().into(), ..step(Api::Chat, 3) };
+    let before = desk(ground);
+    (0..10).for_each(|tenant| drop(asked(&before, &of(tenant))));
+    drop(before);
+    let week = Retention { older_than: Some(Duration::from_secs(7 * 86_400)), ..Retention::default() };
+    let keeping = Desk::open(DeskSettings { retention: week, ..settings(ground) }).unwrap();
+    // One of them is in use here. All are written to too long ago.
+    let used = sent(&keeping, &of(4)).session;
+    assert_eq!(keeping.prune().unwrap(), Pruned::default());
+    age(ground, 8);
+    let mut gone = Vec::new();
+    while let Pruned { sessions, .. } = keeping.prune().unwrap()
+        && !sessions.is_empty()
+    {
+        // A few at a time.
+        assert!(sessions.len() <= 2);
+        gone.extend(sessions);
+    }
+    let store = ground.open();
+    let left: Vec<SessionId> =
+        store.list(&Filter::default(), 100).unwrap().iter().map(|meta| meta.id).collect();
+    assert_eq!((gone.len(), left), (9, vec![used]));
+    // Who comes back begins anew, and who stayed goes on.
+    assert_eq!(sent(&keeping, &of(5)).how, How::New);
+    let next = Incoming { body: step(Api::Chat, 4).body, ..of(4) };
+    assert_eq!((sent(&keeping, &next).session, sent(&keeping, &next).how), (used, How::Retry));
+    // By size: nothing that was used within the hour goes.
+    let small = Retention { larger_than: Some(1), ..Retention::default() };
+    keeping.change(DeskSettings { retention: small, ..settings(ground) });
+    assert_eq!(keeping.prune().unwrap(), Pruned::default());
+    ground.check();
+}
+
+/// A profile, a window and what is kept may change while conversations go on.
+#[test]
+fn other_settings_hold_from_the_next_request_on() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let wide = DeskSettings { window: None, ..settings(&ground) };
+        let desk = Desk::open(wide.clone()).unwrap();
+        let before = sent(&desk, &step(api, 30));
+        assert!(before.view > Tokens(12_000) && before.body.is_none(), "{api:?} {before:?}");
+        desk.change(settings(&ground));
+        let after = sent(&desk, &step(api, 31));
+        assert_eq!((after.how, after.session), (How::Extends, before.session));
+        assert!(after.view < Tokens(12_000) && after.edits > 0, "{api:?} {after:?}");
+        // What was edited stays so, whatever the settings say later.
+        desk.change(DeskSettings { profile: Profile::find("transform").unwrap(), ..wide });
+        let later = sent(&desk, &step(api, 32));
+        assert!(later.session == before.session && later.edits >= after.edits, "{api:?} {later:?}");
+        assert!(later.view < before.view, "{api:?} {later:?}");
+    }
+}
+
+fn the_same_request_many_times_at_once_is_one_conversation(ground: &Ground) {
+    for api in APIS {
+        let desk = desk(ground);
+        let at_once = |incoming: &Incoming| -> HashSet<String> {
+            std::thread::scope(|scope| {
+                let ask = || {
+                    let call = sent(&desk, incoming);
+                    let session = call.session.to_string();
+                    let usage = usage(&bytes(&call, incoming));
+                    desk.answered(call, Some(&usage));
+                    session
+                };
+                let asks: Vec<_> = (0..64).map(|_| scope.spawn(ask)).collect();
+                asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+            })
+        };
+        let first = at_once(&step(api, 3));
+        assert_eq!(first.len(), 1, "{api:?}");
+        assert_eq!(at_once(&step(api, 4)), first, "{api:?}");
+        // Another way from there, at once too.
+        let mut messages = conversation(api, 2);
+        messages.push(json!({"role": "user", "content": "Stop."}));
+        let other = at_once(&incoming(api, &body_of(api, model(api), &messages, true)));
+        assert_eq!(other.len(), 1, "{api:?}");
+        assert_ne!(other, first, "{api:?}");
+    }
+    assert_eq!(ground.open().list(&Filter::default(), 100).unwrap().len(), 6);
+}
+
 #[test]
 fn what_is_no_conversation_is_passed_on_and_said() {
     let ground = Ground::sqlite();
@@ -324,10 +521,28 @@ fn a_request_that_was_refused_as_too_long_becomes_smaller() {
         let smaller = desk.overflowed(call, overflow).unwrap();
         assert!(smaller.view < before && smaller.view <= Tokens(9_000), "{api:?} {smaller:?}");
         assert!(smaller.body.is_some());
+        assert_eq!(smaller.broke, Some(Break::TooLong), "{api:?}");
         desk.answered(smaller, None);
         // The window is known from now on, after a restart too.
         drop(desk);
         assert!(sent(&open(), &step(api, 21)).view <= Tokens(9_000), "{api:?}");
+    }
+}
+
+/// Where nothing is sent instead, the window is learnt all the same.
+#[test]
+fn a_refusal_that_the_client_sees_is_learnt_from_too() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let open = || Desk::open(DeskSettings { window: None, ..settings(&ground) }).unwrap();
+        let desk = open();
+        (0..20).for_each(|n| drop(asked(&desk, &step(api, n))));
+        let call = sent(&desk, &step(api, 30));
+        assert!(call.view > Tokens(9_000), "{api:?} {call:?}");
+        desk.refused(call, Overflow { prompt: None, window: Some(Tokens(9_000)) });
+        assert!(sent(&desk, &step(api, 31)).view <= Tokens(9_000), "{api:?}");
+        drop(desk);
+        assert!(sent(&open(), &step(api, 31)).view <= Tokens(9_000), "{api:?}");
     }
 }
 

@@ -107,6 +107,30 @@ async fn without_the_token_nobody_gets_in() {
     assert_eq!(fake.log().len(), 0);
 }
 
+/// An agent may have several providers: each gets its own requests and keys, and no other.
+#[tokio::test]
+async fn further_providers_are_asked_by_their_number() {
+    let [first, second] = [Settings::new().start().await, Settings::new().start().await];
+    let others = vec![second.base_url()];
+    let gateway = start_with(
+        longhaul_gateway::Settings { others, token: Some(Token::of_one_user("T0ken")), ..settings(&first) },
+        Arc::new(Scripted::default()),
+    );
+    let gateway = gateway.await.unwrap();
+    let base = url(&gateway);
+    let at = |path: &str| see(client().post(format!("{base}{path}")).body(BODY), LONG);
+    assert_eq!(at("/t/T0ken/to/0/v1/messages").await.status, 200);
+    assert_eq!((first.log().len(), second.log().len()), (0, 1));
+    assert_eq!(second.log()[0].path, "/v1/messages");
+    assert_eq!(at("/t/T0ken/v1/messages").await.status, 200);
+    assert_eq!((first.log().len(), second.log().len()), (1, 1));
+    assert_eq!(at("/to/0/v1/messages").await.status, 401);
+    for number in ["1", "x", ""] {
+        assert_eq!(at(&format!("/t/T0ken/to/{number}/v1/messages")).await.status, 502);
+    }
+    assert_eq!((first.log().len(), second.log().len()), (1, 1));
+}
+
 #[tokio::test]
 async fn the_token_opens_and_goes_no_further() {
     let fake = Settings::new().key("sk-1").start().await;

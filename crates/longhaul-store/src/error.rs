@@ -15,6 +15,9 @@ pub enum StoreError {
     /// The store has no session of this id.
     #[error("there is no session {0} in the store")]
     NoSession(SessionId),
+    /// Of this session nothing that was said is stored.
+    #[error("session {0} was kept without content: nothing that was said in it is stored")]
+    NoContent(SessionId),
     /// The writer has lost its place: the stored journal does not end where the new entries begin.
     #[error("session {session} has {stored} entries in the store, not {from}: another writer was here", stored = .stored.0, from = .from.0)]
     Conflict {

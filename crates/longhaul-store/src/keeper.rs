@@ -20,13 +20,17 @@ pub struct Keeper {
     stored: Cursor,
     /// Messages whose sizes are stored.
     sized: usize,
+    /// Nothing that is said is stored.
+    without_content: bool,
 }
 
 impl Keeper {
-    /// Makes a stored session of one that is not stored yet.
+    /// Makes a stored session of one that is not stored yet. If it is to be one without content, nothing that is
+    /// said in it is ever written, and it cannot be opened.
     pub fn create(store: Arc<dyn Store>, about: &About, session: &Session) -> Result<Self, StoreError> {
         let id = store.create(about)?;
-        let mut keeper = Self { store, id, stored: Cursor(0), sized: 0 };
+        let mut keeper =
+            Self { store, id, stored: Cursor(0), sized: 0, without_content: about.without_content };
         keeper.save(session)?;
         Ok(keeper)
     }
@@ -38,10 +42,18 @@ impl Keeper {
         profile: Profile,
     ) -> Result<(Self, Session), StoreError> {
         let Stored { meta, entries, sizes, sized } = store.load(id)?;
+        if meta.without_content {
+            return Err(StoreError::NoContent(id));
+        }
         let known = Known { sizes, store: Some(store.archive(id)?) };
         let session = Session::load_with(profile, entries, known)
             .map_err(|problem| StoreError::Journal { session: id, problem })?;
-        Ok((Self { store, id, stored: meta.end, sized }, session))
+        Ok((Self { store, id, stored: meta.end, sized, without_content: false }, session))
+    }
+
+    /// Where the session is stored.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
     }
 
     /// The name of the stored session.
@@ -71,7 +83,8 @@ impl Keeper {
     }
 
     fn append(&mut self, session: &Session) -> Result<(), StoreError> {
-        let new: Vec<Entry> = session.since(self.stored).cloned().collect();
+        let kept = |entry: &Entry| if self.without_content { entry.without_content() } else { entry.clone() };
+        let new: Vec<Entry> = session.since(self.stored).map(kept).collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -108,7 +121,10 @@ impl Keeper {
 
     /// Sizes are of messages that are stored: others may take their places after a crash.
     fn keep_sizes(&mut self, session: &Session) -> Result<(), StoreError> {
-        self.store.keep_sizes(self.id, &session.snapshots())?;
+        // They make loading fast, and a session without content is never loaded.
+        if !self.without_content {
+            self.store.keep_sizes(self.id, &session.snapshots())?;
+        }
         self.sized = session.log().messages().len();
         match session.meter().calibration() {
             Some(calibration) => self.store.keep_learnt(&session.model().name, calibration),
@@ -123,7 +139,8 @@ impl Keeper {
         let forked = entries.filter(|(entry, _)| matches!(entry, Entry::Forked { .. })).last();
         let shared = forked.map_or(Cursor(0), |(_, at)| Cursor(at)).min(self.stored);
         let id = self.store.fork(self.id, shared)?;
-        let mut keeper = Self { store: self.store.clone(), id, stored: shared, sized: 0 };
+        let (store, without_content) = (self.store.clone(), self.without_content);
+        let mut keeper = Self { store, id, stored: shared, sized: 0, without_content };
         keeper.save(fork)?;
         Ok(keeper)
     }

@@ -28,6 +28,7 @@
 //! | what every store does, and its values | `store`, `error` |
 //! | what a host calls | `keeper` |
 //! | where a store is | `place` |
+//! | which sessions go by themselves | `retention` |
 //! | texts as they are stored, and entries out of them | `packing`, `unpacking` |
 //! | what goes into rows of either database | `rows` |
 //! | words that can be found, snippets, and which hits are given | `words`, `finding` |
@@ -46,6 +47,7 @@ mod keeper;
 mod packing;
 mod place;
 mod postgres;
+mod retention;
 mod rows;
 mod sqlite;
 mod store;
@@ -57,4 +59,6 @@ pub use keeper::Keeper;
 pub use place::open;
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
-pub use store::{About, BadSessionId, Filter, Form, Hit, Meta, Retention, SessionId, Store, Stored};
+pub use store::{
+    About, Alike, BadSessionId, Filter, Form, Hit, Meta, Pruned, Retention, SessionId, Store, Stored,
+};

@@ -27,7 +27,7 @@ use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
-use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
+use crate::store::{About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored};
 use address::Address;
 use appending::{text, uuid};
 use pool::{Connection, PATIENCE, Pool};
@@ -150,14 +150,15 @@ impl Store for PostgresStore {
         self.server.call(async |connection| deleting::delete(connection, id).await)
     }
 
-    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError> {
-        let (mut gone, mut used) = (Vec::new(), None);
-        while let Some(id) = self.server.call(async |connection| {
-            deleting::prune_one(connection, retention, &mut used, Now::get()).await
-        })? {
-            gone.push(id);
-        }
-        Ok(gone)
+    fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError> {
+        let mut pruned = Pruned::default();
+        self.server
+            .call(async |connection| deleting::prune(connection, retention, most, &mut pruned).await)?;
+        Ok(pruned)
+    }
+
+    fn used(&self) -> Result<u64, StoreError> {
+        self.server.call(async |connection| deleting::used(connection).await)
     }
 
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError> {
@@ -180,7 +181,7 @@ impl Store for PostgresStore {
         self.server.call(async |connection| prefixes::keep(connection, id, first, hashes).await)
     }
 
-    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError> {
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.server.call(async |connection| prefixes::find(connection, hashes).await)
     }
 

@@ -27,7 +27,7 @@ use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
-use crate::store::{About, Filter, Hit, Meta, Retention, SessionId, Store, Stored};
+use crate::store::{About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored};
 use faults::Faults;
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
@@ -170,7 +170,9 @@ impl SqliteFile {
 
     /// Gives the space of deleted sessions back. They are gone already: if it fails, the space is used again.
     fn give_back(&self) {
-        self.with_writer(|writer| deleting::give_back(&writer.connection)).ok();
+        // Others write between its parts.
+        while self.with_writer(|writer| deleting::give_some_back(&writer.connection)).unwrap_or(false) {}
+        self.with_writer(|writer| deleting::empty_log(&writer.connection)).ok();
     }
 
     /// Reads one moment of the store.
@@ -241,18 +243,25 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError> {
-        let mut gone = Vec::new();
-        while let Some(id) = self.file.write(|connection, _, _| {
-            let next = deleting::next_to_go(connection, retention, Now::get())?;
-            next.map(|id| deleting::delete(connection, id).map(|()| id)).transpose()
-        })? {
-            gone.push(id);
+    fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError> {
+        let mut pruned = Pruned::default();
+        while pruned.sessions.len() < most
+            && let Some(part) =
+                self.file.write(|connection, _, _| deleting::prune_part(connection, retention, Now::get()))?
+        {
+            pruned.bytes += part.bytes;
+            pruned.sessions.extend(part.gone);
+            // Others get their turn.
+            std::thread::sleep(Duration::from_millis(4));
         }
-        if !gone.is_empty() {
+        if !pruned.sessions.is_empty() {
             self.file.give_back();
         }
-        Ok(gone)
+        Ok(pruned)
+    }
+
+    fn used(&self) -> Result<u64, StoreError> {
+        self.file.read(|reader| deleting::used(&reader.connection))
     }
 
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError> {
@@ -272,7 +281,7 @@ impl Store for SqliteStore {
         self.file.write(|connection, _, _| prefixes::keep(connection, id, first, hashes))
     }
 
-    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError> {
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.file.read(|reader| prefixes::find(&reader.connection, hashes))
     }
 

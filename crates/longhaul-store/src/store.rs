@@ -14,6 +14,8 @@ use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::export;
+use crate::retention;
+use crate::rows::Now;
 
 /// Keeps sessions. What a call has written is durable when the call returns.
 ///
@@ -47,19 +49,33 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes a session, and all content that no other session holds.
     fn delete(&self, id: SessionId) -> Result<(), StoreError>;
 
-    /// Deletes the sessions that are not to be kept any longer, and says which.
-    fn prune(&self, retention: &Retention) -> Result<Vec<SessionId>, StoreError>;
+    /// Deletes sessions that are not to be kept any longer, at most so many of them, and says which. If there
+    /// are fewer, all that had to go are gone, or somebody else is deleting them at this moment.
+    fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError>;
+
+    /// How many bytes the store takes, as [`Retention::larger_than`] counts them.
+    fn used(&self) -> Result<u64, StoreError>;
+
+    /// The sessions that [`prune`](Self::prune) would delete now, and about how many bytes.
+    fn would_prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
+        retention::would_prune(
+            self.list(&Filter::default(), usize::MAX)?,
+            self.used()?,
+            retention,
+            Now::get(),
+        )
+    }
 
     /// Keeps what a session knows of the sizes of its messages, all of which are stored. It replaces what
     /// was kept before.
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError>;
 
     /// Names a session by what is said in it: each hash is of one message more, behind `first` that are named
-    /// already. A hash that names a session goes on to name that one.
+    /// already. A hash may name several sessions.
     fn keep_prefixes(&self, id: SessionId, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError>;
 
-    /// The session that the last of these hashes names that names any, and of how many messages it is.
-    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<(SessionId, usize)>, StoreError>;
+    /// The sessions that the last of these hashes names that names any; `None` if none of them does.
+    fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError>;
 
     /// Keeps what was learnt of how a model counts.
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError>;
@@ -73,6 +89,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Writes a session out, a line for each message or entry.
     fn export(&self, id: SessionId, form: Form, out: &mut dyn Write) -> Result<(), StoreError> {
         let stored = self.load(id)?;
+        if stored.meta.without_content {
+            return Err(StoreError::NoContent(id));
+        }
         match form {
             Form::Transcript => export::transcript(&stored.entries, out),
             Form::Journal => export::journal(&stored.entries, &*self.archive(id)?, out),
@@ -137,6 +156,8 @@ pub struct About {
     pub project: String,
     /// A title. Without one it is the first words that a person says.
     pub title: Option<String>,
+    /// Nothing that is said in it is kept: a [`Keeper`](crate::Keeper) then stores what is left of entries.
+    pub without_content: bool,
 }
 
 /// What a list says of a session.
@@ -168,6 +189,25 @@ pub struct Meta {
     pub calls: u64,
     /// How large the entries are as JSON.
     pub bytes: u64,
+    /// Nothing that was said is kept: the session cannot be loaded to go on with it.
+    pub without_content: bool,
+}
+
+/// Sessions that begin with the same messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alike {
+    /// How many messages they begin with.
+    pub messages: usize,
+    /// The one that was written to last first; of many only some of the newest.
+    pub sessions: Vec<Meta>,
+}
+
+impl Alike {
+    /// So many sessions are looked at, those that were made last: many may begin with the same rules.
+    pub(crate) const LOOKED_AT: usize = 64;
+
+    /// So many are given.
+    pub(crate) const GIVEN: usize = 8;
 }
 
 /// Everything that is stored of a session.
@@ -197,12 +237,32 @@ pub struct Filter {
 }
 
 /// Which sessions are kept. What is not said does not matter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Sessions go that nobody wrote to for longer than this.
     pub older_than: Option<Duration>,
     /// While the store takes more bytes than this, the session goes that was left alone longest.
     pub larger_than: Option<u64>,
+    /// A session stays that somebody wrote to within this time, however large the store is.
+    pub used_within: Duration,
+    /// These stay: somebody works with them.
+    pub in_use: Vec<SessionId>,
+}
+
+impl Retention {
+    /// True if all sessions are kept for ever.
+    pub fn keeps_all(&self) -> bool {
+        self.older_than.is_none() && self.larger_than.is_none()
+    }
+}
+
+/// Sessions that were deleted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Which, those that were left alone longest first.
+    pub sessions: Vec<SessionId>,
+    /// Bytes that they alone took.
+    pub bytes: u64,
 }
 
 /// How a session is written out.

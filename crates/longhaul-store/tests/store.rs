@@ -15,7 +15,9 @@ use longhaul::{
     Block, Cursor, Entry, Frame, Json, Message, Models, Position, Prepared, Profile, Role, Session, Time,
     Tokens,
 };
-use longhaul_store::{About, Filter, Form, Keeper, Retention, SessionId, StoreError};
+use longhaul_store::{
+    About, Filter, Form, Keeper, Pruned, Retention, SessionId, SqliteStore, Store, StoreError,
+};
 
 fn what_was_appended_is_loaded(ground: &Ground) {
     let store = ground.open();
@@ -239,23 +241,103 @@ fn what_nobody_holds_any_longer_is_deleted(ground: &Ground) {
     assert!(ground.size() <= empty + 50_000, "{} of {empty}", ground.size());
 }
 
-fn sessions_go_by_age_and_by_size(ground: &Ground) {
-    let store = ground.open();
+/// Sessions of 100,000 bytes that cannot be made smaller, the oldest first.
+fn large_sessions(store: &dyn Store, count: usize) -> Vec<SessionId> {
     let mut dice = Dice(9);
     let mut long = || -> String { (0..100_000).map(|_| char::from(b'a' + dice.roll(26) as u8)).collect() };
-    let ids: Vec<SessionId> = (0..6).map(|_| create(&*store, "p", &[&long()])).collect();
-    assert!(store.prune(&Retention::default()).unwrap().is_empty());
-    let year = Retention { older_than: Some(Duration::from_secs(31_536_000)), larger_than: None };
-    assert!(store.prune(&year).unwrap().is_empty());
-    let small = Retention { older_than: None, larger_than: Some(350_000) };
-    let gone = store.prune(&small).unwrap();
+    (0..count).map(|_| create(store, "p", &[&long()])).collect()
+}
+
+fn sessions_go_by_age_and_by_size(ground: &Ground) {
+    let store = ground.open();
+    let ids = large_sessions(&*store, 6);
+    let prune = |retention: &Retention| store.prune(retention, usize::MAX).unwrap();
+    assert_eq!(prune(&Retention::default()), Pruned::default());
+    let year = Retention { older_than: Some(Duration::from_secs(31_536_000)), ..Retention::default() };
+    assert_eq!(prune(&year), Pruned::default());
+    let small = Retention { larger_than: Some(350_000), ..Retention::default() };
+    // What is in use stays, and what was used just now.
+    assert_eq!(
+        prune(&Retention { used_within: Duration::from_secs(60), ..small.clone() }),
+        Pruned::default()
+    );
+    let would = store.would_prune(&small).unwrap();
+    let before = store.used().unwrap();
+    let gone = prune(&small);
     // The databases need more or less around what they store.
-    assert!(matches!(gone.len(), 1..=3) && gone == ids[..gone.len()], "{gone:?} of {ids:?}");
-    let ids = &ids[gone.len()..];
+    let count = gone.sessions.len();
+    assert!(matches!(count, 1..=3) && gone.sessions == ids[..count], "{gone:?} of {ids:?}");
+    assert!(store.used().unwrap() <= 350_000);
+    // What is said of bytes is what is free then; the index of words goes on beside it.
+    let freed = before - store.used().unwrap();
+    assert!(gone.bytes > 50_000 * count as u64 && gone.bytes.abs_diff(freed) < 60_000, "{gone:?} {freed}");
+    assert!(
+        would.sessions == gone.sessions && would.bytes.abs_diff(gone.bytes) < gone.bytes / 3,
+        "{would:?}"
+    );
+    let ids = &ids[count..];
     std::thread::sleep(Duration::from_millis(2));
-    let none = Retention { older_than: Some(Duration::from_millis(1)), larger_than: None };
-    assert_eq!(store.prune(&none).unwrap(), ids);
+    let none = Retention { older_than: Some(Duration::from_millis(1)), ..Retention::default() };
+    let in_use = Retention { in_use: vec![ids[0], ids[1]], ..none.clone() };
+    assert_eq!(store.would_prune(&in_use).unwrap().sessions, ids[2..]);
+    // A few at a time.
+    assert_eq!(store.prune(&in_use, 1).unwrap().sessions, ids[2..3]);
+    assert_eq!(prune(&in_use).sessions, ids[3..]);
+    assert_eq!(prune(&none).sessions, ids[..2]);
     assert!(store.list(&Filter::default(), 9).unwrap().is_empty());
+    ground.check();
+}
+
+/// A session of many entries goes part by part, with all that it held.
+fn a_long_session_goes_whole(ground: &Ground) {
+    let store = ground.open();
+    let texts: Vec<String> = (0..300).map(|n| format!("message {n} of many")).collect();
+    let kept = create(&*store, "p", &["message 7 of many"]);
+    let long = create(&*store, "p", &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    store.keep_prefixes(long, 0, &[hash(1)]).unwrap();
+    let retention = Retention { larger_than: Some(1), in_use: vec![kept], ..Retention::default() };
+    assert_eq!(store.prune(&retention, 1).unwrap().sessions, [long]);
+    assert!(matches!(store.load(long), Err(StoreError::NoSession(_))));
+    assert_eq!(named(&*store, &[hash(1)]), None);
+    assert_eq!(store.load(kept).unwrap().entries.len(), 2);
+    assert_eq!(store.search("many", &Filter::default(), 9).unwrap().len(), 1);
+    ground.check();
+}
+
+/// What a fork shares stays when its parent goes, and its space is given back with the last one.
+fn a_fork_outlives_its_parent_that_is_not_kept(ground: &Ground) {
+    let store = ground.open();
+    let parent = large_sessions(&*store, 1)[0];
+    let fork = store.fork(parent, Cursor(2)).unwrap();
+    store.append(fork, Cursor(2), &[said("more")]).unwrap();
+    let expected = store.load(fork).unwrap().entries;
+    let small = Retention { larger_than: Some(1), in_use: vec![fork], ..Retention::default() };
+    let gone = store.prune(&small, usize::MAX).unwrap();
+    assert!(gone.sessions == [parent] && gone.bytes < 50_000, "{gone:?}");
+    assert_eq!(store.load(fork).unwrap().entries, expected);
+    let size = ground.size();
+    let gone = store.prune(&Retention { in_use: vec![], ..small }, usize::MAX).unwrap();
+    assert!(gone.sessions == [fork] && gone.bytes > 50_000, "{gone:?}");
+    assert!(ground.size() + 50_000 < size, "{} of {size}", ground.size());
+    ground.check();
+}
+
+/// Two that prune at once delete no more than one would.
+fn who_prunes_beside_another_deletes_no_more_than_one_would(ground: &Ground) {
+    let ids = large_sessions(&*ground.open(), 12);
+    let small = Retention { larger_than: Some(700_000), ..Retention::default() };
+    let gone: Vec<SessionId> = std::thread::scope(|scope| {
+        let prune = || ground.open().prune(&small, usize::MAX).unwrap().sessions;
+        let prunes: Vec<_> = (0..4).map(|_| scope.spawn(prune)).collect();
+        prunes.into_iter().flat_map(|prune| prune.join().unwrap()).collect()
+    });
+    let store = ground.open();
+    let mut sorted = gone.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, ids[..gone.len()], "each once, the oldest ones");
+    let used = store.used().unwrap();
+    assert!(used <= 700_000 && used > 400_000, "{used}: {} are gone", gone.len());
+    ground.check();
 }
 
 fn what_was_said_is_found(ground: &Ground) {
@@ -468,7 +550,8 @@ fn tenants_see_nothing_of_each_other(ground: &Ground) {
 fn texts_that_look_like_sql_or_have_zeros_are_stored(ground: &Ground) {
     let store = ground.open();
     let odd = "it's \0 a \"test\"; DROP TABLE session -- \\ é 会";
-    let about = About { title: Some(odd.into()), project: odd.into(), agent: odd.into(), tenant: odd.into() };
+    let (title, it) = (Some(odd.into()), || odd.into());
+    let about = About { title, project: it(), agent: it(), tenant: it(), ..About::default() };
     let id = store.create(&about).unwrap();
     let entries = [began(), said(odd), said(odd.repeat(50))];
     store.append(id, Cursor(0), &entries).unwrap();
@@ -480,29 +563,88 @@ fn texts_that_look_like_sql_or_have_zeros_are_stored(ground: &Ground) {
     assert_eq!(store.search("test table", &Filter::default(), 9).unwrap().len(), 2);
 }
 
+/// The hash of a number.
+fn hash(n: u16) -> [u8; 16] {
+    let mut hash = [0; 16];
+    hash[..2].copy_from_slice(&n.to_be_bytes());
+    hash
+}
+
+/// The sessions that hashes name, and of how many messages they are.
+fn named(store: &dyn Store, hashes: &[[u8; 16]]) -> Option<(Vec<SessionId>, usize)> {
+    let found = store.find_prefix(hashes).unwrap()?;
+    Some((found.sessions.iter().map(|meta| meta.id).collect(), found.messages))
+}
+
 fn a_session_is_found_by_how_it_begins(ground: &Ground) {
     let store = ground.open();
     let (one, other) = (create(&*store, "p", &["hello"]), create(&*store, "p", &["hello"]));
-    let hash = |n: u16| {
-        let mut hash = [0; 16];
-        hash[..2].copy_from_slice(&n.to_be_bytes());
-        hash
-    };
     let hashes: Vec<[u8; 16]> = (0..700).map(hash).collect();
-    assert_eq!(store.find_prefix(&hashes).unwrap(), None);
+    assert_eq!(named(&*store, &hashes), None);
     store.keep_prefixes(one, 0, &hashes[..3]).unwrap();
     store.keep_prefixes(one, 3, &hashes[3..300]).unwrap();
-    assert_eq!(store.find_prefix(&hashes[..2]).unwrap(), Some((one, 2)));
+    assert_eq!(named(&*store, &hashes[..2]), Some((vec![one], 2)));
     // The longest that is known, however much is asked for.
-    assert_eq!(store.find_prefix(&hashes).unwrap(), Some((one, 300)));
-    // What two begin with names the first of them.
+    assert_eq!(named(&*store, &hashes), Some((vec![one], 300)));
+    // What two begin with names both, the one that was written to last first.
     store.keep_prefixes(other, 0, &[hash(0), hash(1_000)]).unwrap();
-    assert_eq!(store.find_prefix(&[hash(0)]).unwrap(), Some((one, 1)));
-    assert_eq!(store.find_prefix(&[hash(0), hash(1_000)]).unwrap(), Some((other, 2)));
+    assert_eq!(named(&*store, &[hash(0)]), Some((vec![other, one], 1)));
+    store.append(one, Cursor(2), &[said("more")]).unwrap();
+    assert_eq!(named(&*store, &[hash(0)]), Some((vec![one, other], 1)));
+    assert_eq!(named(&*store, &[hash(0), hash(1_000)]), Some((vec![other], 2)));
+    // The same again changes nothing.
+    store.keep_prefixes(other, 0, &[hash(0), hash(1_000)]).unwrap();
+    assert_eq!(named(&*store, &[hash(0)]), Some((vec![one, other], 1)));
     store.delete(one).unwrap();
-    assert_eq!(store.find_prefix(&hashes).unwrap(), None);
-    assert_eq!(store.find_prefix(&[hash(0), hash(1_000)]).unwrap(), Some((other, 2)));
+    assert_eq!(named(&*store, &hashes), Some((vec![other], 1)));
+    assert_eq!(named(&*store, &hashes[1..]), None);
     assert!(matches!(store.keep_prefixes(one, 0, &[hash(5)]), Err(StoreError::NoSession(_))));
+    store.delete(other).unwrap();
+    assert_eq!(named(&*store, &[hash(0), hash(1_000)]), None);
+}
+
+fn of_many_sessions_that_begin_alike_a_few_are_given(ground: &Ground) {
+    let store = ground.open();
+    let ids: Vec<SessionId> = (0..20).map(|_| create(&*store, "p", &["hello"])).collect();
+    for id in &ids {
+        store.keep_prefixes(*id, 0, &[hash(1)]).unwrap();
+    }
+    let newest: Vec<SessionId> = ids.iter().rev().take(8).copied().collect();
+    assert_eq!(named(&*store, &[hash(1)]), Some((newest, 1)));
+}
+
+#[test]
+fn beginnings_of_the_third_form_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    let id = SessionId::fresh();
+    for step in [
+        include_str!("../src/sqlite/1.sql"),
+        include_str!("../src/sqlite/2.sql"),
+        include_str!("../src/sqlite/3.sql"),
+    ] {
+        old.execute_batch(step).unwrap();
+    }
+    old.execute_batch("PRAGMA application_id = 0x4C48736E; PRAGMA user_version = 3").unwrap();
+    old.execute(
+        "INSERT INTO session (id, agent, project, title, model, created, updated, entries, messages, calls, bytes)
+         VALUES (?1, 'test', 'p', 'old', 'm', 1, 2, 0, 0, 0, 0)",
+        [id.as_bytes()],
+    )
+    .unwrap();
+    for n in 0..5_u16 {
+        old.execute("INSERT INTO prefix VALUES (?1, 1, ?2)", rusqlite::params![hash(n), n + 1]).unwrap();
+    }
+    drop(old);
+    let store = SqliteStore::open(&path).unwrap();
+    let hashes: Vec<[u8; 16]> = (0..5).map(hash).collect();
+    assert_eq!(named(&store, &hashes), Some((vec![id], 5)));
+    let new = create(&store, "p", &["hello"]);
+    store.keep_prefixes(new, 0, &hashes).unwrap();
+    assert_eq!(named(&store, &hashes), Some((vec![new, id], 5)));
+    assert!(!store.meta(id).unwrap().without_content);
+    store.check().unwrap();
 }
 
 on_each_store!(
@@ -515,6 +657,9 @@ on_each_store!(
     a_transcript_is_exported,
     what_nobody_holds_any_longer_is_deleted,
     sessions_go_by_age_and_by_size,
+    a_fork_outlives_its_parent_that_is_not_kept,
+    a_long_session_goes_whole,
+    who_prunes_beside_another_deletes_no_more_than_one_would,
     what_was_said_is_found,
     keys_of_tool_servers_are_in_no_stored_byte,
     sizes_and_what_was_learnt_are_kept,
@@ -524,4 +669,5 @@ on_each_store!(
     tenants_see_nothing_of_each_other,
     texts_that_look_like_sql_or_have_zeros_are_stored,
     a_session_is_found_by_how_it_begins,
+    of_many_sessions_that_begin_alike_a_few_are_given,
 );

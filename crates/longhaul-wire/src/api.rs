@@ -8,7 +8,7 @@
 //! | a request, and the body it was read from | `request`, `body` |
 //! | a client that sends its conversation again and again | `relay` |
 //! | marks of the cache, which message this is, state with the provider | `marks`, `identity`, `held` |
-//! | the frame; fields and pictures; writing JSON | `settings`, `object`, `picture`, `write` |
+//! | the frame, and one tool more; fields and pictures; writing JSON | `settings`, `tools_end`, `object`, `picture`, `write` |
 
 mod anthropic;
 mod body;
@@ -23,13 +23,14 @@ mod relay;
 mod request;
 mod responses;
 mod settings;
+mod tools_end;
 mod write;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul::conversation::{Opaque, Raw};
-use longhaul::{Block, Extra, Json, Message, Role, ToolCall, ToolResult};
+use longhaul::{Block, Extra, Json, Message, Role, Tool, ToolCall, ToolResult};
 
 use crate::fields::FieldError;
 use crate::scan::{Scanner, Value};
@@ -37,6 +38,7 @@ use crate::speakers::tell_apart;
 use crate::transcript::{self, text_of};
 use format::{Format, Group};
 use object::Said;
+use write::quoted;
 
 pub use held::Held;
 pub use identity::{Chain, Identity, VERSION as IDENTITY_VERSION};
@@ -81,6 +83,14 @@ impl Api {
     /// ```
     pub fn guess(body: &str) -> Option<Self> {
         guess(&serde_json::from_str(body).ok()?)
+    }
+
+    /// A tool as this API is told of it. `schema` says which arguments it takes.
+    pub fn tool(self, name: &str, about: &str, schema: &Json) -> Tool {
+        let tool = Tool { name: name.into(), definition: Json::empty_object() };
+        let written = self.format().write_tool(&tool, Some(&quoted(about)), schema.as_str());
+        // What is written from JSON is JSON: the definition is never left empty.
+        Tool { definition: Json::new(written).unwrap_or(tool.definition), name: tool.name }
     }
 
     /// The API of that name.

@@ -129,6 +129,13 @@ impl Session {
         self
     }
 
+    /// Goes by another profile from here on, as if the session were loaded with it. What was done stays done.
+    pub fn set_profile(&mut self, profile: Profile) {
+        self.profile = profile;
+        self.rules_seen = RulesSeen::default();
+        self.prepared = false;
+    }
+
     /// With another meter than the model's own.
     pub fn with_meter(mut self, meter: Meter) -> Self {
         self.record(Entry::Counted(match meter.calibration() {

@@ -31,6 +31,7 @@ enum Op {
     GitStat(usize),
     Switch(u8, bool),
     Fork(usize),
+    ForkWithEdits(u8),
     Observe(u64, u64),
     Frame(u8, u8, u64),
     Overflowed(u64, Option<u64>, Option<u64>),
@@ -62,6 +63,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => size().prop_map(Op::GitStat),
         2 => (0u8..4, any::<bool>()).prop_map(|(n, c)| Op::Switch(n, c)),
         1 => (0usize..60).prop_map(Op::Fork),
+        1 => (0u8..4).prop_map(Op::ForkWithEdits),
         3 => (0u64..6, 20u64..9_000).prop_map(|(t, p)| Op::Observe(t, p)),
         1 => (0u8..3, 0u8..3, prop::sample::select(vec![0u64, 5, 700, 4_000, u64::MAX])).prop_map(|(s, t, m)| Op::Frame(s, t, m)),
         1 => (0u64..6, prop::option::of(0u64..20_000), prop::option::of(500u64..20_000)).prop_map(|(t, p, w)| Op::Overflowed(t, p, w)),
@@ -175,6 +177,11 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> String {
         Op::Fork(at) => {
             let fork = session.fork(Position(*at as u32)).unwrap();
             *session = fork.fork(Position(*at as u32 + 3)).unwrap();
+        }
+        // The last input is written anew.
+        Op::ForkWithEdits(back) => {
+            let end = session.log().end().0.saturating_sub(u32::from(*back));
+            *session = session.fork_with_edits(Position(end)).unwrap();
         }
         Op::Observe(back, prompt) => {
             session.observe(ticket(session, *back), &Usage { input: *prompt, ..Usage::default() })

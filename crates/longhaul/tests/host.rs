@@ -7,9 +7,9 @@ mod common;
 use common::*;
 use longhaul::edits::MemoryArchive;
 use longhaul::{
-    Block, Cursor, EditKind, Entry, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Position,
-    Prepared, Profile, RecallBy, RecallPart, Resolved, Role, Seals, Session, Summariser, Ticket, Time,
-    Tokens, Usage, Why,
+    Block, Cursor, EditKind, Entry, Frame, Json, Known, Message, Meter, Notice, Outcome, Overflow, Position,
+    Prepared, Profile, RecallBy, RecallPart, Resolved, Role, Seals, Session, Strategy, Summariser, Ticket,
+    Time, Tokens, Usage, Why,
 };
 
 fn folds(session: &Session) -> usize {
@@ -506,6 +506,17 @@ fn marks_say_how_to_recall_where_the_host_wants_it() {
 }
 
 #[test]
+fn how_to_recall_is_kept_in_the_journal() {
+    let mut session = session(8_000);
+    assert_eq!(*session.recall_by(), RecallBy::Unsaid);
+    session.set_recall(RecallBy::Tool("longhaul_recall".into()));
+    session.push(Message::user("Find the bug."));
+    let by_tool = RecallBy::Tool("longhaul_recall".into());
+    assert_eq!(*reload(&session).recall_by(), by_tool);
+    assert_eq!(*session.fork(Position(0)).unwrap().recall_by(), by_tool);
+}
+
+#[test]
 fn the_host_answers_a_call_that_the_client_could_not_run() {
     let (mut session, handle) = folded_twice();
     let arguments = Json::new(format!(r#"{{"handle":"{handle}"}}"#)).unwrap();
@@ -719,6 +730,99 @@ fn an_answer_is_no_error() {
     let shown = session.view().parts().iter().flat_map(|part| part.message.results());
     let shown: Vec<_> = shown.map(|result| (&*result.text, result.is_error)).collect();
     assert_eq!(shown, [("what was recalled", false)]);
+}
+
+/// A session in which a client could not run a recall, and the host has answered in its place.
+fn recalled(window: u64, page: &str) -> (Session, Position) {
+    let mut session = session(window);
+    session.push(Message::user("Find the bug."));
+    let call = Block::call("r", "longhaul_recall", Json::new(r#"{"handle":"3f9a51c02b77"}"#).unwrap());
+    session.push(Message::new(Role::Assistant, vec![call]));
+    let Block::ToolResult(mut failed) = Block::result("r", "error: no such tool longhaul_recall") else {
+        panic!()
+    };
+    failed.is_error = true;
+    let at = session.push(Message::new(Role::Tool, vec![Block::ToolResult(failed)]));
+    session.answer(at, 0, page).unwrap();
+    (session, at)
+}
+
+fn page() -> String {
+    (0..300).map(|n| format!("recalled_line {n} of what was asked for\n")).collect()
+}
+
+#[test]
+fn what_was_recalled_is_never_a_digest_and_its_fold_tells_of_no_error() {
+    let (mut session, at) = recalled(16_000, &page());
+    for n in 0..60 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+    }
+    assert!(folds(&session) > 0 && session.ledger().covering(at).is_some());
+    let mut texts = session.ledger().edits().filter(|(edit, _)| edit.kind.replaces_runs());
+    let fold = texts.next().and_then(|(edit, _)| edit.kind.text()).unwrap();
+    // What the fold reads is what was shown, and that is no error.
+    assert!(fold.contains("recalled_line") && !fold.contains("no such tool"), "{}", &**fold);
+    assert!(!fold.contains("`longhaul_recall"), "{}", &**fold);
+    // Where results are digested first, those of others are.
+    let old_results = vec![Strategy::find("old-results").unwrap()];
+    let profile = Profile { ladder: old_results, ..Profile::longhaul() };
+    let mut digested = Session::load(profile, entries(&saved(&recalled(16_000, &page()).0))).unwrap();
+    for n in 0..40 {
+        step(&mut digested, n, 900);
+        ready(&mut digested);
+    }
+    let digests = |session: &Session| {
+        let edits = session.ledger().edits().map(|(edit, _)| edit.kind.clone());
+        let digests = edits.filter_map(|kind| match kind {
+            EditKind::Digest { at, .. } => Some(at),
+            _ => None,
+        });
+        digests.collect::<Vec<_>>()
+    };
+    assert!(digests(&digested).len() > 5 && !digests(&digested).contains(&at));
+}
+
+/// A store may keep the text of an answer apart, and a fold may hide the answer.
+#[test]
+fn a_fold_is_recalled_with_the_answers_in_it_after_a_restart() {
+    let (mut session, at) = recalled(16_000, &page());
+    for n in 0..60 {
+        step(&mut session, n, 900);
+        ready(&mut session);
+    }
+    let (_, fold) = session.ledger().covering(at).unwrap();
+    let fold = session.ledger().get(fold).unwrap().originals[0].short();
+    let whole = session.recall(&fold, &RecallPart::Whole).unwrap();
+    assert!(whole.contains(&page()));
+    let mut store = MemoryArchive::default();
+    let apart = |entry: &Entry| match entry.apart() {
+        Some((entry, _, text)) => {
+            store.put(&*text);
+            entry
+        }
+        None => entry.clone(),
+    };
+    let journal: Vec<Entry> = session.since(Cursor(0)).map(apart).collect();
+    let known = Known { store: Some(std::sync::Arc::new(store)), ..Known::default() };
+    let loaded = Session::load_with(Profile::longhaul(), journal, known).unwrap();
+    assert_eq!(loaded.recall(&fold, &RecallPart::Whole).unwrap(), whole);
+    assert_eq!(loaded.audit(), []);
+}
+
+#[test]
+fn an_answer_that_is_taken_back_shows_what_the_client_said() {
+    let (mut session, at) = recalled(16_000, &page());
+    ready(&mut session);
+    let edit = session.ledger().inside(at)[0];
+    session.undo(edit).unwrap();
+    ready(&mut session);
+    let results: Vec<_> = session.view().parts().iter().flat_map(|part| part.message.results()).collect();
+    assert!(results[0].is_error && &*results[0].text == "error: no such tool longhaul_recall");
+    session.redo(edit).unwrap();
+    ready(&mut session);
+    assert!(text(&session).contains(&page()));
+    assert_eq!(text(&reload(&session)), text(&session));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use longhaul::conversation::{Fact, FactKind, Image, PLACEHOLDER, Shown, Text, Thinking, UnitKind, Words};
 use longhaul::{
-    Block, Extra, Frame, Json, Log, Message, Meter, Models, Position, Profile, Role, Seal, Session, Tokens,
-    ToolCall,
+    Block, Extra, Frame, Json, Log, Message, Meter, Models, Position, Profile, Role, Seal, Session, Span,
+    Tokens, ToolCall,
 };
 use proptest::prelude::*;
 
@@ -118,6 +118,35 @@ fn two_user_messages_in_a_row_are_one_turn_and_so_is_an_attachment_inside_one() 
     ]);
     let starts: Vec<_> = log.turns().iter().map(|t| t.start.0).collect();
     assert_eq!(starts, [0, 6]);
+}
+
+/// aider and Qwen Code answer themselves what they attach: that is no answer, and the files stay with the request.
+#[test]
+fn what_a_harness_answers_itself_ends_no_turn() {
+    let mut log = log_of([
+        attachment("Here are files for your reference."),
+        Message::assistant("Ok."),
+        Message::user("Fix the importer."),
+        Message::assistant("Done."),
+        attachment("I have added these files."),
+        Message::assistant("Ok, any changes will be to those files."),
+        Message::user("Now the exporter."),
+    ]);
+    let turns = |log: &Log| log.turns().iter().map(|t| (t.start.0, t.ended)).collect::<Vec<_>>();
+    assert_eq!(turns(&log), [(0, true), (4, false)]);
+    assert_eq!(log.opening(), Span::new(0, 3));
+    assert_eq!(log.current_input(), Some(Span::new(4, 7)));
+    // Events that a model answers one by one are turns that end, all the same.
+    log.push(Message::assistant("Done too."));
+    for _ in 0..30 {
+        log.push(attachment("An event."));
+        log.push(Message::assistant("Noted."));
+    }
+    assert!(log.turns().len() > 4 && log.current_input().is_none_or(|input| input.len() < 20));
+    // So is what a model has thought about.
+    let thought = Message::new(Role::Assistant, vec![Block::thinking("Hm."), Block::text("Noted.")]);
+    let log = log_of([attachment("An event."), thought, Message::user("Go on.")]);
+    assert_eq!(turns(&log), [(0, true), (2, false)]);
 }
 
 #[test]

@@ -257,6 +257,27 @@ fn a_base_of_another_model_does_not_come_back() {
     assert_eq!(loaded.size().tokens, size);
 }
 
+/// A client that writes the end of its request anew each time has its folds made once.
+#[test]
+fn another_input_in_the_place_of_the_last_keeps_the_edits_of_what_is_shared() {
+    let mut session = session(20_000);
+    let edits = |session: &Session| session.ledger().edits().filter(|(_, active)| *active).count();
+    for n in 0..40 {
+        let before = (session.log().end(), edits(&session));
+        session.push(Message::user(format!("Question {n}, with the files as they are.")));
+        ready(&mut session);
+        let (plain, kept) = (session.fork(before.0).unwrap(), session.fork_with_edits(before.0).unwrap());
+        assert_eq!((edits(&plain), edits(&kept)), (before.1, edits(&session)));
+        assert_eq!(kept.audit(), []);
+        // What a store has of it says the same.
+        assert_eq!(text(&reload(&kept)), text(&kept));
+        session = kept;
+        session.push(Message::user(format!("Question {n}.")));
+        session.push(Message::assistant("An answer of many words. ".repeat(60)));
+    }
+    assert!(edits(&session) >= 1);
+}
+
 #[test]
 fn a_fork_into_a_turn_gives_its_sealed_reasoning_back() {
     let mut session = Session::new(Profile::transform(), model("m", 100_000)).with_meter(Meter::neutral());

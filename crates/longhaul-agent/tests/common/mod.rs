@@ -16,9 +16,15 @@ pub struct Ground {
 
 impl Ground {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("root")).unwrap();
-        let project = Arc::new(Project::new(folder.path().join("root")).unwrap());
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// A project in `root` there, and outputs of commands in `outputs`.
+    pub fn in_folder(folder: tempfile::TempDir) -> Self {
+        let (root, outputs) = (folder.path().join("root"), folder.path().join("outputs"));
+        std::fs::create_dir(&root).unwrap();
+        std::fs::create_dir(&outputs).unwrap();
+        let project = Arc::new(Project::new(root).unwrap().with_outputs(outputs).unwrap());
         Self { tools: Toolbox::files(&project), project, folder }
     }
 

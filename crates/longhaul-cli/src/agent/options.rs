@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use longhaul::{Models, Profile, Session, Tokens};
-use longhaul_agent::{Agent, AgentSettings, Form, Mode, Permissions, Project, React, Toolbox};
+use longhaul_agent::{Agent, AgentSettings, Form, McpServers, Mode, Permissions, Project, React};
 use longhaul_config::Config;
 use longhaul_model::{Key, Model, Provider};
 use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
+use crate::agent::shell;
 use crate::commands::sessions::naming;
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI};
@@ -43,6 +44,12 @@ pub struct Options {
     /// Let no call run that fits, whatever else is said
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
+    /// A folder besides the project that commands may write to
+    #[arg(long, value_name = "FOLDER")]
+    writable: Vec<PathBuf>,
+    /// Let commands write wherever you may
+    #[arg(long)]
+    unconfined: bool,
     /// Replies of the model to one input at most
     #[arg(long, value_name = "N", default_value_t = 200)]
     steps: usize,
@@ -61,6 +68,9 @@ pub struct Options {
     /// Where sessions are kept: the path of a file, or postgres://…
     #[arg(long, value_name = "PLACE")]
     store: Option<String>,
+    /// Servers of tools, as other agents name them: {"mcpServers": …}. Without it, mcp.json beside your settings
+    #[arg(long, value_name = "FILE")]
+    mcp_config: Option<PathBuf>,
     /// The project; the current folder if left out
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
@@ -121,9 +131,9 @@ impl Options {
     /// The agent, and the folder that it works in.
     pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
         let (model, name) = self.model()?;
-        let project = Arc::new(self.project()?);
+        let project = shell::project(&self.folder()?)?;
         let (keeper, session) = self.session(config, &project, &name)?;
-        let tools = Toolbox::files(&project);
+        let (tools, _) = shell::tools(&project, !self.unconfined, &self.writable)?;
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,
@@ -134,14 +144,30 @@ impl Options {
         Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
     }
 
-    /// The project, whose folder must be there.
-    pub fn project(&self) -> Result<Project, Failure> {
-        let folder = match &self.project {
-            Some(folder) => folder.clone(),
+    /// The folder of the project.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        match &self.project {
+            Some(folder) => Ok(folder.clone()),
             None => std::env::current_dir()
-                .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?,
-        };
-        Project::new(&folder).map_err(|error| Failure::file(&folder, error))
+                .map_err(|error| Failure::Failed(format!("the current folder: {error}"))),
+        }
+    }
+
+    /// Gives an agent the tools of the servers that are named. Gives what is wrong with those that do not answer.
+    pub async fn connect(&self, agent: &mut Agent) -> Result<Vec<String>, Failure> {
+        let Some(path) = self.mcp_config.clone().or_else(users_servers) else { return Ok(Vec::new()) };
+        let json = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;
+        let servers = McpServers::read(&json, |name| std::env::var(name).ok());
+        let servers = servers.map_err(|error| Failure::file(&path, error))?;
+        let mut problems = Vec::new();
+        let root = agent.project().root().to_owned();
+        for server in longhaul_agent::connect(&servers, &root).await {
+            match server.tools {
+                Ok(tools) => agent.add_tools(tools),
+                Err(problem) => problems.push(format!("the MCP server {}: {problem}", server.name)),
+            }
+        }
+        Ok(problems)
     }
 
     fn permissions(&self) -> Result<Permissions, Failure> {
@@ -269,6 +295,13 @@ impl Options {
         let options = Self { model: Some(name.to_owned()), ..self.clone() };
         Ok(options.model()?.0)
     }
+}
+
+/// The user's own servers, if there is such a file. A project's file is not taken: it would start programs.
+fn users_servers() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("longhaul/mcp.json")).filter(|path| path.is_file())
 }
 
 /// The program that sessions of the agent are stored under.

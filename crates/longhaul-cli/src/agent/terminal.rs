@@ -26,16 +26,19 @@ use self::editor::Editor;
 use crate::agent::options::Options;
 use crate::agent::spent::Spent;
 use crate::error::Failure;
+use crate::terminal::{one_line, width};
 
 /// Starts the agent, and ends with the person.
 pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
     options.check()?;
-    let (mut editor, screen) = Editor::start(options.project()?.root(), history(&options, config));
+    let folder = options.folder()?;
+    let folder = folder.canonicalize().map_err(|error| Failure::file(&folder, error))?;
+    let (mut editor, screen) = Editor::start(&folder, history(&options, config));
     if editor.is_terminal() {
         // A person may type at once: what the agent needs (a vocabulary, certificates) takes longer than a prompt.
         editor.ask();
     }
-    let agent = match options.agent(config) {
+    let mut agent = match options.agent(config) {
         Ok(agent) => agent,
         Err(failure) => {
             editor.close();
@@ -46,6 +49,16 @@ pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
     front.prompt = editor.prompt();
     let runtime = Runtime::new()?;
     let done = runtime.block_on(async {
+        let problems = match options.connect(&mut agent).await {
+            Ok(problems) => problems,
+            Err(failure) => {
+                editor.close();
+                return Err(failure);
+            }
+        };
+        for problem in problems {
+            front.screen.bad(one_line(&problem, 3 * width()));
+        }
         let mut conversation = Conversation::new(agent, front, options, config);
         conversation.talk(editor).await
     });

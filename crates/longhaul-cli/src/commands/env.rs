@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use crate::error::Failure;
 use crate::gateway::agents::{self, ANY, Setting, Told, no_proxy};
 use crate::gateway::reach::{Peer, variable};
+use crate::gateway::secret::{self, TOKEN};
 use crate::gateway::shell::quoted;
 
 /// Print what sends an agent through a gateway that runs already
@@ -13,27 +14,50 @@ use crate::gateway::shell::quoted;
 #[command(after_help = "\
 Examples:
   eval \"$(longhaul env claude)\" && claude
-  longhaul env codex --gateway 127.0.0.1:9000")]
+  longhaul env codex --gateway 127.0.0.1:9000
+  LONGHAUL_TOKEN=… longhaul env claude")]
 pub struct Args {
-    /// The agent: claude, codex, opencode, aider, qwen, mini, or any other
+    /// The agent: claude, codex, opencode, pi, aider, qwen, mini, or any other
     #[arg(value_name = "AGENT")]
     agent: String,
     /// Where the gateway listens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
     gateway: SocketAddr,
+    /// What the gateway asks for
+    #[arg(long, value_name = "T", env = TOKEN, hide_env_values = true)]
+    token: Option<String>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let agent = agents::find(&args.agent).unwrap_or(&ANY);
-    let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
-    let told = Told { gateway: args.gateway, is_anthropic: true, has_openai_key };
+    let token = args.token.clone().filter(|token| !token.is_empty());
+    if token.as_deref().is_some_and(|token| !secret::fits_a_path(token)) {
+        let problem =
+            "a token for agents is of letters, digits, `-`, `.`, `_` and `~`: it stands in base URLs";
+        return Err(Failure::Input(problem.to_owned()));
+    }
+    let told = Told {
+        gateway: args.gateway,
+        is_anthropic: true,
+        has_openai_key: variable("OPENAI_API_KEY").is_some(),
+        token,
+        providers: Vec::new(),
+        command: None,
+        opencode_config: variable("OPENCODE_CONFIG_CONTENT"),
+        recall: agent.recall,
+    };
     let mut out = anstream::stdout().lock();
     let mut arguments = Vec::new();
     for setting in (agent.told)(&told) {
         match setting {
             Setting::Variable(name, value) => writeln!(out, "export {name}={}", quoted(&value))?,
             Setting::Argument(argument) => arguments.push(quoted(&argument)),
+            Setting::File { flag, name, text } => {
+                writeln!(out, "# save as {name}:")?;
+                text.lines().try_for_each(|line| writeln!(out, "#   {line}"))?;
+                arguments.extend([flag.to_owned(), name.to_owned()]);
+            }
         }
     }
     if Peer::of(&args.gateway.to_string()).is_some_and(|gateway| gateway.proxy().is_some()) {

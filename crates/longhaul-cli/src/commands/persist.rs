@@ -20,7 +20,7 @@ Examples:
   longhaul persist claude && claude
   longhaul persist codex --dir ~/bin")]
 pub struct Args {
-    /// The agent: claude, codex, opencode, aider, qwen, mini, or a program in PATH
+    /// The agent: claude, codex, opencode, pi, aider, qwen, mini, or a program in PATH
     #[arg(value_name = "AGENT")]
     agent: String,
     /// The folder that the script is put into; ~/.local/bin if none is named

@@ -54,6 +54,9 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let spent = Spent::on(agent.session().model());
     let runtime = Runtime::new()?;
     let ended = runtime.block_on(async {
+        for problem in args.options.connect(&mut agent).await? {
+            _ = writeln!(std::io::stderr(), "longhaul: {problem}");
+        }
         if args.json {
             let session = agent.keeper().map(|keeper| keeper.id().to_string()).unwrap_or_default();
             let (model, window) =

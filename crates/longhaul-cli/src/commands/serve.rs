@@ -1,13 +1,14 @@
 //! `longhaul serve`: the gateway, until it is told to stop.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use longhaul_config::Config;
+use longhaul_gateway::{Gateway, Settings, Token};
 use tokio::runtime::Runtime;
 
 use crate::error::Failure;
-use crate::gateway::options::{ANTHROPIC, OPENAI, Options};
+use crate::gateway::options::{ANTHROPIC, OPENAI, Options, kept, size};
 use crate::gateway::{started, stopped};
 
 /// Serve agents: a proxy in front of their provider that keeps conversations small
@@ -21,7 +22,8 @@ Examples:
   longhaul serve
   longhaul serve --listen 127.0.0.1:9000 --window 120000
   longhaul serve --anthropic http://127.0.0.1:8090 --openai http://127.0.0.1:8090/v1
-  longhaul serve --listen 0.0.0.0:8484 --token $TOKEN --store postgres://…")]
+  longhaul serve --listen 0.0.0.0:8484 --token $TOKEN --store postgres://…
+  longhaul serve --keep-days 30 --keep-bytes 10G")]
 pub struct Args {
     /// Where agents connect
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
@@ -29,6 +31,15 @@ pub struct Args {
     /// What agents must know to be let in; needed where others can connect
     #[arg(long, value_name = "T", env = "LONGHAUL_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Delete sessions that nobody used for so many days; without it, none goes by its age
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=36_500))]
+    keep_days: Option<u64>,
+    /// While sessions take more bytes than this (500M, 10G), delete the one that was left alone longest
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    keep_bytes: Option<u64>,
+    /// Store nothing that anybody says, only hashes and figures: conversations are in memory alone
+    #[arg(long)]
+    no_content: bool,
     #[command(flatten)]
     options: Options,
 }
@@ -36,31 +47,95 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     args.options.write_log(true)?;
-    let settings = args.options.settings(config, args.listen, args.token.as_deref(), [ANTHROPIC, OPENAI])?;
+    args.options.make_store(config)?;
+    let settings = args.settings(config)?;
     let runtime = Runtime::new()?;
     runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let without_content = settings.desk.without_content;
         let gateway = started(settings).await?;
+        if without_content {
+            tracing::warn!(
+                "nothing that is said is stored: after a restart, out of memory or on another replica a conversation \
+                 begins anew, without its edits; recall after that, search and `longhaul sessions show` find nothing"
+            );
+        }
         let mut out = anstream::stdout();
         writeln!(out, "listening on http://{}", gateway.address())?;
         out.flush()?;
-        until_stopped().await;
+        while let Signal::Reload = signals.next().await {
+            args.reload(&gateway);
+        }
         stopped(gateway).await;
         Ok(())
     })
 }
 
-/// Waits until somebody wants us to end.
-async fn until_stopped() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminated.recv() => {}
+impl Args {
+    /// What the gateway goes by.
+    fn settings(&self, config: &Config) -> Result<Settings, Failure> {
+        let token = self.token.as_deref().map(Token::new);
+        let mut settings = self.options.settings(config, self.listen, token, [ANTHROPIC, OPENAI])?;
+        let gateway = config.gateway();
+        settings.desk.retention =
+            kept(self.keep_days.or(gateway.keep_days), self.keep_bytes.or(gateway.keep_bytes));
+        settings.desk.without_content |= self.no_content;
+        Ok(settings)
+    }
+
+    /// Reads the settings again. If something is wrong with them, they stay as they were.
+    fn reload(&self, gateway: &Gateway) {
+        let settings = Config::load().map_err(Failure::from).and_then(|config| self.settings(&config));
+        match settings.map(|settings| gateway.change(settings)) {
+            Ok(fixed) if fixed.is_empty() => tracing::info!("the settings were read again"),
+            Ok(fixed) => {
+                let fixed = fixed.join(", ");
+                tracing::warn!(fixed, "the settings were read again; these change with a restart only");
             }
-            return;
+            Err(problem) => tracing::warn!(%problem, "the settings stay as they were"),
         }
     }
-    _ = tokio::signal::ctrl_c().await;
+}
+
+/// What somebody wants of us.
+enum Signal {
+    Stop,
+    Reload,
+}
+
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => Signal::Stop,
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.hang_up.recv() => Signal::Reload,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Signal {
+        _ = tokio::signal::ctrl_c().await;
+        Signal::Stop
+    }
 }

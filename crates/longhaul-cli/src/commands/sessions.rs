@@ -9,6 +9,7 @@ mod import;
 mod list;
 pub mod naming;
 pub mod pin;
+mod prune;
 pub mod recall;
 mod search;
 mod show;
@@ -66,6 +67,7 @@ enum What {
     Fork(fork::Args),
     Export(export::Args),
     Delete(delete::Args),
+    Prune(prune::Args),
     Import(import::Args),
 }
 
@@ -84,6 +86,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         What::Fork(args) => fork::run(&sessions, args),
         What::Export(args) => export::run(&sessions, args),
         What::Delete(args) => delete::run(&sessions, args),
+        What::Prune(args) => prune::run(&sessions, args),
         What::Import(args) => import::run(&sessions, args),
     }
 }

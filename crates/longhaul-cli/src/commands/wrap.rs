@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use longhaul_config::Config;
+use longhaul_gateway::{Recall, Token};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
@@ -15,16 +16,19 @@ use tokio::time::timeout;
 use crate::error::Failure;
 use crate::gateway::agents::{self, ANY, Agent, Setting, Told, Upstream, no_proxy};
 use crate::gateway::options::{ANTHROPIC, OPENAI, Options};
-use crate::gateway::{programs, started, stopped};
+use crate::gateway::own_providers::Provider;
+use crate::gateway::private_file::PrivateFile;
+use crate::gateway::secret::{self, TOKEN};
+use crate::gateway::{programs, reach, started, stopped};
 use crate::terminal::one_line;
 
 /// Run an agent behind a gateway of its own
 #[derive(clap::Args)]
 #[command(after_help = "\
-Known are claude, codex, opencode, aider, qwen and mini. Any other program is told
-by the usual variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, OPENAI_API_BASE).
-Where one of them is set already, the gateway goes on to there. The exit code is
-the agent's.
+Known are claude, codex, opencode, pi, aider, qwen and mini. Any other program is
+told by the usual variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, OPENAI_API_BASE).
+Where one of them is set already, the gateway goes on to there. Only the agent
+knows the gateway's token. The exit code is the agent's.
 
 Examples:
   longhaul wrap claude
@@ -65,18 +69,29 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let anthropic = args.options.anthropic.clone().or_else(|| set(Upstream::Anthropic));
     let anthropic = anthropic.unwrap_or_else(|| ANTHROPIC.to_owned());
     let openai = set(Upstream::OpenAi).unwrap_or_else(|| OPENAI.to_owned());
-    let run =
-        Run { agent, program: &program, arguments: &args.arguments, is_anthropic: anthropic == ANTHROPIC };
+    let recall = args.options.recall.unwrap_or(agent.recall);
+    let is_anthropic = anthropic == ANTHROPIC;
+    let run = Run { agent, program: &program, arguments: &args.arguments, is_anthropic, recall };
     let runtime = Runtime::new()?;
     runtime.block_on(async {
-        // An agent that an agent starts goes through the gateway that is there.
-        if let Some(gateway) = gateway_around_us().await {
-            return run.behind(gateway).await;
+        let providers = agent.own_files.providers(&program).await;
+        // An agent that an agent starts goes through the gateway that is there, if that knows its providers.
+        let around = reach::variable(TOKEN);
+        if providers.is_empty()
+            && around.as_deref().is_none_or(secret::fits_a_path)
+            && let Some(gateway) = gateway_around_us().await
+        {
+            return run.behind(gateway, around, providers).await;
         }
         let listen = ([127, 0, 0, 1], 0).into();
-        let settings = args.options.settings(config, listen, None, [&anthropic, &openai])?;
+        args.options.make_store(config)?;
+        let token = secret::new()?;
+        let guarded = Some(Token::of_one_user(&token));
+        let mut settings = args.options.settings(config, listen, guarded, [&anthropic, &openai])?;
+        settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
+        settings.desk.recall = recall;
         let gateway = started(settings).await?;
-        let code = run.behind(gateway.address()).await;
+        let code = run.behind(gateway.address(), Some(token), providers).await;
         match code {
             Ok(_) => stopped(gateway).await,
             // Nothing ran.
@@ -107,19 +122,43 @@ struct Run<'a> {
     arguments: &'a [OsString],
     /// Requests go on to Anthropic itself.
     is_anthropic: bool,
+    recall: Recall,
 }
 
 impl Run<'_> {
     /// Runs the agent to its end, behind the gateway at this address.
-    async fn behind(&self, gateway: SocketAddr) -> Result<ExitCode, Failure> {
-        let has_openai_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
-        let told = Told { gateway, is_anthropic: self.is_anthropic, has_openai_key };
+    async fn behind(
+        &self,
+        gateway: SocketAddr,
+        token: Option<String>,
+        providers: Vec<Provider>,
+    ) -> Result<ExitCode, Failure> {
+        let told = Told {
+            gateway,
+            is_anthropic: self.is_anthropic,
+            has_openai_key: reach::variable("OPENAI_API_KEY").is_some(),
+            token,
+            providers,
+            command: self.arguments.first().map(|first| first.to_string_lossy().into_owned()),
+            opencode_config: reach::variable("OPENCODE_CONFIG_CONTENT"),
+            recall: self.recall,
+        };
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());
+        told.token.as_ref().map(|token| command.env(TOKEN, token));
+        // Files are there until the agent has ended.
+        let mut files = Vec::new();
         for setting in (self.agent.told)(&told) {
             match setting {
                 Setting::Variable(name, value) => command.env(name, value),
                 Setting::Argument(argument) => command.arg(argument),
+                Setting::File { flag, name, text } => {
+                    let file = PrivateFile::new(&secret::new()?, name, text);
+                    let file = file.map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
+                    command.arg(flag).arg(file.path());
+                    files.push(file);
+                    &mut command
+                }
             };
         }
         for name in ["NO_PROXY", "no_proxy"] {

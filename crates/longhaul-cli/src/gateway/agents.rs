@@ -3,7 +3,13 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use longhaul_gateway::Recall;
+use serde_json::{Value, json};
+
 use crate::error::Failure;
+use crate::gateway::jsonc;
+use crate::gateway::own_providers::{OwnFiles, Provider};
+use crate::gateway::secret::TOKEN;
 
 /// An agent, and how it is told where its provider is.
 pub struct Agent {
@@ -15,6 +21,10 @@ pub struct Agent {
     pub upstream: &'static [(&'static str, Upstream)],
     /// What it is told.
     pub told: fn(&Told) -> Vec<Setting>,
+    /// Where it has providers that the user has named.
+    pub own_files: OwnFiles,
+    /// How it recalls, if nobody says otherwise: by tools that it is told of, or by one that is added to its requests.
+    pub recall: Recall,
 }
 
 /// Whose address a variable has.
@@ -32,6 +42,16 @@ pub struct Told {
     pub is_anthropic: bool,
     /// The user has a key of OpenAI in the environment.
     pub has_openai_key: bool,
+    /// What the gateway asks for.
+    pub token: Option<String>,
+    /// Providers that the user has named, in the order in which the gateway knows them.
+    pub providers: Vec<Provider>,
+    /// The first argument of the user.
+    pub command: Option<String>,
+    /// What the user tells opencode by its environment.
+    pub opencode_config: Option<String>,
+    /// How it recalls: only who recalls by tools of ours is told of them.
+    pub recall: Recall,
 }
 
 /// One thing that an agent is told.
@@ -39,50 +59,111 @@ pub struct Told {
 pub enum Setting {
     /// By a variable of its environment.
     Variable(&'static str, String),
-    /// By an argument, before those of the user.
+    /// By an argument, before those of the user. All users of a machine can read it: never a token.
     Argument(String),
+    /// By a file, whose path follows this argument.
+    File { flag: &'static str, name: &'static str, text: &'static str },
 }
 
 impl Told {
-    fn anthropic(&self) -> String {
-        format!("http://{}", self.gateway)
-    }
-
-    /// The tools of the gateway.
-    fn tools(&self) -> String {
-        format!("http://{}/mcp", self.gateway)
+    /// The gateway's address, with the token in it if there is one: for the environment, never for an argument.
+    fn base(&self) -> String {
+        match &self.token {
+            Some(token) => format!("http://{}/t/{token}", self.gateway),
+            None => format!("http://{}", self.gateway),
+        }
     }
 
     fn openai(&self) -> String {
-        format!("http://{}/v1", self.gateway)
+        format!("{}/v1", self.base())
+    }
+
+    /// Names and addresses of the providers that the user has named, behind the gateway.
+    fn behind_the_gateway(&self) -> impl Iterator<Item = (&str, String)> {
+        let numbered = self.providers.iter().enumerate();
+        numbered.map(|(n, own)| (own.name.as_str(), format!("{}/to/{n}{}", self.base(), own.version)))
+    }
+
+    /// The variable that arguments name in the token's place.
+    fn token_variable(&self) -> Option<Setting> {
+        self.token.as_ref().map(|token| variable(TOKEN, token))
     }
 }
 
 const ANTHROPIC_URL: (&str, Upstream) = ("ANTHROPIC_BASE_URL", Upstream::Anthropic);
+const ANTHROPIC_API_BASE: (&str, Upstream) = ("ANTHROPIC_API_BASE", Upstream::Anthropic);
 const OPENAI_URLS: [(&str, Upstream); 2] =
     [("OPENAI_BASE_URL", Upstream::OpenAi), ("OPENAI_API_BASE", Upstream::OpenAi)];
 
 /// All agents that are known.
-pub static AGENTS: [Agent; 6] = [
-    Agent { name: "claude", program: "claude", upstream: &[ANTHROPIC_URL], told: claude },
-    Agent { name: "codex", program: "codex", upstream: &OPENAI_URLS, told: codex },
+pub static AGENTS: [Agent; 7] = [
+    Agent {
+        name: "claude",
+        program: "claude",
+        upstream: &[ANTHROPIC_URL],
+        told: claude,
+        own_files: OwnFiles::No,
+        recall: Recall::Mcp,
+    },
+    Agent {
+        name: "codex",
+        program: "codex",
+        upstream: &OPENAI_URLS,
+        told: codex,
+        own_files: OwnFiles::No,
+        recall: Recall::Fill,
+    },
     Agent {
         name: "opencode",
         program: "opencode",
         upstream: &[ANTHROPIC_URL, OPENAI_URLS[0]],
         told: opencode,
+        own_files: OwnFiles::OpenCode,
+        recall: Recall::Mcp,
     },
-    Agent { name: "aider", program: "aider", upstream: &[OPENAI_URLS[1], ANTHROPIC_URL], told: any },
-    Agent { name: "qwen", program: "qwen", upstream: &OPENAI_URLS, told: any },
-    Agent { name: "mini", program: "mini", upstream: &OPENAI_URLS, told: any },
+    Agent {
+        name: "pi",
+        program: "pi",
+        upstream: &[],
+        told: pi,
+        own_files: OwnFiles::Pi,
+        recall: Recall::Fill,
+    },
+    Agent {
+        name: "aider",
+        program: "aider",
+        upstream: &[OPENAI_URLS[1], ANTHROPIC_API_BASE, ANTHROPIC_URL],
+        told: any,
+        own_files: OwnFiles::No,
+        recall: Recall::Mcp,
+    },
+    Agent {
+        name: "qwen",
+        program: "qwen",
+        upstream: &OPENAI_URLS,
+        told: any,
+        own_files: OwnFiles::No,
+        recall: Recall::Mcp,
+    },
+    Agent {
+        name: "mini",
+        program: "mini",
+        upstream: &[OPENAI_URLS[1], OPENAI_URLS[0], ANTHROPIC_API_BASE, ANTHROPIC_URL],
+        told: any,
+        own_files: OwnFiles::No,
+        recall: Recall::Mcp,
+    },
 ];
 
-/// An agent that goes by a file of its own, which is not written yet.
-pub const NOT_YET: &str = "pi";
-
 /// What a program is told that goes by the usual variables.
-pub static ANY: Agent =
-    Agent { name: "", program: "", upstream: &[ANTHROPIC_URL, OPENAI_URLS[0], OPENAI_URLS[1]], told: any };
+pub static ANY: Agent = Agent {
+    name: "",
+    program: "",
+    upstream: &[ANTHROPIC_URL, ANTHROPIC_API_BASE, OPENAI_URLS[0], OPENAI_URLS[1]],
+    told: any,
+    own_files: OwnFiles::No,
+    recall: Recall::Mcp,
+};
 
 /// The agent of this name.
 pub fn find(name: &str) -> Option<&'static Agent> {
@@ -110,7 +191,7 @@ fn variable(name: &'static str, value: impl Into<String>) -> Setting {
 
 fn claude(told: &Told) -> Vec<Setting> {
     let mut settings = vec![
-        variable("ANTHROPIC_BASE_URL", told.anthropic()),
+        variable("ANTHROPIC_BASE_URL", told.base()),
         // Its own compaction would only lose what ours keeps.
         variable("DISABLE_AUTO_COMPACT", "1"),
     ];
@@ -118,12 +199,21 @@ fn claude(told: &Told) -> Vec<Setting> {
         // Behind another address it takes a window of a million for one of 200,000.
         settings.push(variable("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1"));
     }
+    if told.recall == Recall::Fill {
+        return settings;
+    }
     // A tool that is loaded later would change the prompt, and all of it would be billed again.
-    let server = serde_json::json!({"type": "http", "url": told.tools(), "alwaysLoad": true});
-    let servers = serde_json::json!({"mcpServers": {"longhaul": server}});
+    let mut server =
+        json!({"type": "http", "url": format!("http://{}/mcp", told.gateway), "alwaysLoad": true});
+    if told.token.is_some() {
+        // Claude Code puts the variable's value in.
+        server["headers"] = json!({"x-longhaul-token": format!("${{{TOKEN}}}")});
+    }
+    let servers = json!({"mcpServers": {"longhaul": server}});
     // In one word: Claude Code takes several words behind these flags.
     settings.push(Setting::Argument(format!("--mcp-config={servers}")));
     settings.push(Setting::Argument("--allowedTools=mcp__longhaul__recall".to_owned()));
+    settings.extend(told.token_variable());
     settings
 }
 
@@ -132,31 +222,73 @@ fn codex(told: &Told) -> Vec<Setting> {
         true => r#"env_key="OPENAI_API_KEY""#,
         false => "requires_openai_auth=true",
     };
+    let token = match told.token {
+        Some(_) => format!(r#"env_http_headers={{"x-longhaul-token"="{TOKEN}"}},"#),
+        None => String::new(),
+    };
     let provider = format!(
-        r#"model_providers.longhaul={{name="longhaul",base_url="{}",{login},wire_api="responses",supports_websockets=false}}"#,
-        told.openai()
+        r#"model_providers.longhaul={{name="longhaul",base_url="http://{}/v1",{login},{token}wire_api="responses",supports_websockets=false}}"#,
+        told.gateway
     );
-    ["-c", "model_provider=longhaul", "-c", &provider]
+    let arguments = ["-c", "model_provider=longhaul", "-c", &provider];
+    arguments
         .map(|argument| Setting::Argument(argument.to_owned()))
-        .to_vec()
+        .into_iter()
+        .chain(told.token_variable())
+        .collect()
 }
 
 fn opencode(told: &Told) -> Vec<Setting> {
-    let config = serde_json::json!({
+    let mut ours = json!({
         "provider": {
-            "anthropic": {"options": {"baseURL": format!("{}/v1", told.anthropic())}},
+            "anthropic": {"options": {"baseURL": told.openai()}},
             "openai": {"options": {"baseURL": told.openai()}},
         },
-        "mcp": {"longhaul": {"type": "remote", "url": told.tools()}},
+        "mcp": {"longhaul": {"type": "remote", "url": format!("{}/mcp", told.base())}},
         "compaction": {"auto": false},
     });
+    for (name, base) in told.behind_the_gateway() {
+        ours["provider"][name] = json!({"options": {"baseURL": base}});
+    }
+    // The user may use the same variable.
+    let mut config = told.opencode_config.as_deref().and_then(jsonc::read).unwrap_or(Value::Null);
+    put_over(&mut config, ours);
     vec![variable("OPENCODE_CONFIG_CONTENT", config.to_string())]
+}
+
+/// Puts the fields of one value over those of another.
+fn put_over(below: &mut Value, above: Value) {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (name, value) in above {
+                put_over(below.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (below, above) => *below = above,
+    }
+}
+
+fn pi(told: &Told) -> Vec<Setting> {
+    /// Commands of pi for its packages: they ask no model, and know no other arguments.
+    const COMMANDS: [&str; 6] = ["install", "remove", "uninstall", "update", "list", "config"];
+    if told.command.as_deref().is_some_and(|command| COMMANDS.contains(&command)) {
+        return Vec::new();
+    }
+    let mut addresses = json!({"anthropic": told.base(), "openai": told.openai()});
+    for (name, base) in told.behind_the_gateway() {
+        addresses[name] = base.into();
+    }
+    let text = include_str!("../../templates/pi.js");
+    vec![
+        variable("LONGHAUL_PROVIDERS", addresses.to_string()),
+        Setting::File { flag: "--extension", name: "longhaul-pi.js", text },
+    ]
 }
 
 fn any(told: &Told) -> Vec<Setting> {
     vec![
-        variable("ANTHROPIC_BASE_URL", told.anthropic()),
-        variable("ANTHROPIC_API_BASE", told.anthropic()),
+        variable("ANTHROPIC_BASE_URL", told.base()),
+        variable("ANTHROPIC_API_BASE", told.base()),
         variable("OPENAI_BASE_URL", told.openai()),
         variable("OPENAI_API_BASE", told.openai()),
     ]
@@ -176,7 +308,61 @@ mod tests {
     use super::*;
 
     fn told(is_anthropic: bool, has_openai_key: bool) -> Told {
-        Told { gateway: "127.0.0.1:4040".parse().unwrap(), is_anthropic, has_openai_key }
+        Told {
+            gateway: "127.0.0.1:4040".parse().unwrap(),
+            is_anthropic,
+            has_openai_key,
+            token: None,
+            providers: Vec::new(),
+            command: None,
+            opencode_config: None,
+            recall: Recall::Mcp,
+        }
+    }
+
+    fn guarded() -> Told {
+        let provider =
+            |name: &str, version| Provider { name: name.to_owned(), base: "http://h".to_owned(), version };
+        let providers = vec![provider("mine", "/v1"), provider("anthropic", "")];
+        Told { token: Some("T0ken".to_owned()), providers, ..told(true, true) }
+    }
+
+    /// Arguments of a program can be read by all users of a machine.
+    #[test]
+    fn a_token_stands_in_variables_and_never_in_an_argument() {
+        for agent in AGENTS.iter().chain([&ANY]) {
+            let settings = (agent.told)(&guarded());
+            let tells = |setting: &Setting| format!("{setting:?}").contains("T0ken");
+            assert!(settings.iter().any(tells), "{} is told no token", agent.name);
+            let secret = settings.iter().filter(|setting| tells(setting));
+            assert!(secret.clone().all(|setting| matches!(setting, Setting::Variable(..))), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn providers_of_the_user_are_asked_for_through_the_gateway() {
+        let Setting::Variable(_, told) = &pi(&guarded())[0] else { panic!() };
+        let at = "http://127.0.0.1:4040/t/T0ken";
+        assert_eq!(
+            serde_json::from_str::<Value>(told).unwrap(),
+            json!({"anthropic": format!("{at}/to/1"), "openai": format!("{at}/v1"), "mine": format!("{at}/to/0/v1")})
+        );
+        let own = r#"{"provider": {"mine": {"name": "Mine"}}, "theme": "dark", /* mine */ "compaction": {"auto": true}}"#;
+        let guarded = Told { opencode_config: Some(own.to_owned()), ..guarded() };
+        let Setting::Variable(_, told) = &opencode(&guarded)[0] else { panic!() };
+        let told: Value = serde_json::from_str(told).unwrap();
+        assert_eq!(
+            told["provider"]["mine"],
+            json!({"name": "Mine", "options": {"baseURL": format!("{at}/to/0/v1")}})
+        );
+        assert_eq!((&told["theme"], &told["compaction"]["auto"]), (&"dark".into(), &false.into()));
+    }
+
+    #[test]
+    fn commands_of_pi_for_itself_are_left_alone() {
+        for (command, settings) in [("install", 0), ("list", 0), ("-p", 2), ("fix it", 2)] {
+            assert_eq!(pi(&Told { command: Some(command.to_owned()), ..told(true, true) }).len(), settings);
+        }
     }
 
     #[test]
@@ -202,6 +388,9 @@ mod tests {
             arguments[0].starts_with("--mcp-config={") && arguments[0].contains("http://127.0.0.1:4040/mcp")
         );
         assert_eq!(arguments[1], "--allowedTools=mcp__longhaul__recall");
+        // Where the tool is added to its requests, it is told of no other.
+        let filled = (find("claude").unwrap().told)(&Told { recall: Recall::Fill, ..told(true, false) });
+        assert!(filled.iter().all(|setting| matches!(setting, Setting::Variable(..))));
     }
 
     #[test]

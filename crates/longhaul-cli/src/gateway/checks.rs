@@ -122,7 +122,7 @@ fn writable_folder(file: &Path) -> Result<PathBuf, (PathBuf, io::Error)> {
 pub async fn agents() -> Vec<Check> {
     /// Some agents are slow to start.
     const WITHIN: Duration = Duration::from_secs(5);
-    let names = agents::AGENTS.iter().map(|agent| agent.program).chain([agents::NOT_YET]);
+    let names = agents::AGENTS.iter().map(|agent| agent.program);
     let found = names.filter_map(|name| Some((name, programs::in_path(name).into_iter().next()?)));
     let asked: Vec<_> = found
         .map(|(name, first)| {
@@ -160,9 +160,6 @@ fn agent(name: &str, first: &Path, real: Option<&Path>, version: Option<&str>) -
         false => format!("{} behind our shim {}", real.display(), first.display()),
     };
     match version {
-        _ if name == agents::NOT_YET => {
-            Check::hint(name, format!("{at}; it is not known yet"), "set its base URL by hand: docs/wrap.md")
-        }
         Some(version) => Check::ok(name, format!("{version}, {at}")),
         None => {
             let todo = format!("see what `{} --version` says", shell::quoted(&real.display().to_string()));

@@ -3,10 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use longhaul::{Summariser, Tokens};
-use longhaul_config::Config;
-use longhaul_gateway::{DeskSettings, Figures, Limits, Settings, SummaryModel, Token};
+use longhaul_config::{Config, size_of};
+use longhaul_gateway::{DeskSettings, Figures, Limits, Recall, Settings, SummaryModel, Token};
+use longhaul_store::Retention;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
@@ -37,6 +40,9 @@ pub struct Options {
     /// How to compact
     #[arg(long, value_name = "P")]
     profile: Option<String>,
+    /// How models get back what was left out: by the tools at /mcp, or by a tool that is added to requests
+    #[arg(long, value_name = "WAY", value_parser = recall_ways())]
+    pub recall: Option<Recall>,
     /// Write a line for each request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -49,27 +55,54 @@ impl Options {
         &self,
         config: &Config,
         listen: SocketAddr,
-        token: Option<&str>,
+        token: Option<Token>,
         [anthropic, openai]: [&str; 2],
     ) -> Result<Settings, Failure> {
-        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
-        // A folder that is missing is made, and a store that cannot be used is said now.
-        drop(place.open_or_make()?);
+        let place = self.place(config)?;
         let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
         let summaries = match profile.summariser {
             Summariser::Extractor => None,
             Summariser::Host => Some(written_by(config)?),
         };
         let window = self.window.map(Tokens).or_else(|| config.own_window());
-        let desk = DeskSettings { profile, window, summaries, ..DeskSettings::new(place.as_str()) };
+        let recall = self.recall.unwrap_or_default();
+        let gateway = config.gateway();
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        let desk = DeskSettings {
+            profile,
+            window,
+            summaries,
+            recall,
+            memory: bytes(gateway.memory),
+            retention: kept(gateway.keep_days, gateway.keep_bytes),
+            without_content: gateway.no_content,
+            ..DeskSettings::new(place.as_str())
+        };
+        let limits = Limits {
+            body_bytes: bytes(gateway.max_body),
+            bodies_bytes: bytes(gateway.max_bodies),
+            connections: bytes(gateway.connections),
+            decide: Duration::from_millis(gateway.decide_ms),
+            ..Limits::default()
+        };
         Ok(Settings {
             listen,
             anthropic: self.anthropic.clone().unwrap_or_else(|| anthropic.to_owned()),
             openai: self.openai.clone().unwrap_or_else(|| openai.to_owned()),
-            token: token.map(Token::new),
+            others: Vec::new(),
+            token,
             desk,
-            limits: Limits::default(),
+            limits,
         })
+    }
+
+    /// Makes the store if it is not there. One that cannot be used is said now.
+    pub fn make_store(&self, config: &Config) -> Result<(), Failure> {
+        self.place(config)?.open_or_make().map(drop)
+    }
+
+    fn place(&self, config: &Config) -> Result<Place, Failure> {
+        Place::new(self.store.clone().unwrap_or_else(|| config.store()))
     }
 
     /// Where log lines go: the file, if one is named, else stderr if that is free.
@@ -90,6 +123,24 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// The ways to recall, by their names.
+fn recall_ways() -> impl TypedValueParser<Value = Recall> {
+    let names = PossibleValuesParser::new(["mcp", "fill"]);
+    names.map(|name| if name == "fill" { Recall::Fill } else { Recall::Mcp })
+}
+
+/// Which sessions are kept. All, if nobody says it.
+pub fn kept(days: Option<u64>, bytes: Option<u64>) -> Retention {
+    let older_than = days.map(|days| Duration::from_secs(days.saturating_mul(86_400)));
+    Retention { older_than, larger_than: bytes, ..Retention::default() }
+}
+
+/// A number of bytes that a flag names.
+pub fn size(text: &str) -> Result<u64, String> {
+    let problem = "not a number of bytes: give one such as 500M or 10G";
+    size_of(text).filter(|bytes| *bytes > 0).ok_or_else(|| problem.to_owned())
 }
 
 /// The model that writes summaries beside the requests.

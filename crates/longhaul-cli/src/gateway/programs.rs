@@ -34,10 +34,15 @@ fn can_be_run(path: &Path) -> bool {
 
 /// The first line that a program says of its version. `None` if it says nothing in this time.
 pub async fn version(program: &Path, within: Duration) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = timeout(within, command.output()).await.ok()?.ok()?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = said(program, &["--version"], within).await?;
     let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
-    output.status.success().then(|| one_line(line, 60))
+    Some(one_line(line, 60))
+}
+
+/// What a program says. `None` if it fails or is not done in this time.
+pub async fn said(program: &Path, arguments: &[&str], within: Duration) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = timeout(within, command.output()).await.ok()?.ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -59,7 +59,7 @@ impl Desk {
                 continue;
             }
             // One that cannot be loaded, or was deleted just now, hides no other.
-            let stored = Keeper::open(self.store.clone(), meta.id, self.settings.profile.clone());
+            let stored = Keeper::open(self.store.clone(), meta.id, self.settings().profile.clone());
             if let Some(Ok(text)) = stored.ok().map(|(_, session)| session.recall(handle, part)) {
                 return Ok(text);
             }
@@ -88,7 +88,7 @@ impl Desk {
         // Another replica has gone on with it: the store knows it better, and the next request loads it.
         self.live.forget(shared.id);
         let (store, api) = (self.store.clone(), conversation.api());
-        let mut stored = Conversation::open(store, &self.settings, tenant, api, shared.id)?;
+        let mut stored = Conversation::open(store, &self.settings(), tenant, api, shared.id)?;
         stored.act(action)?;
         Ok(facts(&stored))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
-use longhaul::session::journal::Entry;
+use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
     Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
     Source, Ticket, Time, Tokens, Usage, Why,
@@ -13,13 +13,17 @@ use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
 
-use super::DeskSettings;
 use super::asking::{Action, AskError};
+use super::fill;
 use super::live::Hint;
+use super::overlap::overlap;
+use super::{Break, DeskSettings, Recall};
 
 /// A conversation that is live.
 #[derive(Debug)]
 pub(super) struct Conversation {
+    /// What it goes by: that of its last request.
+    settings: Arc<DeskSettings>,
     api: Api,
     relay: Relay,
     session: Session,
@@ -36,6 +40,8 @@ pub(super) struct Conversation {
     said: usize,
     /// The job that is being written.
     writing: Option<u64>,
+    /// Up to where the journal was looked at for requests that broke the provider's cache.
+    looked_at: Cursor,
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
@@ -68,62 +74,71 @@ impl Conversation {
     /// A conversation that nobody has seen.
     pub(super) fn create(
         store: Arc<dyn Store>,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         about: &About,
         api: Api,
         frame: &Frame,
     ) -> Result<Self, StoreError> {
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default()).clone();
-        let session = Session::new(settings.profile.clone(), model);
+        let mut session = Session::new(settings.profile.clone(), model);
+        if settings.recall == Recall::Fill && fill::is_wanted(frame) {
+            fill::begin(&mut session);
+        }
         let keeper = Keeper::create(store, about, &session)?;
-        let (known, chains) = (Vec::new(), Vec::new());
-        Ok(Self {
-            api,
-            relay: Relay::new(api),
-            session,
-            keeper,
-            known,
-            chains,
-            named: 0,
-            also_named: None,
-            said: 0,
-            writing: None,
-        })
+        Ok(Self::of(settings.clone(), &about.tenant, api, session, keeper))
     }
 
     /// A stored conversation.
     pub(super) fn open(
         store: Arc<dyn Store>,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         tenant: &str,
         api: Api,
         id: SessionId,
     ) -> Result<Self, StoreError> {
         let (keeper, session) = Keeper::open(store, id, settings.profile.clone())?;
-        Ok(Self::of(tenant, api, session, keeper))
+        Ok(Self::of(settings.clone(), tenant, api, session, keeper))
     }
 
-    fn of(tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
+    fn of(settings: Arc<DeskSettings>, tenant: &str, api: Api, session: Session, keeper: Keeper) -> Self {
         let known: Vec<Identity> =
             session.log().messages().iter().map(|message| Identity::of(message)).collect();
         let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
         let relay = Relay::of(api, session.log().messages());
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
-        Self { api, relay, session, keeper, known, chains, named, also_named: None, said, writing: None }
+        let looked_at = session.cursor();
+        Self {
+            settings,
+            looked_at,
+            api,
+            relay,
+            session,
+            keeper,
+            known,
+            chains,
+            named,
+            also_named: None,
+            said,
+            writing: None,
+        }
     }
 
     /// A conversation of its own that shares the first messages with this one.
     pub(super) fn fork(&self, tenant: &str, shared: usize, frame: &Frame) -> Result<Self, StoreError> {
         let end = Position(u32::try_from(shared).unwrap_or(u32::MAX));
         let journal = |problem| StoreError::Journal { session: self.id(), problem };
-        let mut session = self.session.fork(end).map_err(journal)?;
+        // aider, for one, puts the files of the moment and its rules behind the history, anew in each request.
+        let mut session = self.session.fork_with_edits(end).map_err(journal)?;
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default());
         if model.name != session.model().name {
             session.switch(model.clone(), Seals::Client);
         }
         let keeper = self.keeper.fork(&session)?;
-        Ok(Self::of(tenant, self.api, session, keeper))
+        let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
+        // It may be gone on with where it leaves this one: the hash of all that both say names it too.
+        fork.named = fork.chains.len().saturating_sub(1);
+        Ok(fork)
     }
 
     /// The stored session.
@@ -174,7 +189,16 @@ impl Conversation {
 
     /// How the client says it: its request, read with what is known.
     pub(super) fn read(&self, body: String) -> Option<Request> {
-        self.relay.read(body).ok()
+        self.relay.read(body).ok().map(|request| self.offering(request))
+    }
+
+    /// A request of this conversation, with the tool that the conversation began with. Its sizes, and whether the same
+    /// agent goes on, are those of the request with the tool.
+    pub(super) fn offering(&self, request: Request) -> Request {
+        match fill::is_on(&self.session) && fill::is_wanted(request.frame()) {
+            true => request.offering(fill::tool(&self.session, self.api)),
+            false => request,
+        }
     }
 
     /// How many messages at the start of a request are known here.
@@ -211,10 +235,8 @@ impl Conversation {
     fn behind_dropped(&self, identities: &[Identity], common: usize) -> Option<usize> {
         /// So many messages must be known again behind what is missing: fewer may be the same by chance.
         const KNOWN_AGAIN: usize = 4;
-        let rest = &identities[common..];
-        let ends = (common + 1)..=self.len().saturating_sub(KNOWN_AGAIN);
-        let kept = ends.map(|start| &self.known[start..]).find(|kept| rest.starts_with(kept))?;
-        Some(common + kept.len())
+        let kept = overlap(self.known.get(common + 1..)?, &identities[common..]);
+        (kept >= KNOWN_AGAIN).then_some(common + kept)
     }
 
     /// How many messages there are.
@@ -250,19 +272,25 @@ impl Conversation {
 
     /// Bytes that it takes in memory, about.
     pub(super) fn bytes(&self) -> usize {
-        // The text of a message, and what it was read from.
-        (self.said + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
+        let texts = self.session.ledger().edits().filter_map(|(edit, _)| edit.kind.text());
+        let shown: usize = texts.map(|text| text.len()).sum();
+        // The text of a message, and what it was read from; the text of an edit, and what was written for it.
+        (self.said + shown + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
     }
 
     /// Takes in what a request has more than is known, and makes what is to be sent ready. What could not be made
     /// again after a crash is stored when this returns.
     pub(super) fn take(
         &mut self,
-        settings: &DeskSettings,
+        settings: &Arc<DeskSettings>,
         tenant: &str,
         request: &Request,
     ) -> Result<Ticket, Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
+        if !Arc::ptr_eq(&self.settings, settings) {
+            self.session.set_profile(settings.profile.clone());
+            self.settings = settings.clone();
+        }
         self.session.set_frame(request.frame().clone());
         if let Some(window) = window(settings, request, &self.session)
             && self.session.budget().window != window
@@ -274,19 +302,25 @@ impl Conversation {
             let end = Chain::start(tenant, self.api).over(&identities).last();
             self.also_named = end.map(|end| (identities.len(), end));
         }
+        // A client that has a tool of that name itself runs it.
+        let is_ours = request.is_offering() || !fill::has_recall(request.frame());
+        let fills = is_ours && fill::is_on(&self.session);
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
-            self.push(tenant, message, *identity);
+            let at = self.push(tenant, message, *identity);
+            if fills {
+                fill::fill(&mut self.session, at);
+            }
         }
         self.relay.keep(request);
         self.prepare()
     }
 
-    fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) {
+    fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) -> Position {
         let before = self.chains.last().copied().unwrap_or_else(|| Chain::start(tenant, self.api));
         self.said += message.bytes();
-        self.session.push(message.clone());
         self.known.push(identity);
         self.chains.push(before.then(identity));
+        self.session.push(message.clone())
     }
 
     fn prepare(&mut self) -> Result<Ticket, Refused> {
@@ -307,13 +341,16 @@ impl Conversation {
 
     /// The body to send in the place of the client's, and whether it is the client's own.
     pub(super) fn body(&mut self, request: &Request) -> BodyText {
+        if self.is_as_it_came(request) {
+            return self.relay.write(request).body;
+        }
         let sent = request.clone().sending(&self.session.outgoing());
         self.relay.write(&sent).body
     }
 
     /// True if nothing was done to a request: no edit stands, nothing stands before or behind its messages, and it has
     /// all of them. Then what is wrong in it is for the provider to say.
-    pub(super) fn is_as_it_came(&self, request: &Request) -> bool {
+    fn is_as_it_came(&self, request: &Request) -> bool {
         let sent = self.session.outgoing();
         let mut edits = self.session.ledger().edits();
         sent.tail.is_none()
@@ -324,7 +361,8 @@ impl Conversation {
 
     /// Tokens that are sent, tokens of the whole conversation, and how many edits stand.
     pub(super) fn figures(&self) -> (Tokens, Tokens, usize) {
-        let full = self.session.meter().tokens(self.session.full()).tokens;
+        // From the same reported prompt as the view: where nothing is left out, both are the same.
+        let full = self.session.meter().estimate(self.session.full()).tokens;
         let edits = self.session.ledger().edits().filter(|(_, active)| *active).count();
         (self.session.size().tokens, full, edits)
     }
@@ -334,6 +372,16 @@ impl Conversation {
         let new = request.messages().iter().skip(self.new_from(request)?);
         let new = new.map(|message| self.session.meter().message(message)).sum();
         Some(self.session.size().tokens + self.session.meter().tokens(new).tokens)
+    }
+
+    /// Why the newest request does not go on from the one before it, if it does not: what the provider has in its
+    /// cache is of no use behind that place. Each request is told of once.
+    pub(super) fn broke(&mut self) -> Option<Break> {
+        let new = || self.session.since(self.looked_at);
+        let broke = new().any(|entry| matches!(entry, Entry::Sent(sent) if sent.broke));
+        let why = new().filter_map(Break::of).min().unwrap_or(Break::Other);
+        self.looked_at = self.session.cursor();
+        broke.then_some(why)
     }
 
     /// The provider answered.
@@ -348,6 +396,12 @@ impl Conversation {
     pub(super) fn overflowed(&mut self, ticket: Ticket, overflow: Overflow) -> Result<Ticket, Refused> {
         self.session.overflowed(ticket, overflow);
         self.prepare()
+    }
+
+    /// The provider refused a request as too long, and nothing is sent instead: the window is learnt from it.
+    pub(super) fn refused(&mut self, ticket: Ticket, overflow: Overflow) -> Result<(), StoreError> {
+        self.session.overflowed(ticket, overflow);
+        self.save()
     }
 
     /// Stores what is new.

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use longhaul_store::StoreError;
-use longhaul_wire::api::{Chain, Identity, Relay, Request};
+use longhaul::Models;
+use longhaul_store::{About, Alike, Meta, StoreError};
+use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused};
 use super::live::{Hint, Seat, Shared};
@@ -38,71 +39,141 @@ struct Candidate {
 const FEW: usize = 3;
 
 /// So many stored conversations are looked at for one that goes on.
-const WAYS: usize = 3;
+const WAYS: usize = 4;
 
 /// So many messages are gone back for another one.
 const BACK: usize = 32;
 
+/// What a search for the conversation of a request gives.
+pub(super) enum Search {
+    /// It goes on with one that is known.
+    Found(Found),
+    /// It begins one.
+    Begins(Beginning),
+}
+
+/// A request that begins a conversation of its own.
+pub(super) struct Beginning {
+    /// The conversation that it leaves.
+    leaves: Option<Candidate>,
+    request: Request,
+    /// The hash of all that is said in the request.
+    pub(super) end: [u8; 16],
+}
+
 impl Desk {
-    pub(super) fn find(&self, incoming: &Incoming, text: &str, hints: &[Hint]) -> Result<Found, Refused> {
+    /// The conversation that a request goes on with, if there is one.
+    pub(super) fn find(&self, incoming: &Incoming, text: &str, hints: &[Hint]) -> Result<Search, Refused> {
         let mut best: Option<Candidate> = None;
         let mut seen: Vec<Shared> = Vec::new();
-        for shared in hints.iter().flat_map(|hint| self.live.hinted(hint)) {
-            if seen.iter().any(|seen| Arc::ptr_eq(seen, &shared)) {
-                continue;
-            }
-            seen.push(shared.clone());
-            let Some(candidate) = self.candidate(incoming, shared, text)? else { continue };
-            if candidate.goes_on {
-                return Ok(candidate.going_on());
-            }
-            best = better(best, candidate);
+        let hinted = hints.iter().flat_map(|hint| self.live.hinted(hint));
+        if let Some(found) = self.going_on(incoming, text, hinted, &mut seen, &mut best)? {
+            return Ok(Search::Found(found));
         }
         let request = match &best {
             Some(best) => best.request.clone(),
             None => read(&Relay::new(incoming.api), incoming, text)?,
         };
-        let identities = request.identities().into_owned();
-        let chains = Chain::start(&incoming.tenant, incoming.api).over(&identities);
-        let hashes: Vec<[u8; 16]> = chains.map(|chain| chain.bytes()).collect();
+        let hashes: Vec<[u8; 16]> = {
+            let identities = request.identities();
+            let chains = Chain::start(&incoming.tenant, incoming.api).over(&identities);
+            chains.map(|chain| chain.bytes()).collect()
+        };
         // One that is live may have more than is stored of it.
-        let mut ends = hashes.iter().rev().flat_map(|hash| self.live.hinted(&Hint(*hash)));
-        if let Some(shared) = ends.find(|shared| !seen.iter().any(|seen| Arc::ptr_eq(seen, shared)))
-            && let Some(candidate) = self.candidate(incoming, shared, text)?
-        {
-            if candidate.goes_on {
-                return Ok(candidate.going_on());
-            }
-            best = better(best, candidate);
+        let unseen = |hash: &[u8; 16]| {
+            let mut ending = self.live.hinted(&Hint(*hash));
+            ending.retain(|shared| !seen.iter().any(|seen| Arc::ptr_eq(seen, shared)));
+            ending
+        };
+        let longest = hashes.iter().rev().map(unseen).find(|ending| !ending.is_empty());
+        let longest = longest.into_iter().flatten();
+        if let Some(found) = self.going_on(incoming, text, longest, &mut seen, &mut best)? {
+            return Ok(Search::Found(found));
         }
+        // Sessions without content cannot be gone on with, and those with content must not be.
+        if !self.settings().without_content
+            && let Some(found) = self.stored(incoming, text, &request, &hashes, &mut seen, &mut best)?
+        {
+            return Ok(Search::Found(found));
+        }
+        let end = hashes.last().copied().unwrap_or_default();
+        let leaves = best.filter(|best| best.answered);
+        let request = match leaves.is_none() && request.is_offering() {
+            // The request has the tool of a conversation that it is not of.
+            true => read(&Relay::new(incoming.api), incoming, text)?,
+            false => request,
+        };
+        Ok(Search::Begins(Beginning { leaves, request, end }))
+    }
+
+    /// The stored conversation that a request goes on with. Of the others the best is kept in mind.
+    fn stored(
+        &self,
+        incoming: &Incoming,
+        text: &str,
+        request: &Request,
+        hashes: &[[u8; 16]],
+        seen: &mut Vec<Shared>,
+        best: &mut Option<Candidate>,
+    ) -> Result<Option<Found>, Refused> {
         let known = best.as_ref().map_or(0, |best| best.common);
         // Behind another way of the conversation, which was not gone on with, there may be the one that goes on.
         let (mut upto, mut looked_at) = (hashes.len(), Vec::new());
         for _ in 0..BACK {
-            let found = self.store.find_prefix(&hashes[..upto])?;
-            let Some((id, count)) = found.filter(|(_, count)| *count > known && looked_at.len() < WAYS)
-            else {
+            let alike = self.store.find_prefix(&hashes[..upto])?.filter(|alike| alike.messages >= known);
+            let Some(Alike { messages, mut sessions }) = alike.filter(|_| looked_at.len() < WAYS) else {
                 break;
             };
-            upto = count.saturating_sub(1).min(upto);
-            if looked_at.contains(&id) {
+            upto = messages.saturating_sub(1).min(upto);
+            sessions.retain(|meta| !meta.without_content && !looked_at.contains(&meta.id));
+            if messages == known {
+                // One that is live has as much in common: only one that ends there, with the same model, is better.
+                sessions.retain(|meta| is_unlikely(meta, messages, request) == (false, false));
+            }
+            sessions.sort_by_key(|meta| is_unlikely(meta, messages, request));
+            for meta in sessions.iter().take(WAYS - looked_at.len()) {
+                looked_at.push(meta.id);
+                let shared = match self.live.get(meta.id) {
+                    Some(shared) => shared,
+                    None => self.load(incoming, meta.id)?,
+                };
+                let one = std::iter::once(shared);
+                if let Some(found) = self.going_on(incoming, text, one, seen, best)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first of some conversations that a request goes on with. Of the others the best is kept in mind.
+    fn going_on(
+        &self,
+        incoming: &Incoming,
+        text: &str,
+        conversations: impl Iterator<Item = Shared>,
+        seen: &mut Vec<Shared>,
+        best: &mut Option<Candidate>,
+    ) -> Result<Option<Found>, Refused> {
+        for shared in conversations {
+            if seen.iter().any(|seen| Arc::ptr_eq(seen, &shared)) {
                 continue;
             }
-            looked_at.push(id);
-            let shared = match self.live.get(id) {
-                Some(shared) => shared,
-                None => self.load(incoming, id)?,
-            };
-            let candidate = self.candidate(incoming, shared, text)?;
-            match candidate {
-                Some(candidate) if candidate.goes_on => return Ok(candidate.going_on()),
-                Some(candidate) => best = better(best, candidate),
+            seen.push(shared.clone());
+            match self.candidate(incoming, shared, text)? {
+                Some(candidate) if candidate.goes_on => return Ok(Some(candidate.going_on())),
+                Some(candidate) => *best = better(best.take(), candidate),
                 None => {}
             }
         }
-        match best.filter(|best| best.answered) {
-            Some(best) => self.fork(incoming, best),
-            None => self.create(incoming, request, &identities),
+        Ok(None)
+    }
+
+    /// A conversation for a request that begins one.
+    pub(super) fn begin(&self, incoming: &Incoming, beginning: Beginning) -> Result<Found, Refused> {
+        match beginning.leaves {
+            Some(candidate) => self.fork(incoming, candidate),
+            None => self.create(incoming, beginning.request),
         }
     }
 
@@ -141,7 +212,7 @@ impl Desk {
 
     fn load(&self, incoming: &Incoming, id: longhaul_store::SessionId) -> Result<Shared, StoreError> {
         let store = self.store.clone();
-        let conversation = Conversation::open(store, &self.settings, &incoming.tenant, incoming.api, id)?;
+        let conversation = Conversation::open(store, &self.settings(), &incoming.tenant, incoming.api, id)?;
         Ok(Seat::new(conversation, incoming.tenant.clone()))
     }
 
@@ -155,19 +226,28 @@ impl Desk {
         })
     }
 
-    fn create(
-        &self,
-        incoming: &Incoming,
-        request: Request,
-        identities: &[Identity],
-    ) -> Result<Found, Refused> {
-        if request.frame().tools.is_empty() && identities.len() <= FEW {
-            return Err(Refused::Side);
-        }
-        let (store, about) = (self.store.clone(), incoming.about());
-        let new = Conversation::create(store, &self.settings, &about, incoming.api, request.frame())?;
+    fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
+        let (store, settings) = (self.store.clone(), self.settings());
+        let about = About { without_content: settings.without_content, ..incoming.about() };
+        let new = Conversation::create(store, &settings, &about, incoming.api, request.frame())?;
+        let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }
+}
+
+impl Beginning {
+    /// True if it is no conversation of an agent: for a title or the like.
+    pub(super) fn is_side(&self) -> bool {
+        let (frame, messages) = (self.request.frame(), self.request.messages().len());
+        self.leaves.is_none() && frame.tools.is_empty() && messages <= FEW
+    }
+}
+
+/// True if a request hardly goes on with a stored session of which it has so many messages: another model speaks
+/// there, or it went another way behind them.
+fn is_unlikely(meta: &Meta, messages: usize, request: &Request) -> (bool, bool) {
+    let model = &Models::builtin().find(request.frame().model.as_deref().unwrap_or_default()).name;
+    (meta.model != **model, meta.messages != messages as u64)
 }
 
 /// The one that has more in common with the request; of two, the one of the same agent.

@@ -2,7 +2,9 @@
 //! the store: those that were used last stay, as many as fit.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use longhaul_store::SessionId;
 
@@ -46,7 +48,7 @@ const HINTS: usize = 8;
 pub(super) struct Live {
     inner: Mutex<Inner>,
     /// Bytes that they may take together.
-    limit: usize,
+    limit: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +66,8 @@ struct Slot {
     conversation: Shared,
     bytes: usize,
     used: u64,
+    /// When it was used last.
+    when: Instant,
     /// What speaks of it, the newest last.
     hints: Vec<Hint>,
     /// The hash of all that is said in it.
@@ -72,7 +76,7 @@ struct Slot {
 
 impl Live {
     pub(super) fn new(limit: usize) -> Self {
-        Self { inner: Mutex::default(), limit }
+        Self { inner: Mutex::default(), limit: AtomicUsize::new(limit) }
     }
 
     /// The conversations that a hint spoke of, the newest first.
@@ -84,6 +88,18 @@ impl Live {
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
         self.lock().conversations.get(&id).map(|slot| slot.conversation.clone())
+    }
+
+    /// Other bytes that they may take together, from the next use on.
+    pub(super) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The conversations that were used within this time.
+    pub(super) fn used_within(&self, time: Duration) -> Vec<SessionId> {
+        let inner = self.lock();
+        let recent = inner.conversations.iter().filter(|(_, slot)| slot.when.elapsed() <= time);
+        recent.map(|(id, _)| *id).collect()
     }
 
     /// The conversations of a tenant, the one that was used last first.
@@ -105,12 +121,13 @@ impl Live {
             conversation: conversation.clone(),
             bytes: 0,
             used,
+            when: Instant::now(),
             hints: Vec::new(),
             end: None,
         });
         let end_before = std::mem::replace(&mut slot.end, end.clone());
         let before = std::mem::replace(&mut slot.bytes, bytes);
-        (slot.used, slot.conversation) = (used, conversation.clone());
+        (slot.used, slot.when, slot.conversation) = (used, Instant::now(), conversation.clone());
         slot.hints.retain(|hint| !hints.contains(hint));
         slot.hints.extend_from_slice(hints);
         let too_many = slot.hints.len().saturating_sub(HINTS);
@@ -126,7 +143,8 @@ impl Live {
             let too_many = spoken_of.len().saturating_sub(SPOKEN_OF);
             spoken_of.drain(..too_many);
         }
-        while inner.bytes > self.limit && inner.conversations.len() > 1 {
+        let limit = self.limit.load(Ordering::Relaxed);
+        while inner.bytes > limit && inner.conversations.len() > 1 {
             let Some(oldest) =
                 inner.conversations.iter().min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
             else {
@@ -186,7 +204,8 @@ mod tests {
     #[test]
     fn a_conversation_has_only_so_many_hints() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = DeskSettings::new(folder.path().join("sessions.db").display().to_string());
+        let place = folder.path().join("sessions.db").display().to_string();
+        let settings = Arc::new(DeskSettings::new(place));
         let store = longhaul_store::open(&settings.store).unwrap();
         let new = Conversation::create(store, &settings, &About::default(), Api::Chat, &Frame::default());
         let (live, seat) = (Live::new(1 << 20), Seat::new(new.unwrap(), "".into()));

@@ -33,6 +33,7 @@ pub fn settings(fake: &Fake) -> Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: fake.base_url(),
         openai: fake.base_url() + "/v1",
+        others: Vec::new(),
         token: None,
         desk: DeskSettings::new(String::new()),
         limits: Limits { stop: Duration::from_secs(1), ..Limits::default() },
@@ -98,6 +99,11 @@ impl Decide for Scripted {
         self.overflows.lock().unwrap().push(overflow);
         let body = self.smaller.lock().unwrap().pop_front()?;
         Some(call(old.session, Some(body)))
+    }
+
+    fn refused(&self, call: Call, overflow: Overflow) {
+        self.overflows.lock().unwrap().push(overflow);
+        self.answered(call, None);
     }
 
     fn count(&self, incoming: &Incoming) -> Option<Tokens> {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use longhaul::Handle;
 use longhaul::session::journal::{Cursor, Entry};
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::pool::{Connection, all_at_once};
@@ -60,13 +61,16 @@ pub(super) async fn create(connection: &mut Connection, about: &About, now: Now)
     let id = SessionId::fresh();
     let insert = "
         INSERT INTO longhaul.session
-            (id, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes)
-        VALUES ($1, $2, $3, $4, $5, '', $6, $6, 0, 0, 0, 0)";
+            (id, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes,
+             without_content)
+        VALUES ($1, $2, $3, $4, $5, '', $6, $6, 0, 0, 0, 0, $7)";
     let insert = connection.statement(insert).await?;
     let title = about.title.as_deref().map(title_of).unwrap_or_default();
     let (tenant, agent, project, title) =
         (text(&about.tenant), text(&about.agent), text(&about.project), text(&title));
-    connection.client.execute(&insert, &[&uuid(id), &tenant, &agent, &project, &title, &now.0]).await?;
+    let row: [&(dyn ToSql + Sync); 7] =
+        [&uuid(id), &tenant, &agent, &project, &title, &now.0, &about.without_content];
+    connection.client.execute(&insert, &row).await?;
     Ok(id)
 }
 

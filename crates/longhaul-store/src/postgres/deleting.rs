@@ -3,12 +3,12 @@
 
 use uuid::Uuid;
 
-use super::appending::{BEGIN, LOCK_SESSION, LOCKED, uuid};
+use super::appending::{BEGIN, LOCK_SESSION, LOCKED, count, uuid};
 use super::pool::{Connection, all_at_once};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
-use crate::store::{Retention, SessionId};
+use crate::store::{Pruned, Retention, SessionId};
 
 /// Deletes the entries of a session, and gives what they held.
 const DELETE_ENTRIES: &str = "
@@ -66,8 +66,11 @@ async fn delete_here(connection: &mut Connection, id: SessionId) -> Result<u64, 
     Ok(gone.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
-/// The session that was left alone longest, locked.
-const OLDEST: &str = "SELECT id, updated FROM longhaul.session ORDER BY updated, n LIMIT 1 FOR UPDATE";
+/// The sessions that were left alone longest.
+const OLDEST: &str = "SELECT id FROM longhaul.session ORDER BY updated, n LIMIT $1";
+
+/// When a session was written to last. It is locked: nobody writes to it from here on.
+const UPDATED: &str = "SELECT updated FROM longhaul.session WHERE id = $1 FOR UPDATE";
 
 /// How many bytes the store takes, without what the server needs around them: files do not get smaller when
 /// rows are deleted.
@@ -77,33 +80,79 @@ const USED: &str = "
         + (SELECT coalesce(sum(octet_length(packed)), 0) FROM longhaul.sizes)
         + (SELECT coalesce(sum(pg_column_size(words)), 0) FROM longhaul.words))::bigint";
 
-/// Deletes the session that goes next, if one is to go. `used` is how many bytes the store takes, as far
-/// as that is known.
-pub(super) async fn prune_one(
+/// Who deletes what is not kept any longer holds this lock (`LHpr`) of its connection: two that know how large the
+/// store is, and not of each other, would delete too much.
+const TRY_LOCK: &str = "SELECT pg_try_advisory_lock(1279815794)";
+const UNLOCK: &str = "ROLLBACK; SELECT pg_advisory_unlock(1279815794)";
+
+/// How many bytes the store takes.
+pub(super) async fn used(connection: &mut Connection) -> Result<u64, Fault> {
+    Ok(connection.client.query_one(USED, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
+}
+
+/// Deletes sessions that are not to be kept any longer, until so many are gone. If somebody else does, nothing is
+/// done here.
+pub(super) async fn prune(
     connection: &mut Connection,
     retention: &Retention,
-    used: &mut Option<u64>,
-    now: Now,
-) -> Result<Option<SessionId>, Fault> {
-    let oldest = connection.statement(OLDEST).await?;
-    let client = &connection.client;
-    let (_, row) = all_at_once!(client.batch_execute(BEGIN), client.query_opt(&oldest, &[]))?;
-    let Some(row) = row else {
-        client.batch_execute("COMMIT").await?;
-        return Ok(None);
-    };
-    let (id, updated): (Uuid, i64) = (row.try_get(0)?, row.try_get(1)?);
-    let id = SessionId::from_bytes(id.into_bytes());
-    let age = u128::try_from(now.0.saturating_sub(updated)).unwrap_or_default();
-    let too_old = retention.older_than.is_some_and(|longest| age > longest.as_micros());
-    client.batch_execute(LOCKED).await?;
-    if let (Some(_), None) = (retention.larger_than, &used) {
-        *used = Some(client.query_one(USED, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs());
+    most: usize,
+    pruned: &mut Pruned,
+) -> Result<(), Fault> {
+    if retention.keeps_all() || !connection.client.query_one(TRY_LOCK, &[]).await?.try_get(0)? {
+        return Ok(());
     }
-    let too_large = retention.larger_than.is_some_and(|most| used.is_some_and(|used| used > most));
-    let goes = too_old || too_large;
-    let gone = if goes { delete_here(connection, id).await? } else { 0 };
-    connection.client.batch_execute("COMMIT").await?;
-    *used = used.map(|used| used.saturating_sub(gone));
-    Ok(goes.then_some(id))
+    let done = prune_locked(connection, retention, most, pruned).await;
+    // A connection that cannot do this is broken, and its lock ends with it.
+    connection.client.batch_execute(UNLOCK).await?;
+    done
+}
+
+async fn prune_locked(
+    connection: &mut Connection,
+    retention: &Retention,
+    most: usize,
+    pruned: &mut Pruned,
+) -> Result<(), Fault> {
+    let mut all = match retention.larger_than {
+        Some(_) => used(connection).await?,
+        None => 0,
+    };
+    while pruned.sessions.len() < most
+        && let Some((id, bytes)) = prune_one(connection, retention, all, Now::get()).await?
+    {
+        pruned.sessions.push(id);
+        pruned.bytes += bytes;
+        all = all.saturating_sub(bytes);
+    }
+    Ok(())
+}
+
+/// Deletes the session that goes next, if one is to go. `used` is how many bytes the store takes.
+async fn prune_one(
+    connection: &mut Connection,
+    retention: &Retention,
+    used: u64,
+    now: Now,
+) -> Result<Option<(SessionId, u64)>, Fault> {
+    let (oldest, updated) = (connection.statement(OLDEST).await?, connection.statement(UPDATED).await?);
+    let client = &connection.client;
+    let some = count::<i64>(retention.in_use.len() + 1)?;
+    for row in client.query(&oldest, &[&some]).await? {
+        let id = SessionId::from_bytes(row.try_get::<_, Uuid>(0)?.into_bytes());
+        if retention.in_use.contains(&id) {
+            continue;
+        }
+        let id_there = uuid(id);
+        let (_, row) = all_at_once!(client.batch_execute(BEGIN), client.query_opt(&updated, &[&id_there]))?;
+        // Somebody may have deleted it just now.
+        let updated: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
+        if !updated.is_some_and(|updated| retention.lets_go(updated, || used, now)) {
+            client.batch_execute("COMMIT").await?;
+            return Ok(None);
+        }
+        let bytes = delete_here(connection, id).await?;
+        connection.client.batch_execute("COMMIT").await?;
+        return Ok(Some((id, bytes)));
+    }
+    Ok(None)
 }

@@ -19,8 +19,10 @@ const NEWEST_MODEL: &str = "
 const FORK: &str = "
     WITH fork AS (
         INSERT INTO longhaul.session
-            (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes)
-        SELECT $1, id, tenant, agent, project, title, $2, $3, $3, $4, sum.messages, sum.calls, sum.bytes
+            (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes,
+             without_content)
+        SELECT $1, id, tenant, agent, project, title, $2, $3, $3, $4, sum.messages, sum.calls, sum.bytes,
+            without_content
         FROM longhaul.session, (
             SELECT count(*) FILTER (WHERE kind = $5) AS messages, count(*) FILTER (WHERE kind = $6) AS calls,
                 coalesce(sum(bytes), 0) AS bytes

@@ -17,8 +17,8 @@ use crate::unpacking::{self, missing};
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// The columns of [`Meta`], in the order in which [`meta_of`] reads them.
-const META: &str =
-    "id, parent, title, tenant, agent, project, model, created, updated, entries, messages, calls, bytes";
+const META: &str = "id, parent, title, tenant, agent, project, model, created, updated, entries, messages, calls, bytes, \
+     without_content";
 
 /// Entries in any order: to put them in order is less work here than for the server.
 const ENTRIES: &str = "
@@ -101,7 +101,7 @@ fn entries(
     unpacking::entries(&mut connection.unpacker, id, from.0, &packed)
 }
 
-fn meta_where(condition: &str) -> String {
+pub(super) fn meta_where(condition: &str) -> String {
     format!("SELECT {META} FROM longhaul.session WHERE {condition}")
 }
 
@@ -131,7 +131,7 @@ pub(super) async fn list(
     rows.iter().map(meta_of).collect()
 }
 
-fn meta_of(row: &Row) -> Result<Meta, Fault> {
+pub(super) fn meta_of(row: &Row) -> Result<Meta, Fault> {
     let id = |id: Uuid| SessionId::from_bytes(id.into_bytes());
     Ok(Meta {
         id: id(row.try_get(0)?),
@@ -147,6 +147,7 @@ fn meta_of(row: &Row) -> Result<Meta, Fault> {
         messages: row.try_get::<_, i64>(10)?.unsigned_abs(),
         calls: row.try_get::<_, i64>(11)?.unsigned_abs(),
         bytes: row.try_get::<_, i64>(12)?.unsigned_abs(),
+        without_content: row.try_get(13)?,
     })
 }
 

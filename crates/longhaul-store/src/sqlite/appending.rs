@@ -15,8 +15,9 @@ pub(super) fn create(connection: &Connection, about: &About, now: Now) -> Result
     let id = SessionId::fresh();
     connection
         .prepare_cached(
-            "INSERT INTO session (id, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, '', ?6, ?6, 0, 0, 0, 0)",
+            "INSERT INTO session (id, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes,
+                 without_content)
+             VALUES (?1, ?2, ?3, ?4, ?5, '', ?6, ?6, 0, 0, 0, 0, ?7)",
         )?
         .execute(params![
             id.as_bytes(),
@@ -24,7 +25,8 @@ pub(super) fn create(connection: &Connection, about: &About, now: Now) -> Result
             about.agent,
             about.project,
             about.title.as_deref().map(title_of).unwrap_or_default(),
-            now.0
+            now.0,
+            about.without_content
         ])?;
     Ok(id)
 }

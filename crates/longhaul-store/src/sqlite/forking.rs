@@ -28,11 +28,11 @@ pub(super) fn fork(
     let fork = SessionId::fresh();
     connection
         .prepare_cached(
-            "INSERT INTO session (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes)
+            "INSERT INTO session (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes, without_content)
              SELECT ?1, id, tenant, agent, project, title, ?2, ?3, ?3, ?4,
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?7),
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?8),
-                 (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6)
+                 (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6), without_content
              FROM session WHERE n = ?9",
         )?
         .execute(params![

@@ -3,11 +3,12 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::appending::place_of;
+use super::reading::{META, meta_of};
 use crate::fault::Fault;
-use crate::store::SessionId;
+use crate::store::{Alike, SessionId};
 
 /// Names a session by hashes of its first messages, more of them with each hash. `first` messages are named
-/// already. A hash that names another session goes on to name that one.
+/// already.
 pub(super) fn keep(
     connection: &Connection,
     id: SessionId,
@@ -23,19 +24,18 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// The session that the last of these hashes names that names any.
-pub(super) fn find(
-    connection: &Connection,
-    hashes: &[[u8; 16]],
-) -> Result<Option<(SessionId, usize)>, Fault> {
-    let mut select = connection.prepare_cached(
-        "SELECT session.id, prefix.messages FROM prefix JOIN session ON session.n = prefix.session WHERE hash = ?1",
-    )?;
+/// The sessions that the last of these hashes names that names any.
+pub(super) fn find(connection: &Connection, hashes: &[[u8; 16]]) -> Result<Option<Alike>, Fault> {
+    let mut known = connection.prepare_cached("SELECT messages FROM prefix WHERE hash = ?1 LIMIT 1")?;
     for hash in hashes.iter().rev() {
-        let found: Option<([u8; 16], usize)> =
-            select.query_row([hash], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        if let Some((id, messages)) = found {
-            return Ok(Some((SessionId::from_bytes(id), messages)));
+        if let Some(messages) = known.query_row([hash], |row| row.get(0)).optional()? {
+            let mut select = connection.prepare_cached(&format!(
+                "SELECT {META} FROM session WHERE n IN
+                     (SELECT session FROM prefix WHERE hash = ?1 ORDER BY session DESC LIMIT ?2)
+                 ORDER BY updated DESC, n DESC LIMIT ?3"
+            ))?;
+            let rows = select.query_map(params![hash, Alike::LOOKED_AT, Alike::GIVEN], meta_of)?;
+            return Ok(Some(Alike { messages, sessions: rows.collect::<Result<_, _>>()? }));
         }
     }
     Ok(None)

@@ -15,8 +15,8 @@ use crate::store::{Filter, Meta, SessionId, Stored};
 use crate::unpacking::{self, missing};
 
 /// The columns of [`Meta`], in the order in which [`meta_of`] reads them.
-const META: &str =
-    "id, parent, title, tenant, agent, project, model, created, updated, entries, messages, calls, bytes";
+pub(super) const META: &str = "id, parent, title, tenant, agent, project, model, created, updated, entries, messages, calls, bytes, \
+     without_content";
 
 pub(super) fn load(connection: &Connection, unpacker: &mut Unpacker, id: SessionId) -> Result<Stored, Fault> {
     let (session, end) = appending::place_of(connection, id)?;
@@ -113,7 +113,7 @@ pub(super) fn list(connection: &Connection, filter: &Filter, limit: usize) -> Re
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn meta_of(row: &Row<'_>) -> rusqlite::Result<Meta> {
+pub(super) fn meta_of(row: &Row<'_>) -> rusqlite::Result<Meta> {
     Ok(Meta {
         id: SessionId::from_bytes(row.get(0)?),
         parent: row.get::<_, Option<[u8; 16]>>(1)?.map(SessionId::from_bytes),
@@ -128,6 +128,7 @@ fn meta_of(row: &Row<'_>) -> rusqlite::Result<Meta> {
         messages: row.get::<_, i64>(10)?.unsigned_abs(),
         calls: row.get::<_, i64>(11)?.unsigned_abs(),
         bytes: row.get::<_, i64>(12)?.unsigned_abs(),
+        without_content: row.get(13)?,
     })
 }
 

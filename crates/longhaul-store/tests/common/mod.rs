@@ -121,7 +121,7 @@ impl Ground {
                 let files = std::fs::read_dir(folder.path()).unwrap();
                 files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
             }
-            None => ["session", "content", "entry", "sizes", "learnt", "words"]
+            None => ["session", "content", "entry", "sizes", "learnt", "words", "prefix", "waiting"]
                 .iter()
                 .flat_map(|table| {
                     let all = format!("SET bytea_output = 'escape'; SELECT t::text FROM longhaul.{table} t");

@@ -14,6 +14,7 @@ use super::identity::Identity;
 use super::marks::{ClientMark, MarkPlace};
 use super::object::Fields;
 use super::settings::{self, Before, FrameText};
+use super::tools_end::ToolsEnd;
 use super::{Api, RequestError};
 use crate::fields::{FieldError, excerpt};
 use crate::scan::{Scanner, Value};
@@ -42,6 +43,8 @@ pub(super) struct Read {
     pub api: Api,
     pub frame: Arc<Frame>,
     frame_text: FrameText,
+    /// Where the tools end, if there are any.
+    pub tools_end: Option<ToolsEnd>,
     /// The messages as they were read.
     pub messages: Vec<Arc<Message>>,
     pub marks: Vec<ClientMark>,
@@ -151,7 +154,8 @@ impl Body {
         let read = Read::new(last.api, last.frame.clone(), last.frame_text, marks);
         let elements: Vec<Value<'_>> =
             scanned.notes.iter().map(|note| scanner.tape.value(text, *note)).collect();
-        let read = Read { around: last.around, ..read.with_list(text, &scanned, &elements, Some(last))? };
+        let read = read.with_list(text, &scanned, &elements, Some(last))?;
+        let read = Read { around: last.around, tools_end: last.tools_end, ..read };
         Ok(Some((Some(scanned.list), read)))
     }
 
@@ -187,6 +191,8 @@ impl Body {
             (key, scanner.tape.value(text, value))
         });
         let fields = Fields::from_list(named.collect::<Vec<(Cow<'_, str>, Value<'_>)>>());
+        let list_start = list.as_ref().map(|scanned| scanned.list.place.start);
+        let tools_end = fields.peek("tools").and_then(|tools| ToolsEnd::of(tools, list_start, text.len()));
         let before =
             last.map(|last| Before { text: last.frame_text, frame: &last.frame, marks: &last.marks });
         let read = settings::read_frame(format, fields, before);
@@ -195,7 +201,7 @@ impl Body {
             _ => Arc::new(read.frame),
         };
         let is_named = frame.model.is_some();
-        let read = Read::new(api, frame, read.text, read.marks);
+        let read = Read { tools_end, ..Read::new(api, frame, read.text, read.marks) };
         let Some(scanned) = list else {
             // What is asked may be kept by the provider.
             if format.row().may_lack_list && is_named {
@@ -277,6 +283,7 @@ impl Read {
             api,
             frame,
             frame_text,
+            tools_end: None,
             messages: Vec::new(),
             marks,
             groups: Vec::new(),

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use longhaul::{End, Frame, Json, Message, Outgoing};
+use longhaul::{End, Frame, Json, Message, Outgoing, Tool};
 
 use super::body::{Body, Part, Read};
 use super::format::Unit;
@@ -40,6 +40,8 @@ pub struct Request {
     client_marks: Vec<ClientMark>,
     /// Where the prompt cache should remember prefixes, beside what the client has marked.
     ends: Vec<End>,
+    /// A tool that stands in the frame, and that is to be written behind the tools of the body.
+    offered: Option<Json>,
 }
 
 /// What is sent.
@@ -129,13 +131,14 @@ impl fmt::Debug for BodyText {
 impl Request {
     /// A request to be written from its parts.
     pub fn new(frame: Frame, messages: Vec<Arc<Message>>) -> Self {
-        Self { frame: Arc::new(frame), messages, body: None, client_marks: Vec::new(), ends: Vec::new() }
+        let (client_marks, ends) = (Vec::new(), Vec::new());
+        Self { frame: Arc::new(frame), messages, body: None, client_marks, ends, offered: None }
     }
 
     pub(super) fn read(body: Arc<Body>) -> Self {
         let (frame, messages) = (body.read.frame.clone(), body.read.messages.clone());
         let client_marks = body.read.marks.clone();
-        Self { frame, messages, body: Some(body), client_marks, ends: Vec::new() }
+        Self { frame, messages, body: Some(body), client_marks, ends: Vec::new(), offered: None }
     }
 
     /// What was read from its body.
@@ -184,6 +187,33 @@ impl Request {
     pub fn with_betas(mut self, header: &str) -> Self {
         Arc::make_mut(&mut self.frame).settings.set(BETAS, Json::string(header));
         self
+    }
+
+    /// With one tool more, behind those of the client: all other bytes of its body stay as they are. A request that
+    /// was read without tools gets none.
+    ///
+    /// ```
+    /// use longhaul::Json;
+    /// use longhaul_wire::api::{Api, Request};
+    /// let body = r#"{"tools": [{"name": "Read", "input_schema": {}} ], "messages": []}"#;
+    /// let tool = Api::Anthropic.tool("recall", "Gives back.", &Json::empty_object());
+    /// let request = Request::decode(Api::Anthropic, body).unwrap().offering(tool);
+    /// assert_eq!(
+    ///     request.encode(Api::Anthropic).body,
+    ///     r#"{"tools": [{"name": "Read", "input_schema": {}},{"name":"recall","description":"Gives back.","input_schema":{}} ], "messages": []}"#
+    /// );
+    /// ```
+    pub fn offering(mut self, tool: Tool) -> Self {
+        if self.body.as_ref().is_some_and(|body| body.read.tools_end.is_some()) {
+            self.offered = Some(tool.definition.clone());
+            Arc::make_mut(&mut self.frame).tools.push(tool);
+        }
+        self
+    }
+
+    /// Whether there is one tool more than those of the client.
+    pub fn is_offering(&self) -> bool {
+        self.offered.is_some()
     }
 
     /// The value of the header `anthropic-beta`, to be sent with the body.
@@ -288,10 +318,15 @@ impl Request {
         let mut left_out = LeftOut::default();
         let body = match &self.body {
             Some(body) if body.read.api == api && (self.messages.is_empty() || !body.lacks_list()) => {
-                if self.ends.is_empty() && same(&self.messages, &body.read.messages) {
-                    Text::Client(body.clone())
-                } else {
-                    Text::Written(self.write_into(body, units, &mut left_out))
+                let is_same = self.ends.is_empty() && same(&self.messages, &body.read.messages);
+                match (self.offered.as_ref().zip(body.read.tools_end), is_same) {
+                    (None, true) => Text::Client(body.clone()),
+                    (None, false) => Text::Written(self.write_into(body, units, &mut left_out)),
+                    (Some((tool, end)), true) => Text::Written(end.with(&body.text, tool.as_str())),
+                    (Some((tool, end)), false) => {
+                        let text = self.write_into(body, units, &mut left_out);
+                        Text::Written(end.with(&text, tool.as_str()))
+                    }
                 }
             }
             _ => Text::Written(settings::write_body(self, api, &mut left_out)),

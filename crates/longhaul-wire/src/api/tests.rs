@@ -4,6 +4,7 @@ mod bytes;
 mod made_up;
 mod marks;
 mod odd;
+mod offered;
 mod translated;
 
 use super::*;

@@ -333,7 +333,7 @@ const MINI_SWE: Client = Client {
 /// And Qwen Code, which was made from it.
 const GEMINI: Client = Client {
     name: "Gemini CLI",
-    tags: &["session_context", "hook_context", "loaded_context", "state_snapshot"],
+    tags: &["session_context", "hook_context", "loaded_context", "scratchpad", "state_snapshot"],
     signs: &[
         Begins("This is the Gemini CLI. We are setting up the context for our chat."),
         Begins("This is the Qwen Code. We are setting up the context for our chat."),

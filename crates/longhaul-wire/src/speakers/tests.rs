@@ -161,6 +161,7 @@ fn editors_and_others() {
         ("[TASK RESUMPTION] This task was interrupted", ""),
         ("<uploaded_files>\n/w\n</uploaded_files>\nFix it.", "Fix it."),
         ("<session_context>\nThis is the Gemini CLI.\n</session_context>", ""),
+        ("<scratchpad>x</scratchpad><state_snapshot><overall_goal>y</overall_goal></state_snapshot>", ""),
         ("This is the Qwen Code. We are setting up the context for our chat.\nToday", ""),
     ]);
 }

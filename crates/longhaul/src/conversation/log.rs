@@ -11,7 +11,7 @@ use crate::conversation::bond::{Bond, bonds_with, loads_tool};
 use crate::conversation::edition::Editions;
 use crate::conversation::fact::{Fact, FactKind, Note, Noted};
 use crate::conversation::frame::Frame;
-use crate::conversation::message::{Block, Message, Role, ToolCall};
+use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::conversation::repair::{Edited, Shown};
 use crate::conversation::step::{Exchange, LateAnswer, Outline, Turn, Unit, UnitKind};
 use crate::session::journal::Entry;
@@ -376,6 +376,12 @@ impl Log {
         self.unit_index(at).map(|index| &self.units()[index])
     }
 
+    /// The call that a result in this message answers.
+    pub fn call_of(&self, at: Position, result: &ToolResult) -> Option<&ToolCall> {
+        let step = self.get(self.unit_of(at)?.span.start)?;
+        step.calls().find(|call| call.id == result.id)
+    }
+
     /// The number of that unit.
     pub fn unit_index(&self, at: Position) -> Option<usize> {
         let index = self.units().partition_point(|unit| unit.span.start <= at).checked_sub(1)?;
@@ -425,7 +431,7 @@ impl Log {
     }
 
     /// What stands before the first answer: rules, the environment, the first request. All of the log
-    /// while no model has answered.
+    /// while no model has answered; an answer that a host wrote itself behind what it attached is none.
     ///
     /// ```
     /// use longhaul::{Log, Message, Span};
@@ -436,8 +442,8 @@ impl Log {
     /// assert_eq!(log.opening(), Span::new(0, 2));
     /// ```
     pub fn opening(&self) -> Span {
-        let answer = self.units().iter().find(|unit| unit.kind == UnitKind::Step);
-        Span { start: Position(0), end: answer.map_or(self.end(), |unit| unit.span.start) }
+        let answer = self.turns().iter().find_map(|turn| turn.first_step);
+        Span { start: Position(0), end: answer.unwrap_or(self.end()) }
     }
 
     /// The answer to what a person asked in this message: the last words of its turn, or what else ended

@@ -115,6 +115,10 @@ pub(crate) struct Outline {
     open: Option<OpenStep>,
     /// The first message with words of a person.
     first_words: Option<Position>,
+    /// A person has spoken in the newest turn.
+    is_asked: bool,
+    /// Answers in the newest turn that a host wrote itself, behind what it attached.
+    own_answers: u8,
     /// The newest step.
     newest_step: Option<usize>,
     /// Calls of the running turn that the provider runs itself and has not finished.
@@ -220,9 +224,10 @@ impl Outline {
         let running = self.turns.last().filter(|turn| !turn.ended);
         let joins = running.is_some_and(|turn| turn.first_step.is_none() || message.is_attachment());
         if !joins {
-            self.turns.push(Turn { start: at, ended: false, first_step: None });
+            self.begin_turn(at);
         }
         if !message.is_attachment() {
+            self.is_asked = true;
             self.close_step();
         }
         if message.words().next().is_some() {
@@ -268,15 +273,33 @@ impl Outline {
         }
         // Who goes on unasked begins a turn: the one before has ended for good.
         if self.turns.last().is_none_or(|turn| turn.ended) {
-            self.turns.push(Turn { start: at, ended: false, first_step: None });
+            self.begin_turn(at);
         }
-        if let Some(turn) = self.turns.last_mut() {
+        if self.is_own_answer(at, message) {
+            self.own_answers += 1;
+        } else if let Some(turn) = self.turns.last_mut() {
             turn.first_step.get_or_insert(at);
             // What a turn left unfinished is never finished once a person has gone on.
             self.unfinished.retain(|call| call.at >= turn.start);
             turn.ended = pending.is_empty() && self.unfinished.is_empty() && answers(message);
         }
         self.open = Some(OpenStep { unit: self.units.len() - 1, pending, answered: HashSet::new() });
+    }
+
+    fn begin_turn(&mut self, start: Position) {
+        self.turns.push(Turn { start, ended: false, first_step: None });
+        (self.is_asked, self.own_answers) = (false, 0);
+    }
+
+    /// True for the answer that a host writes itself behind what it attaches ("Ok, I will use these files"):
+    /// no person has asked anything yet, and no model has thought or called. What is attached and the request
+    /// that follows are one input then.
+    fn is_own_answer(&self, at: Position, message: &Message) -> bool {
+        /// More in a row are a conversation of its own, such as events that a model answers: it must end somewhere.
+        const MOST: u8 = 8;
+        let says = |block: &Block| matches!(block, Block::Text(_));
+        let follows = self.turns.last().is_some_and(|turn| turn.start < at && turn.first_step.is_none());
+        follows && !self.is_asked && self.own_answers < MOST && message.blocks().iter().all(says)
     }
 
     /// Finds the call that a result of the provider answers, in this answer or before, and ticks it off.

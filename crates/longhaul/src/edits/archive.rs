@@ -283,9 +283,10 @@ impl Originals {
         self.places.entry(*handle).or_insert(place);
     }
 
-    /// The originals as an archive.
-    pub(crate) fn of<'a>(&'a self, log: &'a Log) -> OriginalsOf<'a> {
-        OriginalsOf { originals: self, log }
+    /// The originals as an archive. The `store` is asked for what the log does not have: answers of the host
+    /// that nobody sees now, and texts of other sessions.
+    pub(crate) fn of<'a>(&'a self, log: &'a Log, store: Option<&'a dyn Archive>) -> OriginalsOf<'a> {
+        OriginalsOf { originals: self, log, store }
     }
 }
 
@@ -294,6 +295,7 @@ impl Originals {
 pub(crate) struct OriginalsOf<'a> {
     originals: &'a Originals,
     log: &'a Log,
+    store: Option<&'a dyn Archive>,
 }
 
 impl OriginalsOf<'_> {
@@ -317,12 +319,21 @@ impl Archive for OriginalsOf<'_> {
     fn get(&self, handle: Handle) -> Option<String> {
         match self.original(handle) {
             Some(original) => Some(original.text()),
-            // What was cut to be kept.
-            None => keep::all_texts(self.log).into_iter().find(|text| Handle::of(text) == handle),
+            None => {
+                // What was cut to be kept.
+                let kept = keep::all_texts(self.log).into_iter().find(|text| Handle::of(text) == handle);
+                kept.or_else(|| self.store?.get(handle))
+            }
         }
     }
 
     fn find(&self, start: &str) -> Option<Handle> {
+        self.find_own(start).or_else(|| self.store?.find(start))
+    }
+}
+
+impl OriginalsOf<'_> {
+    fn find_own(&self, start: &str) -> Option<Handle> {
         let range = starting(start)?;
         let known = only_one(self.originals.places.range(range.clone()).map(|(handle, _)| *handle));
         // Texts of facts are many and looked at last: a short form of twelve digits names one thing.
@@ -379,16 +390,23 @@ pub fn recall(archive: &dyn Archive, handle: &str, part: &RecallPart) -> Result<
     match part {
         RecallPart::Whole => Ok(text),
         RecallPart::Lines(first, last) => {
-            let lines = text.lines().skip(first.saturating_sub(1));
+            let lines = lines_of(&text).skip(first.saturating_sub(1));
             let count = last.saturating_add(1).saturating_sub((*first).max(1));
             Ok(lines.take(count).collect::<Vec<_>>().join("\n"))
         }
         RecallPart::Pattern(pattern) => {
             let regex = regex_of(pattern)?;
-            let numbered = text.lines().enumerate().filter(|(_, line)| regex.is_match(line));
+            // A pattern that ends with `$` fits a line whatever it ends with.
+            let fits = |line: &str| regex.is_match(line.strip_suffix('\r').unwrap_or(line));
+            let numbered = lines_of(&text).enumerate().filter(|(_, line)| fits(line));
             Ok(numbered.map(|(at, line)| format!("{}:{line}", at + 1)).collect::<Vec<_>>().join("\n"))
         }
     }
+}
+
+/// The lines of a text, byte for byte: a carriage return is a part of its line.
+fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split_terminator('\n')
 }
 
 /// A pattern, or what is wrong with it.
@@ -485,5 +503,15 @@ mod tests {
         );
         assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(0, 0)).unwrap(), "");
         assert_eq!(recall(&archive, &handle.short(), &RecallPart::Lines(5, usize::MAX)).unwrap(), "");
+    }
+
+    #[test]
+    fn lines_come_back_with_their_carriage_returns() {
+        let mut archive = MemoryArchive::default();
+        let handle = archive.put("one\r\ntwo\r\n\rthree\n").short();
+        let part = |part| recall(&archive, &handle, &part).unwrap();
+        assert_eq!(part(RecallPart::Lines(1, 2)), "one\r\ntwo\r");
+        assert_eq!(part(RecallPart::Lines(2, 9)), "two\r\n\rthree");
+        assert_eq!(part(RecallPart::Pattern("(one|two)$".into())), "1:one\r\n2:two\r");
     }
 }

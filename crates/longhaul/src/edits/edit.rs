@@ -139,6 +139,23 @@ impl EditKind {
         }
     }
 
+    /// What it does and where, without a word of what it shows.
+    pub(crate) fn without_content(&self) -> Self {
+        let mut kind = self.clone();
+        if let Some(text) = kind.text_mut() {
+            *text = EditText::Here("".into());
+        }
+        match &mut kind {
+            Self::DigestArgs { arguments, .. } => *arguments = Json::from(&serde_json::Value::Null),
+            Self::Fold { kept, summary, .. } => {
+                kept.clear();
+                *summary = None;
+            }
+            Self::Digest { .. } | Self::DropThinking { .. } | Self::Answer { .. } | Self::Hide { .. } => {}
+        }
+        kind
+    }
+
     /// True if it replaces whole units.
     pub fn replaces_runs(&self) -> bool {
         matches!(self, Self::Fold { .. } | Self::Hide { .. })

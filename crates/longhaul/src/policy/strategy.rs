@@ -361,8 +361,7 @@ impl Context<'_> {
 
     /// The call that a result answers.
     pub(crate) fn call_of(&self, at: Position, result: &ToolResult) -> Option<&ToolCall> {
-        let unit = self.log.unit_of(at)?;
-        self.message(unit.span.start)?.calls().find(|call| call.id == result.id)
+        self.log.call_of(at, result)
     }
 
     /// What a result says: as it came, or as the host answered.

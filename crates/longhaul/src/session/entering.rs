@@ -51,8 +51,7 @@ impl Session {
         }
         let original = Original::Block(message.clone(), block);
         let handle = || original.handle();
-        let step = self.log().unit_of(at).and_then(|unit| self.log().get(unit.span.start));
-        let call = step.and_then(|step| step.calls().find(|call| call.id == result.id));
+        let call = self.log().call_of(at, result);
         let text = if self.profile.entry_digests {
             let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
             let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();

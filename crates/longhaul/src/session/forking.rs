@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::journal::{Cursor, Entry};
 use super::state::State;
 use super::{LoadError, Session};
-use crate::conversation::log::Position;
+use crate::conversation::log::{Position, Span};
+use crate::edits::edit::{Edit, EditKind};
 use crate::size::models::Model;
 
 impl Session {
@@ -17,6 +18,35 @@ impl Session {
         let mut fork = if whole { self.clone() } else { self.replayed(cursor)? };
         fork.notices.clear();
         fork.record(Entry::Forked { end: end.min(self.log().end()) });
+        fork.look();
+        Ok(fork)
+    }
+
+    /// The same for a client that may have put another input in the place of its last one: nothing but that input is
+    /// left behind. Edits of what is shared stay then, though they were made when that input had come: they stand in
+    /// the prompt that the provider has cached.
+    pub fn fork_with_edits(&self, end: Position) -> Result<Self, LoadError> {
+        let mut fork = self.fork(end)?;
+        let log = self.log();
+        let input = log.current_input().filter(|input| input.start <= end && input.end == log.end());
+        // A turn that the input broke off runs again without it: what it needs was edited as what is old.
+        let is_over = |input: Span| fork.log().running_turn().is_none_or(|turn| input.start <= turn.start);
+        if !input.is_some_and(is_over) {
+            return Ok(fork);
+        }
+        let is_shared = |edit: &Edit| {
+            // It was taken since a new turn began. What comes now may go on with the old one.
+            let takes_reasoning = matches!(edit.kind, EditKind::DropThinking { .. });
+            !takes_reasoning && edit.kind.spans().iter().all(|span| span.end <= end)
+        };
+        let later: Vec<Arc<Edit>> = self
+            .ledger()
+            .edits_since(fork.ledger().next_id())
+            // Those behind one that goes would get another number.
+            .take_while(|(edit, active)| *active && is_shared(edit))
+            .map(|(edit, _)| edit.clone())
+            .collect();
+        later.into_iter().for_each(|edit| fork.record(Entry::Edit(edit)));
         fork.look();
         Ok(fork)
     }

@@ -184,6 +184,62 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// What is left of the entry where nothing that anybody said may be kept: what happened, where, why, and what
+    /// it counted and cost. No session can be loaded from such entries.
+    ///
+    /// ```
+    /// use longhaul::{Entry, Message};
+    /// let entry = Entry::Message(Message::user("a secret").into()).without_content();
+    /// assert_eq!(serde_json::to_string(&entry).unwrap(), r#"{"message":{"role":"user","blocks":[]}}"#);
+    /// ```
+    pub fn without_content(&self) -> Self {
+        match self {
+            Self::Message(message) => Self::Message(Arc::new(Message::new(message.role(), Vec::new()))),
+            Self::Fact(fact) => {
+                let text = fact.text.as_ref().map(|_| "".into());
+                Self::Fact(Arc::new(Fact { kind: fact.kind, key: "".into(), text }))
+            }
+            Self::Frame(frame) => {
+                Self::Frame(Arc::new(Frame { model: frame.model.clone(), ..Frame::default() }))
+            }
+            Self::Edit(edit) => {
+                let mut edit = (**edit).clone();
+                edit.kind = edit.kind.without_content();
+                Self::Edit(Arc::new(edit))
+            }
+            Self::NoteShown { text } => Self::NoteShown { text: text.as_ref().map(|_| "".into()) },
+            Self::RulesShown { .. } => Self::RulesShown { text: "".into() },
+            Self::Asked { by_model, .. } => Self::Asked { focus: None, by_model: *by_model },
+            Self::JobOpened(question) => {
+                Self::JobOpened(Arc::new(Question { focus: None, problem: None, ..(**question).clone() }))
+            }
+            Self::RecallBy(_) => Self::RecallBy(RecallBy::Unsaid),
+            // A new kind of entry is looked at here before it is kept.
+            Self::Began { .. }
+            | Self::Counted(_)
+            | Self::Limited(_)
+            | Self::MaxOutput(_)
+            | Self::Undo { .. }
+            | Self::Redo { .. }
+            | Self::Sent(_)
+            | Self::StepClosed
+            | Self::SentAgain { .. }
+            | Self::Usage { .. }
+            | Self::Taught { .. }
+            | Self::Refused { .. }
+            | Self::CompactionBegan(_)
+            | Self::CompactionEnded { .. }
+            | Self::SummaryPaid { .. }
+            | Self::JobEnded { .. }
+            | Self::Switched { .. }
+            | Self::Task(_)
+            | Self::Unattended(_)
+            | Self::Forked { .. } => self.clone(),
+        }
+    }
+}
+
 /// The entries of a journal that was written line by line, or why it cannot be read.
 ///
 /// ```

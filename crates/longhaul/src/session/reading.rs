@@ -1,6 +1,7 @@
 //! Reading back: what edits took out, lines of the whole log, and whether all rules hold.
 
 use super::Session;
+use super::journal::RecallBy;
 use super::state::State;
 use crate::conversation::log::Position;
 use crate::conversation::message::Block;
@@ -21,11 +22,12 @@ pub struct Found {
 impl Session {
     /// Reads back what an edit took out. Where the session does not have it, its store is asked.
     pub fn recall(&self, handle: &str, part: &RecallPart) -> Result<String, RecallError> {
-        let own = recall(&self.state.originals.of(self.log()), handle, part);
-        match (&own, &self.store) {
-            (Err(RecallError::Unknown(_)), Some(store)) => recall(&**store, handle, part),
-            _ => own,
-        }
+        recall(&self.state.originals.of(self.log(), self.store.as_deref()), handle, part)
+    }
+
+    /// How the model gets back what was taken out.
+    pub fn recall_by(&self) -> &RecallBy {
+        &self.state.recall_by
     }
 
     /// Lines of the whole log that a regular expression fits, the newest `most` of them, in order.
@@ -79,7 +81,7 @@ impl Session {
             view,
             items: self.keep.items(),
             budget: &self.budget(),
-            archive: &originals.of(log),
+            archive: &originals.of(log, self.store.as_deref()),
         };
         audit.run(audited)
     }

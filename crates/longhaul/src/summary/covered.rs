@@ -173,7 +173,8 @@ fn entered(ledger: &Ledger, at: Position, message: &Arc<Message>) -> Arc<Message
                 name: result.name.clone(),
                 text: (*text).into(),
                 content: None,
-                is_error: result.is_error,
+                // What the host answered is no error, whatever the client said.
+                is_error: result.is_error && ledger.answer(at, number).is_none(),
                 extra: Extra::NONE,
             }),
             _ => block.clone(),

@@ -31,6 +31,8 @@ pub struct MetaLine {
     messages: u64,
     calls: u64,
     bytes: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    without_content: bool,
 }
 
 impl MetaLine {
@@ -48,6 +50,7 @@ impl MetaLine {
             messages: meta.messages,
             calls: meta.calls,
             bytes: meta.bytes,
+            without_content: meta.without_content,
         }
     }
 }
@@ -126,6 +129,7 @@ fn table(out: &mut impl Write, found: &[Meta], length: usize) -> io::Result<()> 
     for (number, line) in lines.iter().enumerate() {
         let room = 78_usize.saturating_sub(line.chars().count()).max(8);
         match number.checked_sub(1).and_then(|at| found.get(at)) {
+            Some(meta) if meta.without_content => writeln!(out, "{line}  (without content)")?,
             Some(meta) => writeln!(out, "{line}  {}", terminal::one_line(&meta.title, room))?,
             None => writeln!(out, "{strong}{line}  title{strong:#}")?,
         }

@@ -58,6 +58,17 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     }
     if hits.is_empty() {
         writeln!(out, "Nothing was found in {}.", sessions.place)?;
+        let listed = store.list(&args.which.filter(), usize::MAX)?;
+        match listed.iter().filter(|meta| meta.without_content).count() {
+            0 => {}
+            1 => {
+                writeln!(out, "One session was kept without content: nothing that was said in it is stored.")?
+            }
+            count => writeln!(
+                out,
+                "{count} sessions were kept without content: nothing that was said in them is stored."
+            )?,
+        }
         return Ok(());
     }
     let length = naming::length(&store.list(&Filter::default(), usize::MAX)?);

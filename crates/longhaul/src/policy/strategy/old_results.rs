@@ -73,6 +73,10 @@ fn by_content(
 ) -> Option<String> {
     let call = context.call_of(at, result);
     let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
+    // Whoever recalls a text wants all of it. In a digest it would have to be recalled once more.
+    if tool == ToolKind::Recall {
+        return None;
+    }
     let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
     digest::by_content(said.text, tool, &subject, names, said.handle())
 }

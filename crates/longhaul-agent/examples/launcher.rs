@@ -1,0 +1,37 @@
+//! A launcher of confined commands: what `longhaul exec-confined` is, for programs that have the agent as a library.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use longhaul_agent::launch_confined;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let (options, command) = match arguments.iter().position(|argument| argument == "--") {
+        Some(at) => (&arguments[..at], &arguments[at + 1..]),
+        None => (&arguments[..], &[][..]),
+    };
+    let folders: Option<Vec<PathBuf>> = match options {
+        [name, folders @ ..] if name == "exec-confined" => folders.chunks(2).map(folder).collect(),
+        _ => None,
+    };
+    let Some(folders) = folders else {
+        eprintln!("usage: launcher exec-confined [--write FOLDER]… [-- COMMAND ARGUMENTS…]");
+        return ExitCode::from(2);
+    };
+    match launch_confined(&folders, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn folder(option: &[OsString]) -> Option<PathBuf> {
+    match option {
+        [write, folder] if write == "--write" => Some(folder.into()),
+        _ => None,
+    }
+}
