@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Image, Words, with_mentions};
 use longhaul::{
-    Block, Cursor, Entry, Frame, Json, Message, PrepareError, Prepared, RecallBy, Resolved, Role, Session,
-    Ticket, Time, Tokens, ToolCall, ToolResult, Why,
+    Block, Cursor, Entry, Frame, Json, Message, PrepareError, Prepared, Profile, RecallBy, Resolved, Role,
+    Session, Ticket, Time, Tokens, ToolCall, ToolResult, Why,
 };
 use longhaul_model::{Delta, Fault, Model, Reply, Stop, SummaryWriter};
 use longhaul_store::{Keeper, StoreError};
@@ -215,6 +215,13 @@ impl Agent {
         self.session = session;
         self.keeper = keeper;
         (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());
+        self.settle();
+    }
+
+    /// Compacts in another way from here on, and shows the model results in this form.
+    pub fn set_profile(&mut self, profile: Profile, form: Form) {
+        self.session.set_profile(profile);
+        self.settings.form = form;
         self.settle();
     }
 

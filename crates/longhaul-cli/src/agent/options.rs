@@ -138,8 +138,7 @@ impl Options {
             model: name,
             max_output: self.max_output,
             steps: self.steps.max(1),
-            // Seed profiles know results by their envelope, and so does text.
-            form: if self.react || &*session.profile().name == "archive" { Form::Json } else { Form::Plain },
+            form: self.form(session.profile()),
         };
         Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
     }
@@ -285,9 +284,18 @@ impl Options {
         Ok(config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?)
     }
 
-    /// Sessions that are opened from now on go by this profile.
-    pub fn set_profile(&mut self, name: &str) {
+    /// How the model sees results. Seed profiles know them by their envelope, and so does text.
+    fn form(&self, profile: &Profile) -> Form {
+        if self.react || &*profile.name == "archive" { Form::Json } else { Form::Plain }
+    }
+
+    /// An agent, and sessions that are opened from now on, go by this profile.
+    pub fn set_profile(&mut self, name: &str, config: &Config, agent: &mut Agent) -> Result<(), Failure> {
+        let profile = config.profile(name)?;
         self.profile = Some(name.to_owned());
+        let form = self.form(&profile);
+        agent.set_profile(profile, form);
+        Ok(())
     }
 
     /// Another model, by the name that the provider knows.

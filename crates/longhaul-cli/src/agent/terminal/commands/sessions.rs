@@ -43,7 +43,7 @@ pub fn resume(conversation: &mut Conversation<'_>, name: &str) -> Result<(), Str
 }
 
 /// Goes on with a stored session.
-pub fn open(conversation: &mut Conversation<'_>, id: SessionId) -> Result<(), String> {
+fn open(conversation: &mut Conversation<'_>, id: SessionId) -> Result<(), String> {
     // What is here must be stored before it is left.
     conversation.agent.finish().map_err(|error| error.to_string())?;
     let opened = conversation.options.stored(conversation.config, id, conversation.agent.model_name());

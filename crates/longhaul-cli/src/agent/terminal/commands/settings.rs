@@ -36,10 +36,8 @@ pub fn profile(conversation: &mut Conversation<'_>, name: &str) -> Result<(), St
     if !config.names().any(|known| known == name) {
         return Err(format!("there is no profile {name}; is {} meant?", nearest(name, config.names())));
     }
-    conversation.options.set_profile(name);
-    let id = conversation.agent.keeper().map(longhaul_store::Keeper::id);
-    let id = id.ok_or("the session is not stored: start with --profile instead")?;
-    super::sessions::open(conversation, id)?;
+    let set = conversation.options.set_profile(name, config, &mut conversation.agent);
+    set.map_err(|failure| failure.to_string())?;
     screen.line(format_args!("the profile {name} goes on from here"));
     conversation.tell_context();
     Ok(())
