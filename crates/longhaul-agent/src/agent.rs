@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Image, Words, with_mentions};
 use longhaul::{
-    Block, Cursor, Entry, Frame, Json, Message, PrepareError, Prepared, RecallBy, Resolved, Role, Session,
-    Ticket, Time, Tokens, ToolCall, ToolResult, Why,
+    Block, Cursor, Entry, Frame, Json, Message, PrepareError, Prepared, Profile, RecallBy, Resolved, Role,
+    Session, Ticket, Time, Tokens, ToolCall, ToolResult, Why,
 };
 use longhaul_model::{Delta, Fault, Model, Reply, Stop, SummaryWriter};
 use longhaul_store::{Keeper, StoreError};
@@ -150,8 +150,7 @@ impl Agent {
             failures: RepeatedFailures::default(),
             has_tasks: true,
         };
-        agent.session.set_recall(RecallBy::Tool(RECALL.into()));
-        agent.set_frame();
+        agent.settle();
         agent
     }
 
@@ -201,6 +200,43 @@ impl Agent {
         self
     }
 
+    /// Goes on with another model: `name` is how the provider knows it, `row` what is known of it. The next request is
+    /// counted for it, and compacted if its window is smaller.
+    pub fn switch_model(&mut self, model: Arc<dyn Model>, name: &str, row: longhaul::Model) {
+        self.session.switch(row, longhaul::Seals::Engine);
+        self.settings.model = name.to_owned();
+        self.model = model;
+        self.settle();
+    }
+
+    /// Goes on with another session, with the same tools, permissions and model.
+    pub fn set_session(&mut self, session: Session, keeper: Option<Keeper>) {
+        self.told = session.cursor();
+        self.session = session;
+        self.keeper = keeper;
+        (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());
+        self.settle();
+    }
+
+    /// Compacts in another way from here on, and shows the model results in this form.
+    pub fn set_profile(&mut self, profile: Profile, form: Form) {
+        self.session.set_profile(profile);
+        self.settings.form = form;
+        self.settle();
+    }
+
+    /// Tells the session what the agent is, and has the model write its summaries.
+    fn settle(&mut self) {
+        self.session.set_recall(RecallBy::Tool(RECALL.into()));
+        self.set_frame();
+        self.summaries = SummaryWriter::new(self.model.clone(), self.session.budget().window);
+    }
+
+    /// The name of its model, as the provider knows it.
+    pub fn model_name(&self) -> &str {
+        &self.settings.model
+    }
+
     /// Its session.
     pub fn session(&self) -> &Session {
         &self.session
@@ -212,6 +248,11 @@ impl Agent {
     }
 
     /// What its calls may do.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// What its calls may do, to be changed.
     pub fn permissions_mut(&mut self) -> &mut Permissions {
         &mut self.permissions
     }
@@ -240,6 +281,11 @@ impl Agent {
         let ended = ended?;
         saved?;
         Ok(ended)
+    }
+
+    /// Stores what a person did to the session between two turns.
+    pub fn keep(&mut self) -> Result<(), StoreError> {
+        self.save()
     }
 
     /// Stores all that is left to be stored: the agent ends.

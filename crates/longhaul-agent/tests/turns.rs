@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use common::Ground;
 use fronts::{Heard, Recorder, agent, answered};
-use longhaul::{Block, Json, Message, Profile, Role, Tokens};
+use longhaul::{Block, Json, Message, Models, Profile, Role, Tokens};
 use longhaul_agent::{Ended, Event, Mode, Permission};
-use longhaul_model::Fault;
+use longhaul_model::{Fault, Scripted};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +45,38 @@ async fn a_turn_reads_changes_and_answers() {
     assert_eq!(results[..2], ["src/a.rs:1:fn one() {}\n", "1\tfn one() {}\n"]);
     assert!(results[2].starts_with("src/a.rs was changed: 1 lines added, 1 removed"));
     assert_eq!(front.heard.iter().filter(|heard| matches!(heard, Heard::Sending)).count(), 3);
+    assert!(agent.session().audit().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_model_and_another_session_go_on_with_the_same_tools() {
+    let ground = Ground::with(&[("a.txt", "a\n")]);
+    let mut agent = agent(&ground, [says("One.")], Mode::Ask, Profile::longhaul());
+    let (front, stop) = (&mut Recorder::default(), CancellationToken::new());
+    agent.turn(Some("First?"), front, &stop).await.unwrap();
+    let script = [calls(&[("Read", json!({"path": "a.txt"}))]), says("Two."), says("Three.")];
+    let row = Models::builtin().find("claude-sonnet-4-5").clone();
+    agent.switch_model(Arc::new(Scripted::new(script)), "claude-sonnet-4-5-20250929", row.clone());
+    let ended = agent.turn(Some("Second?"), front, &stop).await.unwrap();
+    assert_eq!(ended, Ended::Answered("Two.".to_owned()));
+    let named = |agent: &longhaul_agent::Agent| {
+        agent.session().outgoing().frame.and_then(|frame| frame.model.clone())
+    };
+    assert_eq!(agent.model_name(), "claude-sonnet-4-5-20250929");
+    assert_eq!(
+        (named(&agent).as_deref(), &agent.session().model().name),
+        (Some(agent.model_name()), &row.name)
+    );
+    // What was said before is sent to it.
+    assert_eq!(agent.session().log().messages().len(), 6);
+
+    agent.set_session(longhaul::Session::new(Profile::longhaul(), row), None);
+    let ended = agent.turn(Some("Third?"), front, &stop).await.unwrap();
+    assert_eq!(ended, Ended::Answered("Three.".to_owned()));
+    assert_eq!(agent.session().log().messages().len(), 2);
+    let tools =
+        |agent: &longhaul_agent::Agent| agent.session().outgoing().frame.map(|frame| frame.tools.len());
+    assert!(tools(&agent) > Some(3) && named(&agent).as_deref() == Some(agent.model_name()));
     assert!(agent.session().audit().is_empty());
 }
 

@@ -5,3 +5,4 @@ pub mod options;
 pub mod plain_front;
 pub mod shell;
 pub mod spent;
+pub mod terminal;

@@ -6,6 +6,7 @@
 mod agent;
 mod commands;
 mod error;
+mod filling;
 mod gateway;
 mod lab;
 mod parts;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use longhaul_config::Config;
 
+use agent::options::Options;
 use commands::{
     bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay, run,
     serve, sessions, unpersist, wrap,
@@ -27,9 +29,13 @@ use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
-#[command(name = "longhaul", version, max_term_width = 80, arg_required_else_help = true)]
+#[command(name = "longhaul", version, max_term_width = 80)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
+Without a command the agent is started in the current folder.
+
 Examples:
+  longhaul                            an agent in this project, in the terminal
   longhaul demo                       a long session in a small window, live
   longhaul run \"mend the parser\"      an agent works on this project
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
@@ -44,7 +50,9 @@ Examples:
   longhaul sessions list              stored sessions, the newest first")]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    options: Options,
 }
 
 #[derive(Subcommand)]
@@ -83,7 +91,10 @@ fn main() -> ExitCode {
             return if error.print().is_ok() { code } else { ExitCode::FAILURE };
         }
     };
-    let done = match cli.command {
+    let Some(command) = cli.command else {
+        return ended(config.and_then(|config| agent::terminal::run(cli.options, &config)));
+    };
+    let done = match command {
         Command::Run(args) => match config.and_then(|config| run::run(&args, &config)) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
@@ -113,6 +124,11 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };
+    ended(done)
+}
+
+/// The exit code, with what went wrong said on stderr.
+fn ended(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,

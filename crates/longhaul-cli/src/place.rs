@@ -55,7 +55,8 @@ impl Place {
         &self.0
     }
 
-    fn is_url(&self) -> bool {
+    /// Whether it is on a server.
+    pub fn is_url(&self) -> bool {
         self.0.contains("://")
     }
 }

@@ -53,9 +53,15 @@ pub fn percent(share: Option<f64>) -> String {
 
 /// A text in one line of at most so many columns; what was cut ends in `…`. What could move the cursor is gone.
 pub fn one_line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
+
+/// The start of a line, of at most so many columns; what was cut ends in `…`. Tabs are four columns, and what could
+/// move the cursor is gone.
+pub fn cut(line: &str, most: usize) -> String {
     let (mut out, mut columns) = (String::new(), 0);
-    let mut rest = line.chars().filter(|c| !c.is_control()).peekable();
+    let line = line.replace('\t', "    ");
+    let mut rest = line.chars().filter(|c| !is_obeyed(*c)).peekable();
     while let Some(c) = rest.next() {
         let width = columns_of(c);
         // The mark needs a column too.
@@ -70,17 +76,39 @@ pub fn one_line(text: &str, most: usize) -> String {
     out
 }
 
-/// Columns that a character takes: two for Chinese, Japanese, Korean and pictures.
-fn columns_of(c: char) -> usize {
-    let wide = matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ff60}'
-        | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}');
-    1 + usize::from(wide)
+/// Columns that a character takes: two for Chinese, Japanese, Korean and pictures, none for what is drawn over another.
+pub fn columns_of(c: char) -> usize {
+    unicode_width::UnicodeWidthChar::width(c).unwrap_or_default()
+}
+
+/// Columns of a text.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// Columns of a terminal that nobody knows better.
+const USUAL_WIDTH: usize = 80;
+
+/// Columns of the terminal that stdout is.
+pub fn width() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+        && size.ws_col >= 20
+    {
+        return usize::from(size.ws_col).min(120);
+    }
+    USUAL_WIDTH
 }
 
 /// A text without what a terminal would obey: its lines and tabs stay.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|c| !is_obeyed(*c) || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Whether a terminal does something else than to draw it: control characters, and marks that turn the order of others
+/// around, so that a command would look like another one.
+fn is_obeyed(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What was done to make room, a line for each strategy: what, how much smaller, why, and what
@@ -159,6 +187,7 @@ mod tests {
         assert_eq!(one_line("时间区域", 5), "时间…");
         assert_eq!(one_line("\u{1b}[31mred", 20), "[31mred");
         assert_eq!(printable("a\u{1b}[2Jb\n\tc\r"), "a[2Jb\n\tc");
+        assert_eq!(printable("rm \u{202e}txt.a\u{2066}"), "rm txt.a");
     }
 
     #[test]

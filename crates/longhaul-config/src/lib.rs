@@ -45,6 +45,7 @@ mod value;
 pub use config::{Config, GatewaySettings, SummariserSettings};
 pub use error::{ConfigError, NoSuchProfile};
 pub use layers::Layers;
+pub use nearest::nearest;
 pub use password::without_password;
 pub use setting::{Origin, Setting};
 pub use settings_file::{Owner, SettingsFile};

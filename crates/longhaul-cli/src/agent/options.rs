@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use longhaul::{Models, Session, Tokens};
+use longhaul::{Models, Profile, Session, Tokens};
 use longhaul_agent::{Agent, AgentSettings, Form, McpServers, Mode, Permissions, Project, React};
 use longhaul_config::Config;
 use longhaul_model::{Key, Model, Provider};
-use longhaul_store::{About, Filter, Keeper, Store};
+use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
 use crate::agent::shell;
@@ -18,7 +18,7 @@ use crate::gateway::options::{ANTHROPIC, OPENAI};
 use crate::place::Place;
 
 /// What an agent is told, however it is started.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Options {
     /// What the provider speaks; without it, the key in the environment says it
     #[arg(long, value_enum)]
@@ -111,34 +111,45 @@ impl PermissionsName {
     }
 }
 
+/// Who is asked.
+struct Whom {
+    wire: Api,
+    base_url: String,
+    key: Option<Key>,
+    model: String,
+}
+
 /// Models that are asked if nobody names one.
 const CLAUDE: &str = "claude-sonnet-5-5";
 const GPT: &str = "gpt-5.5";
 
 /// What to do without a key.
 pub const NO_KEY: &str = "no key for a model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --base-url for a server of your own\n\
-    to see it without one: `longhaul demo`";
+    to see it without one: `longhaul demo --agent`";
 
 impl Options {
     /// The agent, and the folder that it works in.
     pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
         let (model, name) = self.model()?;
-        let folder = match &self.project {
-            Some(folder) => folder.clone(),
-            None => std::env::current_dir()
-                .map_err(|error| Failure::Failed(format!("the current folder: {error}")))?,
-        };
-        let project = shell::project(&folder)?;
+        let project = shell::project(&self.folder()?)?;
         let (keeper, session) = self.session(config, &project, &name)?;
         let (tools, _) = shell::tools(&project, !self.unconfined, &self.writable)?;
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,
             steps: self.steps.max(1),
-            // Seed profiles know results by their envelope, and so does text.
-            form: if self.react || &*session.profile().name == "archive" { Form::Json } else { Form::Plain },
+            form: self.form(session.profile()),
         };
         Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
+    }
+
+    /// The folder of the project.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        match &self.project {
+            Some(folder) => Ok(folder.clone()),
+            None => std::env::current_dir()
+                .map_err(|error| Failure::Failed(format!("the current folder: {error}"))),
+        }
     }
 
     /// Gives an agent the tools of the servers that are named. Gives what is wrong with those that do not answer.
@@ -170,8 +181,21 @@ impl Options {
         Ok(permissions)
     }
 
+    /// Whether there is somebody to be asked. Says so at once, where making the agent takes its time.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.whom().map(|_| ())
+    }
+
     /// The model, and its name.
     fn model(&self) -> Result<(Arc<dyn Model>, String), Failure> {
+        let Whom { wire, base_url, key, model } = self.whom()?;
+        let provider =
+            Provider::new(wire, &base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
+        let provider: Arc<dyn Model> = Arc::new(provider);
+        Ok((if self.react { Arc::new(React::new(provider)) } else { provider }, model))
+    }
+
+    fn whom(&self) -> Result<Whom, Failure> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let has_claude = set("ANTHROPIC_API_KEY").is_some();
         let has_openai = set("OPENAI_API_KEY").is_some();
@@ -196,42 +220,88 @@ impl Options {
         if key.is_none() && base_url == usual_url {
             return Err(Failure::Input(NO_KEY.to_owned()));
         }
-        let provider =
-            Provider::new(wire, &base_url, key).map_err(|fault| Failure::Input(fault.to_string()))?;
-        let provider: Arc<dyn Model> = Arc::new(provider);
-        let model: Arc<dyn Model> = if self.react { Arc::new(React::new(provider)) } else { provider };
-        Ok((model, self.model.clone().unwrap_or_else(|| usual_model.to_owned())))
+        let model = self.model.clone().unwrap_or_else(|| usual_model.to_owned());
+        Ok(Whom { wire, base_url, key, model })
     }
 
     fn session(&self, config: &Config, project: &Project, model: &str) -> Result<(Keeper, Session), Failure> {
-        let place = Place::new(self.store.clone().unwrap_or_else(|| config.store()))?;
-        let store = place.open_or_make()?;
-        let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
-        let row = Models::builtin().find(model).clone();
-        let folder = project.root().display().to_string();
+        let (place, store) = self.store(config)?;
         let before = match &self.resume {
             Some(name) => Some(naming::find(&*store, name, &place)?.id),
-            None if self.continues => Some(newest_of(&*store, &folder)?),
+            None if self.continues => Some(newest_of(&*store, project)?),
             None => None,
         };
-        let (keeper, mut session) = match before {
-            Some(id) => {
-                let (keeper, mut session) = Keeper::open(store, id, profile)?;
-                if session.model().name != row.name {
-                    session.switch(row, longhaul::Seals::Engine);
-                }
-                (keeper, session)
-            }
-            None => {
-                let session = Session::new(profile, row);
-                let about = About { agent: "longhaul".to_owned(), project: folder, ..About::default() };
-                (Keeper::create(store, &about, &session)?, session)
-            }
-        };
+        match before {
+            Some(id) => self.stored(config, id, model),
+            None => self.fresh(config, project, model),
+        }
+    }
+
+    /// Where sessions are kept, which is made if it is not there.
+    pub fn store(&self, config: &Config) -> Result<(Place, Arc<dyn Store>), Failure> {
+        let place = self.place(config)?;
+        let store = place.open_or_make()?;
+        Ok((place, store))
+    }
+
+    /// Where sessions are kept.
+    pub fn place(&self, config: &Config) -> Result<Place, Failure> {
+        Place::new(self.store.clone().unwrap_or_else(|| config.store()))
+    }
+
+    /// A stored session, to go on with.
+    pub fn stored(&self, config: &Config, id: SessionId, model: &str) -> Result<(Keeper, Session), Failure> {
+        let (keeper, mut session) = Keeper::open(self.store(config)?.1, id, self.profile(config)?)?;
+        let row = Models::builtin().find(model);
+        if session.model().name != row.name {
+            session.switch(row.clone(), longhaul::Seals::Engine);
+        }
+        self.set_window(config, &mut session);
+        Ok((keeper, session))
+    }
+
+    /// A new session.
+    pub fn fresh(
+        &self,
+        config: &Config,
+        project: &Project,
+        model: &str,
+    ) -> Result<(Keeper, Session), Failure> {
+        let mut session = Session::new(self.profile(config)?, Models::builtin().find(model).clone());
+        self.set_window(config, &mut session);
+        let folder = project.root().display().to_string();
+        let about = About { agent: AGENT.to_owned(), project: folder, ..About::default() };
+        Ok((Keeper::create(self.store(config)?.1, &about, &session)?, session))
+    }
+
+    fn set_window(&self, config: &Config, session: &mut Session) {
         if let Some(window) = self.window.map(Tokens).or_else(|| config.own_window()) {
             session.set_window(window);
         }
-        Ok((keeper, session))
+    }
+
+    fn profile(&self, config: &Config) -> Result<Profile, Failure> {
+        Ok(config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?)
+    }
+
+    /// How the model sees results. Seed profiles know them by their envelope, and so does text.
+    fn form(&self, profile: &Profile) -> Form {
+        if self.react || &*profile.name == "archive" { Form::Json } else { Form::Plain }
+    }
+
+    /// An agent, and sessions that are opened from now on, go by this profile.
+    pub fn set_profile(&mut self, name: &str, config: &Config, agent: &mut Agent) -> Result<(), Failure> {
+        let profile = config.profile(name)?;
+        self.profile = Some(name.to_owned());
+        let form = self.form(&profile);
+        agent.set_profile(profile, form);
+        Ok(())
+    }
+
+    /// Another model, by the name that the provider knows.
+    pub fn model_named(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+        let options = Self { model: Some(name.to_owned()), ..self.clone() };
+        Ok(options.model()?.0)
     }
 }
 
@@ -242,10 +312,24 @@ fn users_servers() -> Option<PathBuf> {
     Some(base.join("longhaul/mcp.json")).filter(|path| path.is_file())
 }
 
-fn newest_of(store: &dyn Store, folder: &str) -> Result<longhaul_store::SessionId, Failure> {
-    let filter =
-        Filter { project: Some(folder.to_owned()), agent: Some("longhaul".to_owned()), ..Filter::default() };
-    let newest = store.list(&filter, 1)?.into_iter().next();
+/// The program that sessions of the agent are stored under.
+const AGENT: &str = "longhaul";
+
+/// Sessions that are looked at for those in which something was said.
+const LOOKED_AT: usize = 1_000;
+
+/// The agent's sessions in this project in which something was said, the one written to last first.
+pub fn sessions_of(store: &dyn Store, project: &Project) -> Result<Vec<Meta>, StoreError> {
+    let project = Some(project.root().display().to_string());
+    let filter = Filter { project, agent: Some(AGENT.to_owned()), ..Filter::default() };
+    let mut found = store.list(&filter, LOOKED_AT)?;
+    found.retain(|meta| meta.messages > 0);
+    Ok(found)
+}
+
+fn newest_of(store: &dyn Store, project: &Project) -> Result<SessionId, Failure> {
+    let newest = sessions_of(store, project)?.into_iter().next();
+    let folder = project.root().display();
     let none = || Failure::Input(format!("there is no session of this project yet ({folder})"));
     Ok(newest.ok_or_else(none)?.id)
 }

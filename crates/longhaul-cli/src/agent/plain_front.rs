@@ -98,11 +98,18 @@ pub fn nobody(question: &Question<'_>) -> String {
 pub fn subject(arguments: &Value) -> String {
     let names = ["command", "pattern", "path", "file_path", "handle", "text", "prompt"];
     let named = names.iter().find_map(|name| arguments.get(name)?.as_str());
-    named.map_or_else(|| arguments.to_string(), str::to_owned)
+    if let Some(named) = named {
+        return named.to_owned();
+    }
+    match arguments.get("todos").and_then(Value::as_array) {
+        Some(todos) => format!("{} tasks", todos.len()),
+        None if arguments.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
+        None => arguments.to_string(),
+    }
 }
 
 /// What came of a call, in a sentence.
-fn outcome(envelope: &Envelope) -> String {
+pub fn outcome(envelope: &Envelope) -> String {
     match &envelope.error {
         Some(error) => error.message.clone(),
         None => envelope.text.clone(),

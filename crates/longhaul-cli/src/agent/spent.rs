@@ -11,38 +11,48 @@ pub struct Spent {
     pub cache_read: u64,
     pub cache_write: u64,
     pub output: u64,
-    /// Of the whole in dollars, where the prices are known.
+    /// In dollars; `None` once something was billed at prices that nobody knows.
+    dollars: Option<f64>,
     price: Option<Price>,
 }
 
 impl Spent {
     /// Nothing yet, for a model of these prices.
     pub fn on(model: &Model) -> Self {
-        Self { price: model.price, ..Self::default() }
+        Self { dollars: model.price.map(|_| 0.0), price: model.price, ..Self::default() }
+    }
+
+    /// Another model goes on, at its own prices.
+    pub fn switch(&mut self, model: &Model) {
+        self.price = model.price;
+        if self.calls == 0 {
+            *self = Self::on(model);
+        }
     }
 
     /// One more call.
     pub fn add(&mut self, usage: Option<&Usage>) {
         self.calls += 1;
-        if let Some(usage) = usage {
-            self.input += usage.input;
-            self.cache_read += usage.cache_read;
-            self.cache_write += usage.cache_write;
-            self.output += usage.output;
-        }
+        let Some(usage) = usage else { return };
+        self.input += usage.input;
+        self.cache_read += usage.cache_read;
+        self.cache_write += usage.cache_write;
+        self.output += usage.output;
+        self.dollars = self.dollars.zip(self.price).map(|(sum, price)| {
+            let parts = [
+                (usage.input, price.input),
+                (usage.cache_read, price.cache_read),
+                (usage.cache_write, price.cache_write),
+                (usage.output, price.output),
+            ];
+            // A price is in millionths of a dollar for a million tokens.
+            sum + parts.iter().map(|(tokens, price)| *tokens as f64 * *price as f64).sum::<f64>() / 1e12
+        });
     }
 
     /// In dollars, if the prices are known.
     pub fn dollars(&self) -> Option<f64> {
-        let price = self.price?;
-        let parts = [
-            (self.input, price.input),
-            (self.cache_read, price.cache_read),
-            (self.cache_write, price.cache_write),
-            (self.output, price.output),
-        ];
-        // A price is in millionths of a dollar for a million tokens.
-        Some(parts.iter().map(|(tokens, price)| *tokens as f64 * *price as f64).sum::<f64>() / 1e12)
+        self.dollars
     }
 
     /// The share of the prompts that was read from the provider's cache.

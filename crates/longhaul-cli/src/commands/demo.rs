@@ -1,14 +1,16 @@
 //! `longhaul demo`: a recorded session, call by call, as its context fills up. The session
 //! was recorded for this project and is in the binary: no key, no network, no file.
 
+mod with_agent;
+
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
-use longhaul::{Block, Edit, EditKind, Message, Part, Profile, RecallPart, Role, Session, Tokens};
+use longhaul::{Block, Edit, EditKind, Message, Profile, RecallPart, Role, Session, Tokens};
 use longhaul_wire::transcript::Reader;
 
 use crate::error::Failure;
+use crate::filling::{Filling, legend};
 use crate::lab::figures::Figures;
 use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::terminal;
@@ -18,11 +20,15 @@ use crate::terminal;
 #[command(after_help = "\
 Examples:
   longhaul demo
+  longhaul demo --agent
   longhaul demo --fast | less")]
 pub struct Args {
     /// Do not wait between calls
     #[arg(long)]
     fast: bool,
+    /// The agent at work instead: a script in the place of a model, real tools
+    #[arg(long)]
+    agent: bool,
 }
 
 static SESSION: &[u8] = include_bytes!("../../demo/session.jsonl.gz");
@@ -31,33 +37,11 @@ const WINDOW: Tokens = Tokens(32_000);
 const COLUMNS: u64 = 52;
 const PAUSE: Duration = Duration::from_millis(70);
 
-/// What fills the context.
-#[derive(Clone, Copy)]
-struct Category {
-    name: &'static str,
-    letter: char,
-    style: Style,
-}
-
-const fn category(name: &'static str, letter: char, color: AnsiColor) -> Category {
-    Category { name, letter, style: color.on_default() }
-}
-
-const CATEGORIES: [Category; 7] = [
-    category("system and tools", 's', AnsiColor::Magenta),
-    category("user", 'u', AnsiColor::Green),
-    category("answers", 'a', AnsiColor::Cyan),
-    category("thinking", 't', AnsiColor::Blue),
-    category("tool calls", 'c', AnsiColor::Yellow),
-    category("tool results", 'r', AnsiColor::White),
-    category("summaries", 'm', AnsiColor::BrightGreen),
-];
-
-/// Tokens by category, in the order of `CATEGORIES`.
-type Filling = [u64; CATEGORIES.len()];
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.agent {
+        return with_agent::run(args.fast);
+    }
     let out = &mut anstream::stdout().lock();
     let messages = Reader::unpacked(SESSION)?;
     // The model answers by the recording; sizes are counted for one with an open vocabulary.
@@ -105,7 +89,8 @@ impl Demo {
         self.figures.add_call(full, self.full_before, sent, 0);
         self.full_before = full;
         self.edits(out, session)?;
-        let (tokens, bar) = (session.size().tokens, bar(&filling(session)));
+        let bar = Filling::of(session).bar(WINDOW, COLUMNS);
+        let tokens = session.size().tokens;
         writeln!(out, "{:4} │{bar}│{:>6} {}", self.figures.calls, terminal::short(tokens.0), doing(answer))?;
         if let Err(problem) = prepared {
             writeln!(out, "     {}{problem}{:#}", terminal::BAD, terminal::BAD)?;
@@ -124,25 +109,15 @@ impl Demo {
     }
 
     fn outro(&self, out: &mut impl Write, session: &Session) -> io::Result<()> {
-        let filling = filling(session);
-        let all: u64 = filling.iter().sum();
+        let filling = Filling::of(session);
         let figures = &self.figures;
         writeln!(
             out,
             "\nAfter {} calls the context holds {} tokens:",
             figures.calls,
-            terminal::grouped(all)
+            terminal::grouped(filling.tokens())
         )?;
-        for (category, tokens) in CATEGORIES.iter().zip(filling) {
-            let Category { name, letter, style } = category;
-            let share = tokens as f64 / all.max(1) as f64;
-            let percent = terminal::percent(Some(share));
-            writeln!(
-                out,
-                "  {style}{letter}{style:#} {name:17}{:>9} {percent:>6}",
-                terminal::grouped(tokens)
-            )?;
-        }
+        filling.lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
         writeln!(
             out,
             "\nThe whole session has {} tokens, {} times the window;\nno request was larger than {}.",
@@ -192,60 +167,7 @@ fn intro(out: &mut impl Write) -> io::Result<()> {
         terminal::grouped(WINDOW.0)
     )?;
     writeln!(out, "Each line is a call to the model; the bar is what it is sent:")?;
-    let legend =
-        CATEGORIES.map(|Category { name, letter, style }| format!("{style}{letter}{style:#} {name}"));
-    writeln!(out, "  {}", legend[..4].join("   "))?;
-    writeln!(out, "  {}", legend[4..].join("   "))
-}
-
-/// Tokens of the view by category.
-fn filling(session: &Session) -> Filling {
-    let mut filling = Filling::default();
-    filling[0] = session.meter().tokens(session.view().fixed().measure).tokens.0;
-    for part in session.view().parts() {
-        add_part(&mut filling, session, part);
-    }
-    filling
-}
-
-fn add_part(filling: &mut Filling, session: &Session, part: &Part) {
-    let role = part.message.role();
-    let whole = session.meter().tokens(part.measure).tokens.0;
-    if part.message.blocks().len() == 1 {
-        filling[category_of(role, &part.message.blocks()[0])] += whole;
-        return;
-    }
-    // Shares by size: blocks are not counted one by one.
-    let bytes: usize = part.message.blocks().iter().map(Block::bytes).sum();
-    for block in part.message.blocks() {
-        filling[category_of(role, block)] += whole * block.bytes() as u64 / bytes.max(1) as u64;
-    }
-}
-
-fn category_of(role: Role, block: &Block) -> usize {
-    match (role, block) {
-        (_, Block::ToolResult(_)) => 5,
-        (_, Block::ToolCall(_)) => 4,
-        (_, Block::Thinking(_)) => 3,
-        (Role::Summary, _) => 6,
-        (Role::System, _) => 0,
-        (Role::Assistant, _) => 2,
-        (Role::User | Role::Tool, _) => 1,
-    }
-}
-
-/// The window: each category a run of its letter, as wide as its share.
-fn bar(filling: &Filling) -> String {
-    let mut bar = String::new();
-    let (mut sum, mut drawn) = (0, 0);
-    for (category, tokens) in CATEGORIES.iter().zip(filling) {
-        sum += tokens;
-        let end = (sum * COLUMNS / WINDOW.0).min(COLUMNS);
-        let run: String = std::iter::repeat_n(category.letter, (end - drawn) as usize).collect();
-        bar += &format!("{}{run}{:#}", category.style, category.style);
-        drawn = end;
-    }
-    bar + &" ".repeat((COLUMNS - drawn) as usize)
+    legend().iter().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
 fn doing(answer: &Message) -> String {

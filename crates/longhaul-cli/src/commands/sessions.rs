@@ -3,18 +3,18 @@
 
 mod change;
 mod delete;
-mod export;
+pub mod export;
 mod fork;
 mod import;
 mod list;
 pub mod naming;
-mod pin;
+pub mod pin;
 mod prune;
-mod recall;
+pub mod recall;
 mod search;
 mod show;
-mod undo;
-mod when;
+pub mod undo;
+pub mod when;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 }
 
 /// What every subcommand goes by.
-struct Sessions<'a> {
+pub struct Sessions<'a> {
     config: &'a Config,
     place: Place,
     json: bool,

@@ -47,7 +47,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
 }
 
 /// Writes to a file beside it, which takes its place when all is written.
-fn to_file(store: &dyn Store, id: SessionId, form: Form, path: &Path) -> Result<(), Failure> {
+pub fn to_file(store: &dyn Store, id: SessionId, form: Form, path: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::file(path, error);
     let mut partial = path.file_name().ok_or_else(|| Failure::file(path, "names no file"))?.to_owned();
     partial.push(format!(".partial-{}", std::process::id()));

@@ -47,6 +47,17 @@ struct Changed {
     effect: Effect,
 }
 
+impl PinLine<'_> {
+    /// Counted from 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    pub fn text(&self) -> &str {
+        self.text
+    }
+}
+
 /// The pins of a session, numbered from 1.
 pub fn pins(session: &Session) -> Vec<PinLine<'_>> {
     let pins = session.log().facts(FactKind::Pin).into_iter().enumerate();
@@ -78,7 +89,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
 }
 
 /// Pins a text under a name that no pin has.
-fn pin(session: &mut Session, text: &str) -> Result<String, Failure> {
+pub fn pin(session: &mut Session, text: &str) -> Result<String, Failure> {
     let pins = pins(session);
     if let Some(known) = pins.iter().find(|pin| pin.text == text) {
         return Err(Failure::Input(format!("this text is pinned already, as number {}", known.number)));
@@ -89,7 +100,7 @@ fn pin(session: &mut Session, text: &str) -> Result<String, Failure> {
     Ok(free)
 }
 
-fn remove(session: &mut Session, number: usize) -> Result<String, Failure> {
+pub fn remove(session: &mut Session, number: usize) -> Result<String, Failure> {
     let pins = pins(session);
     let Some(pin) = pins.iter().find(|pin| pin.number == number) else {
         let problem = match pins.len() {

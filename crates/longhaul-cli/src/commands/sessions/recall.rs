@@ -34,7 +34,7 @@ pub struct Args {
     list: bool,
 }
 
-fn lines(text: &str) -> Result<(usize, usize), String> {
+pub fn lines(text: &str) -> Result<(usize, usize), String> {
     let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
     let (first, last) = text.split_once('-').map_or((text, text), |(first, last)| (first, last));
     let last = if last.trim().is_empty() { Some(usize::MAX) } else { number(last) };

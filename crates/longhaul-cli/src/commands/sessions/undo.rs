@@ -80,13 +80,13 @@ pub fn redo(sessions: &Sessions<'_>, args: &RedoArgs) -> Result<(), Failure> {
 }
 
 /// The newest edit that holds. What a switch of models dropped comes and goes with the model.
-fn newest(session: &Session) -> Option<EditId> {
+pub fn newest(session: &Session) -> Option<EditId> {
     let edits = session.ledger().edits().filter(|(edit, active)| *active && edit.why != Why::Switched);
     edits.last().map(|(edit, _)| edit.id)
 }
 
 /// The edit that was taken back last, and does not hold.
-fn undone_last(session: &Session) -> Option<EditId> {
+pub fn undone_last(session: &Session) -> Option<EditId> {
     let undone = session.since(longhaul::Cursor(0)).filter_map(|entry| match entry {
         Entry::Undo { edit, .. } => Some(*edit),
         _ => None,

@@ -1,0 +1,49 @@
+//! `/help`, `/cost`, `/quit`.
+
+use super::{COMMANDS, Command};
+use crate::agent::spent::Spent;
+use crate::agent::terminal::conversation::Conversation;
+use crate::terminal::grouped;
+
+pub fn help(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> {
+    let screen = &conversation.front.screen;
+    screen.lines(COMMANDS.iter().map(help_line));
+    screen.faint("@path names a file; a line that ends in \\ goes on, and so does an open ``` fence.");
+    screen.faint("Ctrl-C interrupts the agent, twice leaves; what is typed while it works waits its turn.");
+    Ok(())
+}
+
+pub fn help_line(command: &Command) -> String {
+    format!("  {:22} {}", format!("/{} {}", command.name, command.takes), command.does)
+}
+
+pub fn cost(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> {
+    let Spent { calls, input, cache_read, cache_write, output, .. } = conversation.front.spent;
+    let spent = &conversation.front.spent;
+    let screen = &conversation.front.screen;
+    let share = spent.share_read().map(|share| format!(" ({:.0} %)", share * 100.0)).unwrap_or_default();
+    for (name, tokens, more) in [
+        ("calls", calls, String::new()),
+        ("read from cache", cache_read, share),
+        ("written to cache", cache_write, String::new()),
+        ("not cached", input, String::new()),
+        ("answers", output, String::new()),
+    ] {
+        screen.line(format_args!("  {name:18}{:>12}{more}", grouped(tokens)));
+    }
+    let summaries = conversation.agent.session().paid_for_summaries();
+    if summaries.calls > 0 {
+        let tokens = grouped(summaries.prompt.written.0 + summaries.prompt.read.0 + summaries.output.0);
+        screen.line(format_args!("  {:18}{tokens:>12} by {} calls", "for summaries", summaries.calls));
+    }
+    match spent.dollars() {
+        Some(sum) => screen.line(format_args!("  {:18}{:>12}", "dollars", format!("{sum:.4}"))),
+        None => screen.faint("  the prices of this model are not known"),
+    }
+    Ok(())
+}
+
+pub fn quit(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> {
+    conversation.leaving = true;
+    Ok(())
+}
