@@ -301,6 +301,27 @@ async fn a_command_is_asked_for_by_its_words_and_always_holds_for_those() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_was_begun_before_a_question_does_not_answer_it() {
+    let settings = Settings::new().answer(read()).answer(edit()).answers(["Renamed.", "Indeed."]);
+    let slow = Trouble::Slow { first: Duration::from_secs(2), between: Duration::ZERO };
+    let (folder, fake) = (ground(), settings.trouble(2..=2, slow).start().await);
+    let mut person = Person::start(&fake, folder.path(), &[]);
+    person.says("Rename it.");
+    person.sees("● Read");
+    person.types("ye");
+    person.sees("ye");
+    person.sees("Allow Edit");
+    person.types("s\r");
+    person.sees("(waits its turn)");
+    assert_eq!(parser(&folder), "fn last_line() {}\n");
+    person.says("y");
+    person.sees("Renamed.");
+    person.sees("> yes");
+    person.sees("Indeed.");
+    assert_eq!(parser(&folder), "fn line() {}\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_running_command_is_interrupted() {
     let bash = Answer::new().call("Bash", json!({"command": "echo begun > begun.txt; sleep 600"}));
     let (folder, fake) = (ground(), Settings::new().answer(bash).answer("Stopped.").start().await);

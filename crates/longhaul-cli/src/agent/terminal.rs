@@ -11,6 +11,7 @@ mod markdown;
 mod prompt;
 mod question;
 mod screen;
+mod typed;
 
 use std::path::PathBuf;
 
@@ -46,7 +47,7 @@ pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
         }
     };
     let mut front = TerminalFront::new(screen, Spent::on(agent.session().model()), editor.is_terminal());
-    front.prompt = editor.prompt();
+    (front.prompt, front.typed) = (editor.prompt(), editor.typed());
     let runtime = Runtime::new()?;
     let done = runtime.block_on(async {
         let problems = match options.connect(&mut agent).await {

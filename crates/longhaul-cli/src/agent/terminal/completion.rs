@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 use rustyline::completion::{Completer, Pair};
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
@@ -13,6 +13,7 @@ use rustyline::{Context, Helper};
 use super::commands::COMMANDS;
 use super::editor::{At, Stage};
 use super::prompt::Prompt;
+use super::typed::Typed;
 
 /// Files that are looked at for a completion, and names that are offered.
 const LOOKED_AT: usize = 20_000;
@@ -23,11 +24,17 @@ pub(super) struct Typing {
     project: PathBuf,
     at: At,
     prompt: Prompt,
+    typed: Typed,
 }
 
 impl Typing {
-    pub(super) fn new(project: PathBuf, at: At, prompt: Prompt) -> Self {
-        Self { project, at, prompt }
+    pub(super) fn new(project: PathBuf, at: At, prompt: Prompt, typed: Typed) -> Self {
+        Self { project, at, prompt, typed }
+    }
+
+    /// The line as far as it is typed.
+    pub(super) fn typed(&self) -> Typed {
+        self.typed.clone()
     }
 }
 
@@ -42,6 +49,16 @@ impl Highlighter for Typing {
         // It is drawn: lines may be printed above it.
         self.at.set(Stage::There);
         Cow::Borrowed(self.prompt.text())
+    }
+
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        self.typed.set(line);
+        Cow::Borrowed(line)
+    }
+
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        self.typed.set(line);
+        false
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::completion::Typing;
 use super::prompt::Prompt;
 use super::screen::Screen;
+use super::typed::Typed;
 
 /// What a person did.
 #[derive(Debug)]
@@ -45,6 +46,7 @@ pub struct Editor {
     asked: bool,
     is_terminal: bool,
     prompt: Prompt,
+    typed: Typed,
     #[cfg(unix)]
     found: Option<rustix::termios::Termios>,
 }
@@ -118,10 +120,13 @@ impl Editor {
             asked: false,
             is_terminal,
             prompt: Prompt::default(),
+            typed: Typed::default(),
             #[cfg(unix)]
             found: rustix::termios::tcgetattr(std::io::stdin()).ok(),
         };
-        if is_terminal && let Some(screen) = edit(project, history, asks, sender.clone(), editor.prompt()) {
+        let at = At::default();
+        let typing = Typing::new(project.to_owned(), at.clone(), editor.prompt(), editor.typed());
+        if is_terminal && let Some(screen) = edit(typing, at, history, asks, sender.clone()) {
             return (editor, screen);
         }
         let (wanted, asks) = mpsc::channel();
@@ -137,6 +142,11 @@ impl Editor {
     /// What stands before the line.
     pub fn prompt(&self) -> Prompt {
         self.prompt.clone()
+    }
+
+    /// The line as far as it is typed.
+    pub fn typed(&self) -> Typed {
+        self.typed.clone()
     }
 
     /// Wants a line, if none is wanted yet.
@@ -180,11 +190,11 @@ impl Editor {
 
 /// Starts the thread of an editor. `None` if the terminal can do nothing of what is needed.
 fn edit(
-    project: &Path,
+    typing: Typing,
+    at: At,
     history: Option<PathBuf>,
     asks: Receiver<()>,
     sender: UnboundedSender<(Input, Origin)>,
-    prompt: Prompt,
 ) -> Option<Screen> {
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -197,8 +207,8 @@ fn edit(
         .color_mode(ColorMode::Forced)
         .build();
     let mut editor = rustyline::Editor::<Typing, FileHistory>::with_config(config).ok()?;
-    let at = At::default();
-    editor.set_helper(Some(Typing::new(project.to_owned(), at.clone(), prompt)));
+    let typed = typing.typed();
+    editor.set_helper(Some(typing));
     let printer = editor.create_external_printer().ok()?;
     if let Some(history) = &history {
         // The first time there is none.
@@ -212,6 +222,7 @@ fn edit(
                 stage.set(Stage::Coming);
                 let line = editor.readline(Prompt::FIRST);
                 stage.set(Stage::Away);
+                typed.set("");
                 readings += 1;
                 match line {
                     // A signal that comes while the terminal is made ready is an error of that, and no end.

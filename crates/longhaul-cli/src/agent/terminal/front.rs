@@ -11,6 +11,7 @@ use super::markdown::Markdown;
 use super::prompt::{Means, Prompt};
 use super::question::{self, Asked};
 use super::screen::Screen;
+use super::typed::Typed;
 use crate::agent::plain_front::{nobody, outcome, subject};
 use crate::agent::spent::Spent;
 use crate::terminal::{BAD, FAINT, GOOD, STRONG, cut, one_line, short, width};
@@ -21,6 +22,7 @@ pub struct TerminalFront {
     pub spent: Spent,
     pub asked: Asked,
     pub prompt: Prompt,
+    pub typed: Typed,
     /// Whether anybody can be asked.
     pub attended: bool,
     answer: Markdown,
@@ -38,6 +40,7 @@ impl TerminalFront {
             spent,
             asked: Asked::default(),
             prompt: Prompt::default(),
+            typed: Typed::default(),
             attended,
             answer: Markdown::default(),
             has_text: false,
@@ -133,10 +136,11 @@ impl Front for TerminalFront {
             let says = "nobody is there to be asked; work without it, or say what is needed";
             return Box::pin(async { Permission::No(Some(says.to_owned())) });
         }
+        // Before the question is seen: what is typed from here on may answer it.
+        let (answer, has_rule) = (self.asked.wait(self.typed.text()), question.rule.is_some());
         self.prompt.set(Means::Answers);
         self.screen.lines(diff::of_arguments(question.arguments, width()));
         self.screen.line(question::text(&question, width()));
-        let (answer, has_rule) = (self.asked.wait(), question.rule.is_some());
         let prompt = self.prompt.clone();
         Box::pin(async move {
             let line = answer.await.unwrap_or_default();

@@ -9,21 +9,32 @@ use crate::terminal::{STRONG, one_line};
 
 /// Where a question waits for the line that answers it.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<Option<oneshot::Sender<String>>>>);
+pub struct Asked(Arc<Mutex<Option<Waiting>>>);
+
+struct Waiting {
+    sender: oneshot::Sender<String>,
+    /// What was typed already when the question came: a line that begins so was not meant for it.
+    begun: String,
+}
 
 impl Asked {
-    /// Waits for the next line.
-    pub fn wait(&self) -> oneshot::Receiver<String> {
+    /// Waits for the next line that was not begun before.
+    pub fn wait(&self, begun: String) -> oneshot::Receiver<String> {
         let (sender, receiver) = oneshot::channel();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Waiting { sender, begun });
         receiver
     }
 
     /// Gives a line to the question that waits; gives it back if none does.
     pub fn answer(&self, line: String) -> Result<(), String> {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(sender) => sender.send(line),
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.take() {
             None => Err(line),
+            Some(Waiting { sender, begun }) if !begun.is_empty() && line.starts_with(&begun) => {
+                *waiting = Some(Waiting { sender, begun: String::new() });
+                Err(line)
+            }
+            Some(Waiting { sender, .. }) => sender.send(line),
         }
     }
 }
@@ -67,6 +78,20 @@ mod tests {
         let want =
             "Allow Bash: cargo test [2J? [y]es / [a]lways \"Bash(cargo test)\" / [n]o / or type why not";
         assert_eq!(plain, want);
+    }
+
+    #[test]
+    fn a_line_that_was_begun_before_is_no_answer() {
+        let asked = Asked::default();
+        assert_eq!(asked.answer("y".to_owned()), Err("y".to_owned()));
+        let mut answer = asked.wait("ye".to_owned());
+        assert_eq!(asked.answer("yes".to_owned()), Err("yes".to_owned()));
+        assert!(answer.try_recv().is_err());
+        assert_eq!(asked.answer("yes".to_owned()), Ok(()));
+        assert_eq!(answer.try_recv().as_deref(), Ok("yes"));
+        // One that was taken back was not meant either way.
+        let mut answer = asked.wait("half a".to_owned());
+        assert_eq!((asked.answer("n".to_owned()), answer.try_recv().as_deref()), (Ok(()), Ok("n")));
     }
 
     #[test]
