@@ -135,8 +135,16 @@ impl Growing {
     }
 }
 
+/// An agent does something between two calls: the gateway stores the answer meanwhile.
+const TOOL: Duration = Duration::from_millis(10);
+
 /// How long requests of one conversation take that grows.
-async fn growing(address: std::net::SocketAddr, mut conversation: Growing, rounds: usize) -> Vec<Duration> {
+async fn growing(
+    address: std::net::SocketAddr,
+    mut conversation: Growing,
+    rounds: usize,
+    pause: Duration,
+) -> Vec<Duration> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let (mut buffer, mut times) = (Vec::new(), Vec::new());
@@ -150,6 +158,7 @@ async fn growing(address: std::net::SocketAddr, mut conversation: Growing, round
             times.push(began.elapsed());
         }
         conversation.grow();
+        tokio::time::sleep(pause).await;
     }
     times.sort();
     times
@@ -175,8 +184,8 @@ async fn with_desk(direct: std::net::SocketAddr, window: u64) {
     for (bytes, rounds) in [(20_000, 300), (800_000, 200), (2_000_000, 60)] {
         let mut line = format!("{bytes:>9}");
         for address in [direct, gateway.address()] {
-            let times = growing(address, Growing::new(&format!("{bytes}"), bytes), rounds).await;
-            let at = |part: usize| format!("{:.0?}", times[times.len() * part / 100]);
+            let times = growing(address, Growing::new(&format!("{bytes}"), bytes), rounds, TOOL).await;
+            let at = |part: usize| format!("{:.1?}", times[times.len() * part / 100]);
             line += &format!(" {:>24}", format!("{}, {}", at(50), at(99)));
             if address != direct {
                 line += &format!(" {:>9}", format!("{:.0?}", times[times.len() - 1]));
@@ -209,7 +218,7 @@ async fn soak(direct: std::net::SocketAddr, conversations: usize, calls: usize, 
     let (address, began) = (gateway.address(), Instant::now());
     let mut all = tokio::task::JoinSet::new();
     for number in 0..conversations {
-        all.spawn(growing(address, Growing::new(&format!("number {number}"), bytes), calls));
+        all.spawn(growing(address, Growing::new(&format!("number {number}"), bytes), calls, Duration::ZERO));
     }
     let mut done = 0;
     while all.join_next().await.is_some() {
@@ -249,7 +258,13 @@ async fn main() {
     if let Some(gateway) = value("--ask") {
         // One conversation after the other is made known to a gateway that runs elsewhere.
         for number in 0..200 {
-            growing(gateway.parse().unwrap(), Growing::new(&format!("number {number}"), 800_000), 1).await;
+            growing(
+                gateway.parse().unwrap(),
+                Growing::new(&format!("number {number}"), 800_000),
+                1,
+                Duration::ZERO,
+            )
+            .await;
         }
         return;
     }
