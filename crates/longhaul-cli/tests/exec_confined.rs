@@ -47,5 +47,5 @@ fn the_exit_code_is_the_commands_and_what_is_wrong_is_said() {
 #[test]
 fn it_is_not_among_the_commands_that_are_listed() {
     let help = Command::cargo_bin("longhaul").unwrap().arg("--help").output().unwrap();
-    assert!(!String::from_utf8(help.stdout).unwrap().contains("confined"));
+    assert!(!String::from_utf8(help.stdout).unwrap().contains("exec-confined"));
 }
