@@ -89,6 +89,17 @@ async fn three_hundred_steps(api: Api, text: bool, place: &str) {
     assert_eq!(ended, Ended::Answered("All done.".to_owned()));
     agent.finish().unwrap();
     assert_eq!(fake.violations(), Vec::<String>::new());
+    // Every request has the tools as its API writes them, the same in each.
+    let sent: Vec<Value> = fake.log().into_iter().map(|call| call.body["tools"].clone()).collect();
+    let is_tool = |tool: &Value| match api {
+        Api::Chat => tool["type"] == "function" && tool["function"]["parameters"].is_object(),
+        Api::Responses => tool["type"] == "function" && tool["parameters"].is_object(),
+        Api::Anthropic => tool["input_schema"].is_object(),
+    };
+    for tools in &sent {
+        assert_eq!(tools, &sent[0]);
+        assert!(text || tools.as_array().unwrap().iter().all(is_tool), "{api:?} {tools}");
+    }
     // One message for the input, one for each reply, and one for each result.
     assert_eq!(agent.session().log().messages().len(), 2 + 2 * STEPS);
     let compactions = front.heard.iter().filter(|heard| matches!(heard, Heard::Compacted(_))).count();

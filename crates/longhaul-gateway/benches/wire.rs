@@ -181,10 +181,16 @@ async fn with_desk(direct: std::net::SocketAddr, window: u64) {
     let gateway = start(settings).await.unwrap();
     println!("a window of {window} tokens; start {:?}", began.elapsed());
     println!("{:>9} {:>24} {:>24} {:>9}", "bytes", "direct p50, p99", "gateway p50, p99", "longest");
-    for (bytes, rounds) in [(20_000, 300), (800_000, 200), (2_000_000, 60)] {
+    // A conversation grows by no more than a tenth while it is measured.
+    for (bytes, conversations, rounds) in [(20_000, 100, 1), (800_000, 5, 40), (2_000_000, 2, 40)] {
         let mut line = format!("{bytes:>9}");
         for address in [direct, gateway.address()] {
-            let times = growing(address, Growing::new(&format!("{bytes}"), bytes), rounds, TOOL).await;
+            let mut times = Vec::new();
+            for number in 0..conversations {
+                let conversation = Growing::new(&format!("{bytes} {number}"), bytes);
+                times.extend(growing(address, conversation, rounds, TOOL).await);
+            }
+            times.sort();
             let at = |part: usize| format!("{:.1?}", times[times.len() * part / 100]);
             line += &format!(" {:>24}", format!("{}, {}", at(50), at(99)));
             if address != direct {

@@ -274,6 +274,11 @@ impl Request {
         self.held().into_iter().any(Held::passes_on)
     }
 
+    /// True for a request that was read from a body.
+    pub(super) fn is_read(&self) -> bool {
+        self.body.is_some()
+    }
+
     /// The API that the frame was written for: that of the messages.
     pub(super) fn source(&self) -> Option<Api> {
         let known = self.body.as_ref().map(|body| body.read.api);

@@ -254,11 +254,18 @@ pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) ->
 }
 
 /// True for a frame that was written for this API. The first request of a host has no message of any API:
-/// there the tools tell, so that it begins like those that follow it.
+/// there the tools tell, so that it begins like those that follow it. A host that writes its tools as another API has
+/// them does so in every request, whoever has answered.
 fn is_at_home(request: &Request, api: Api) -> bool {
     let tools = &request.frame().tools;
+    let is_foreign = |tool: &Tool| {
+        let value = tool.definition.value();
+        let others = Api::ALL.into_iter().filter(|other| *other != api);
+        !api.format().is_tool(&value) && others.into_iter().any(|other| other.format().is_tool(&value))
+    };
     match request.source() {
-        Some(source) => source == api,
+        // What a client sent is not mended.
+        Some(source) => source == api && (request.is_read() || !tools.iter().any(is_foreign)),
         None => !tools.is_empty() && tools.iter().all(|tool| api.format().is_tool(&tool.definition.value())),
     }
 }

@@ -138,3 +138,39 @@ fn pictures_of_results_follow_them_where_results_are_text() {
     );
     assert_eq!(value["messages"][2]["content"][0]["content"][1]["source"]["data"], "aGk=");
 }
+
+#[test]
+fn tools_of_a_host_are_written_for_the_api_in_every_request() {
+    let frame = Frame::from_json(
+        &Json::new(r#"{"model": "m", "max_tokens": 100, "tools": [{"name": "Read", "input_schema": {"type": "object"}}]}"#).unwrap(),
+    )
+    .unwrap();
+    for (api, answer) in [
+        (Api::Chat, r#"{"messages": [{"role": "assistant", "content": "Hello."}]}"#),
+        (
+            Api::Responses,
+            r#"{"input": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello."}]}]}"#,
+        ),
+        (Api::Anthropic, r#"{"max_tokens": 1, "messages": [{"role": "assistant", "content": "Hello."}]}"#),
+    ] {
+        let first = vec![Arc::new(Message::user("Hi."))];
+        // What has come back is of the API, and the frame is not.
+        let answered = Request::decode(api, answer).unwrap().messages().to_vec();
+        let next = first.iter().cloned().chain(answered).collect();
+        let head = |messages: Vec<Arc<Message>>| {
+            let body: Value =
+                serde_json::from_str(&Request::new(frame.clone(), messages).encode(api).body).unwrap();
+            let limit =
+                ["max_tokens", "max_completion_tokens", "max_output_tokens"].map(|name| body[name].clone());
+            (body["tools"].clone(), limit)
+        };
+        let (tools, limit) = head(first);
+        assert_eq!((tools.clone(), limit), head(next), "{api:?}");
+        let shape = match api {
+            Api::Chat => tools[0]["function"]["parameters"].is_object() && tools[0]["type"] == "function",
+            Api::Responses => tools[0]["parameters"].is_object() && tools[0]["type"] == "function",
+            Api::Anthropic => tools[0]["input_schema"].is_object(),
+        };
+        assert!(shape, "{api:?} {tools}");
+    }
+}
