@@ -2,7 +2,8 @@
 //! made, and read again when they changed.
 
 use std::collections::HashMap;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -11,7 +12,7 @@ use longhaul::Session;
 /// Files of rules, in any letter case.
 const FILES: [&str; 3] = ["code_law.md", "agents.md", "claude.md"];
 /// Bytes of a file that are read.
-const MOST: usize = 64 << 10;
+const MOST: u64 = 64 << 10;
 
 /// What was read last of each file.
 #[derive(Debug, Default)]
@@ -48,8 +49,10 @@ impl ProjectRules {
                 continue;
             }
             // A file that cannot be read now is looked at again.
-            if let Ok(bytes) = std::fs::read(root.join(&name)) {
-                let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).into_owned();
+            let mut bytes = Vec::new();
+            let file = File::open(root.join(&name));
+            if file.is_ok_and(|file| file.take(MOST).read_to_end(&mut bytes).is_ok()) {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
                 session.set_rules(name.as_str(), Some(text.as_str()).filter(|text| !text.trim().is_empty()));
                 self.read.insert(name, stamp);
             }

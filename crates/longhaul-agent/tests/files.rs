@@ -356,3 +356,26 @@ async fn what_a_call_would_do_is_known_before() {
     assert_eq!(effect("Write", json!({"path": "a"})), Effect::None);
     assert_eq!(effect("Nothing", json!({})), Effect::None);
 }
+
+#[tokio::test]
+async fn of_many_matches_those_of_the_first_files_are_shown_and_all_are_counted() {
+    let ground = Ground::new();
+    let line = format!("needle {}\n", "x".repeat(90));
+    for n in 0..40 {
+        ground.write(&format!("f{n:02}.txt"), line.repeat(100));
+    }
+    let found = ground.run("Grep", json!({"pattern": "needle", "limit": 100_000})).await;
+    assert_eq!((found.status, &found.data["total"]), (Status::Partial, &json!(4_000)));
+    let plain = found.shown(Form::Plain);
+    assert!(plain.starts_with("f00.txt:1:needle x") && plain.contains("f04.txt:1:"));
+    assert!(plain.contains("4000 matching lines in 40 files") && plain.len() < 60_000, "{}", plain.len());
+    // The same whichever file was searched first.
+    for _ in 0..5 {
+        let again = ground.run("Grep", json!({"pattern": "needle", "limit": 100_000})).await;
+        assert_eq!(again.shown(Form::Plain), plain);
+    }
+    // A match of very many lines is as large as any other result.
+    ground.write("long.txt", format!("begin\n{}end\n", "middle\n".repeat(200_000)));
+    let long = ground.says("Grep", json!({"pattern": "begin.*end", "multiline": true, "path": "long.txt"})).await;
+    assert!(long.starts_with("long.txt:1:begin\n") && long.len() < 60_000, "{}", long.len());
+}

@@ -1,5 +1,6 @@
 //! Grep: lines of files that a regular expression fits. It searches as ripgrep does, with its crates.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -51,8 +52,8 @@ enum Show {
 const SHOWN: usize = 200;
 /// Lines that are shown around a match at most.
 const CONTEXT: usize = 20;
-/// Matching lines of one file that are kept.
-const OF_A_FILE: usize = 2_000;
+/// Bytes of a line, or of a file that an expression over several lines is searched in. What has more is not searched.
+const SEARCHED: usize = 64 << 20;
 
 impl FileTool for Grep {
     type Arguments = Arguments;
@@ -88,7 +89,8 @@ impl FileTool for Grep {
         let context = arguments.context.min(CONTEXT);
         searcher.binary_detection(BinaryDetection::quit(0)).multi_line(arguments.multiline);
         searcher.before_context(context).after_context(context);
-        let found: Mutex<Vec<InFile>> = Mutex::default();
+        searcher.heap_limit(Some(SEARCHED));
+        let found: Mutex<Found> = Mutex::default();
         walk::from(start.path(), arguments.glob.as_deref())?.run(|| {
             let (matcher, mut searcher) = (matcher.clone(), searcher.build());
             let found = &found;
@@ -99,9 +101,9 @@ impl FileTool for Grep {
                     // A file that cannot be read is not searched, as with ripgrep.
                     let searched = searcher.search_path(&matcher, entry.path(), &mut in_file);
                     if searched.is_ok() && in_file.matches > 0 {
-                        in_file.path = project.at(entry.path().to_owned()).shown().to_owned();
+                        let path = project.at(entry.path().to_owned()).shown().to_owned();
                         if let Ok(mut found) = found.lock() {
-                            found.push(in_file);
+                            found.add(path, in_file);
                         }
                     }
                 }
@@ -111,9 +113,7 @@ impl FileTool for Grep {
         if stop.is_cancelled() {
             return Err(walk::interrupted(Self::NAME));
         }
-        let mut found = found.into_inner().unwrap_or_default();
-        found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Ok(envelope(&found, &arguments))
+        Ok(envelope(&found.into_inner().unwrap_or_default(), &arguments))
     }
 }
 
@@ -133,10 +133,32 @@ fn matcher(arguments: &Arguments) -> Result<RegexMatcher, ToolError> {
     })
 }
 
+/// What was found, by path. Files come in any order, and are shown in that of their paths as far as there is room: lines of
+/// a file behind that are counted and not kept.
+#[derive(Default)]
+struct Found {
+    files: BTreeMap<String, InFile>,
+    /// Bytes of all lines that are kept.
+    bytes: usize,
+}
+
+impl Found {
+    fn add(&mut self, path: String, file: InFile) {
+        self.bytes += file.bytes;
+        self.files.insert(path, file);
+        let mut behind = self.files.values_mut().rev();
+        while let Some(last) = behind.next().filter(|last| self.bytes - last.bytes > BYTES) {
+            self.bytes -= std::mem::take(&mut last.bytes);
+            last.lines = Vec::new();
+        }
+    }
+}
+
 /// What was found in a file.
 struct InFile {
-    path: String,
     matches: usize,
+    /// Bytes of the lines.
+    bytes: usize,
     /// Lines with their numbers; a line without a match has `false`. A gap between two is a `None`.
     lines: Vec<Option<(u64, bool, String)>>,
     only_counts: bool,
@@ -144,20 +166,19 @@ struct InFile {
 
 impl InFile {
     fn new(only_counts: bool) -> Self {
-        Self { path: String::new(), matches: 0, lines: Vec::new(), only_counts }
+        Self { matches: 0, bytes: 0, lines: Vec::new(), only_counts }
     }
 
     fn keep(&mut self, first: Option<u64>, bytes: &[u8], is_match: bool) {
-        if self.only_counts || self.lines.len() >= OF_A_FILE {
-            return;
-        }
         for (number, line) in (first.unwrap_or(1)..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
+            // No more than this is ever shown.
+            if self.only_counts || self.bytes > BYTES {
+                return;
+            }
             let line = String::from_utf8_lossy(line);
-            self.lines.push(Some((
-                number,
-                is_match,
-                cut(line.trim_end_matches(['\n', '\r'])).0.into_owned(),
-            )));
+            let line = cut(line.trim_end_matches(['\n', '\r'])).0.into_owned();
+            self.bytes += line.len() + 1;
+            self.lines.push(Some((number, is_match, line)));
         }
     }
 }
@@ -177,20 +198,27 @@ impl Sink for InFile {
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
-        self.lines.push(None);
+        if self.bytes <= BYTES {
+            self.lines.push(None);
+        }
         Ok(true)
     }
 }
 
-fn envelope(found: &[InFile], arguments: &Arguments) -> Envelope {
+fn envelope(found: &Found, arguments: &Arguments) -> Envelope {
     let limit = arguments.limit.filter(|limit| *limit > 0).unwrap_or(SHOWN);
-    let total: usize = found.iter().map(|file| file.matches).sum();
+    let found = &found.files;
+    let total: usize = found.values().map(|file| file.matches).sum();
     let pattern = arguments.pattern.as_str();
     let (mut plain, mut matches, mut shown) = (String::new(), Vec::new(), 0);
     let mut all = true;
-    'files: for file in found {
+    'files: for (path, file) in found {
         match arguments.show {
             Show::Lines => {
+                if file.lines.is_empty() {
+                    all = false;
+                    break;
+                }
                 for line in &file.lines {
                     let Some((number, is_match, text)) = line else {
                         plain.push_str("--\n");
@@ -202,9 +230,9 @@ fn envelope(found: &[InFile], arguments: &Arguments) -> Envelope {
                     }
                     shown += usize::from(*is_match);
                     let colon = if *is_match { ':' } else { '-' };
-                    plain.push_str(&format!("{}{colon}{number}{colon}{text}\n", file.path));
+                    plain.push_str(&format!("{}{colon}{number}{colon}{text}\n", path));
                     if *is_match {
-                        matches.push(json!({ "file": file.path, "line": number, "text": text }));
+                        matches.push(json!({ "file": path, "line": number, "text": text }));
                     }
                 }
             }
@@ -214,12 +242,12 @@ fn envelope(found: &[InFile], arguments: &Arguments) -> Envelope {
                     break;
                 }
                 shown += 1;
-                plain.push_str(&file.path);
+                plain.push_str(path);
                 if arguments.show == Show::Counts {
                     plain.push_str(&format!(":{}", file.matches));
                 }
                 plain.push('\n');
-                matches.push(json!({ "file": file.path, "matches": file.matches }));
+                matches.push(json!({ "file": path, "matches": file.matches }));
             }
         }
     }
