@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, Ended, Front, Permission, Question};
+use crate::agent::{Agent, Ended};
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::event::Event;
+use crate::front::{Front, Permission, Question};
 use crate::tool::{Definition, Running, read_arguments};
 
 /// The name of the tool.

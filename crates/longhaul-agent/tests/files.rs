@@ -376,6 +376,7 @@ async fn of_many_matches_those_of_the_first_files_are_shown_and_all_are_counted(
     }
     // A match of very many lines is as large as any other result.
     ground.write("long.txt", format!("begin\n{}end\n", "middle\n".repeat(200_000)));
-    let long = ground.says("Grep", json!({"pattern": "begin.*end", "multiline": true, "path": "long.txt"})).await;
+    let long =
+        ground.says("Grep", json!({"pattern": "begin.*end", "multiline": true, "path": "long.txt"})).await;
     assert!(long.starts_with("long.txt:1:begin\n") && long.len() < 60_000, "{}", long.len());
 }

@@ -12,6 +12,7 @@ pub mod reach;
 pub mod secret;
 pub mod shell;
 pub mod shim;
+pub mod signals;
 
 use std::io::Write;
 

@@ -127,8 +127,10 @@ pub fn kept(
 }
 
 /// The same agent with another script.
-pub fn going_on(agent: Agent, script: impl IntoIterator<Item = Result<Message, Fault>>) -> Agent {
-    agent.with_model(Arc::new(Scripted::new(script)))
+pub fn going_on(mut agent: Agent, script: impl IntoIterator<Item = Result<Message, Fault>>) -> Agent {
+    let row = agent.session().model().clone();
+    agent.switch_model(Arc::new(Scripted::new(script)), "gpt-4o", row);
+    agent
 }
 
 /// The texts of all results, as the log has them.

@@ -1,6 +1,6 @@
 //! `longhaul serve`: the gateway, until it is told to stop.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 
 use longhaul_config::Config;
@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI, Options, kept, size};
+use crate::gateway::signals::{Signal, Signals};
 use crate::gateway::{started, stopped};
 
 /// Serve agents: a proxy in front of their provider that keeps conversations small
@@ -51,7 +52,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let settings = args.settings(config)?;
     let runtime = Runtime::new()?;
     runtime.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::caught()?;
         let without_content = settings.desk.without_content;
         let gateway = started(settings).await?;
         if without_content {
@@ -63,7 +64,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         let mut out = anstream::stdout();
         writeln!(out, "listening on http://{}", gateway.address())?;
         out.flush()?;
-        while let Signal::Reload = signals.next().await {
+        while let Signal::HangUp = signals.next().await {
             args.reload(&gateway);
         }
         stopped(gateway).await;
@@ -94,48 +95,5 @@ impl Args {
             }
             Err(problem) => tracing::warn!(%problem, "the settings stay as they were"),
         }
-    }
-}
-
-/// What somebody wants of us.
-enum Signal {
-    Stop,
-    Reload,
-}
-
-#[cfg(unix)]
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
-    }
-
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => Signal::Stop,
-            _ = self.terminate.recv() => Signal::Stop,
-            _ = self.hang_up.recv() => Signal::Reload,
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) -> Signal {
-        _ = tokio::signal::ctrl_c().await;
-        Signal::Stop
     }
 }

@@ -19,6 +19,7 @@ use crate::gateway::options::{ANTHROPIC, OPENAI, Options};
 use crate::gateway::own_providers::Provider;
 use crate::gateway::private_file::PrivateFile;
 use crate::gateway::secret::{self, TOKEN};
+use crate::gateway::signals::{Signal, Signals};
 use crate::gateway::{programs, reach, started, stopped};
 use crate::terminal::one_line;
 
@@ -175,54 +176,28 @@ impl Run<'_> {
         loop {
             tokio::select! {
                 status = child.wait() => return status.map(exit_code).map_err(failed),
-                // The terminal tells the agent too, and it knows what to do.
-                _ = tokio::signal::ctrl_c() => {}
-                () = signals.passed_to(id) => {}
+                signal = signals.next() => pass_on(signal, id),
             }
         }
     }
 }
 
-/// Signals that only we are told, and that are meant for the agent.
+/// Passes a signal on to the agent. Of Ctrl-C the terminal tells the agent too, and it knows what to do.
 #[cfg(unix)]
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn caught() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
-    }
-
-    /// Passes the next one on.
-    async fn passed_to(&mut self, child: Option<u32>) {
-        use rustix::process::{Pid, Signal, kill_process};
-        let signal = tokio::select! {
-            _ = self.terminate.recv() => Signal::TERM,
-            _ = self.hang_up.recv() => Signal::HUP,
-        };
-        let pid = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        // An agent that has just ended needs no signal.
-        _ = pid.map(|pid| kill_process(pid, signal));
-    }
+fn pass_on(signal: Signal, child: Option<u32>) {
+    use rustix::process::{Pid, Signal as Own, kill_process};
+    let signal = match signal {
+        Signal::Interrupt => return,
+        Signal::Terminate => Own::TERM,
+        Signal::HangUp => Own::HUP,
+    };
+    let pid = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    // An agent that has just ended needs no signal.
+    _ = pid.map(|pid| kill_process(pid, signal));
 }
 
 #[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn caught() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn passed_to(&mut self, _: Option<u32>) {
-        std::future::pending().await
-    }
-}
+fn pass_on(_: Signal, _: Option<u32>) {}
 
 /// The exit code of a program; 128 and the number of the signal that ended it.
 fn exit_code(status: std::process::ExitStatus) -> ExitCode {
