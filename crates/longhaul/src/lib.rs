@@ -60,7 +60,7 @@ pub use edits::{
     Archive, Edit, EditId, EditKind, Handle, Ledger, LedgerError, RecallError, RecallPart, Refusal,
     Violation, Why,
 };
-pub use policy::{Profile, Strategy, Summariser, Task};
+pub use policy::{Dial, Profile, Strategy, Summariser, Task};
 pub use session::journal::{Cursor, Entry, RecallBy, Seals, Ticket};
 pub use session::{
     Found, Known, LoadError, Notice, Overflow, PrepareError, Prepared, Session, Snapshot, TooLarge,

@@ -13,6 +13,8 @@
 //! | memos: view and keep set | `following` |
 
 mod authors;
+mod carrying;
+mod chaining;
 mod checkpoints;
 mod compaction;
 mod editing;
@@ -51,6 +53,7 @@ use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::size::models::Model;
 use crate::size::tokens::{Count, Tokens};
+use crate::summary::uses::Uses;
 use crate::view::cache::Sent;
 use crate::view::keep::KeepSet;
 use crate::view::{Outgoing, View};
@@ -86,6 +89,8 @@ pub struct Session {
     state: State,
     /// What must be kept, as log and ledger say.
     keep: KeepSet,
+    /// What the log says of names and files.
+    uses: Uses,
     /// How far rules of the profile have looked: what they need not look at again.
     rules_seen: RulesSeen,
     /// The view is as the last `prepare` left it, within the limits of then.
@@ -114,6 +119,7 @@ impl Session {
             journal,
             state,
             keep: KeepSet::default(),
+            uses: Uses::default(),
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),

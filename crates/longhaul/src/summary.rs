@@ -13,7 +13,9 @@ mod price;
 mod slot;
 mod statement;
 mod template;
+pub(crate) mod uses;
 mod value;
+mod worth;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,10 +27,12 @@ use crate::conversation::message::Message;
 use crate::digest::Aliases;
 use crate::text::count::words;
 
-use extract::{Extract, Inherited};
+pub(crate) use extract::{Choose, LinePrice};
+use extract::{Extract, Inherited, Wanted};
 pub(crate) use facts::exit_status;
 use facts::{Facts, Found};
 use known::Known;
+use uses::Uses;
 use slot::{Inherit, Slot};
 pub(crate) use statement::Request;
 use statement::{File, Statement};
@@ -186,8 +190,20 @@ pub(crate) struct Form<'a> {
     /// What the summary is to be about.
     pub(crate) focus: Option<&'a str>,
     pub(crate) aliases: &'a Aliases,
+    /// Which lines of the extract are kept.
+    pub(crate) choose: Choose,
+    /// What the whole log says of names.
+    pub(crate) uses: &'a Uses,
     /// What is known of it beside its material.
     pub(crate) known: Known<'a>,
+}
+
+impl Form<'_> {
+    /// What the extract is to be, in so many bytes.
+    fn lines(&self, inherited: Inherited, limit: usize) -> Wanted<'_> {
+        let Self { choose, focus, aliases, uses, .. } = *self;
+        Wanted { inherited, limit, choose, focus, aliases, uses }
+    }
 }
 
 /// Fills a template from the material. `later` are names that what follows mentions anyway.
@@ -215,7 +231,8 @@ fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = 
     let Form { template, language, limit, .. } = form;
     let none = Extract::default();
     if template.name == LINES.name {
-        let lines = extract::extract(material, Inherited::Everything(language), limit, form.focus, later);
+        let wanted = form.lines(Inherited::Everything(language), limit);
+        let lines = extract::extract(material, wanted, later);
         return template.render(language, &SlotValues::default(), &lines);
     }
     let mut values = facts_of(material, &form);
@@ -226,7 +243,12 @@ fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = 
         true => limit.saturating_sub(frame + 100).max(limit / 3),
         false => limit.saturating_sub(frame + 200),
     };
-    let gone = values.fit_form(template.room_for_slots(room), language);
+    let for_slots = match form.choose {
+        Choose::Fill => template.room_for_slots(room),
+        // Beside lines that pay for themselves the rest is short.
+        Choose::Pay(price) => template.room_for_slots(room).min(price.slots),
+    };
+    let gone = values.fit_form(for_slots, language);
     if gone > 0 {
         values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }
@@ -238,7 +260,7 @@ fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = 
     // What earlier summaries say stands first.
     let mut material = material.to_vec();
     material.sort_by_key(|material| !matches!(material, Material::Summary(_)));
-    let lines = extract::extract(&material, Inherited::Extracts, room, form.focus, later);
+    let lines = extract::extract(&material, form.lines(Inherited::Extracts, room), later);
     template.render(language, &values, &lines)
 }
 

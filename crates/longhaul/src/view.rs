@@ -118,6 +118,8 @@ pub struct View {
     fixed: Fixed,
     parts: Vec<Part>,
     measure: Measure,
+    /// Of it, what stands for folds and hides.
+    folds: Measure,
     tail: Option<Part>,
     settled: Settled,
     unchanged: usize,
@@ -142,6 +144,7 @@ struct Settled {
     units: usize,
     parts: usize,
     measure: Measure,
+    folds: Measure,
 }
 
 /// Parts that edits made, to be used again after the next edit.
@@ -179,6 +182,11 @@ impl View {
     /// Its size, with what stands before the messages and the tail.
     pub fn measure(&self) -> Measure {
         self.fixed.measure + self.measure + self.tail.as_ref().map(|tail| tail.measure).unwrap_or_default()
+    }
+
+    /// The size of what stands for folds and hides.
+    pub(crate) fn folds(&self) -> Measure {
+        self.folds
     }
 
     /// How many of the first parts are certainly the same as in the view that was sent last.
@@ -252,7 +260,7 @@ impl View {
         } else {
             self.unchanged = self.unchanged.min(self.settled.parts);
             self.parts.truncate(self.settled.parts);
-            self.measure = self.settled.measure;
+            (self.measure, self.folds) = (self.settled.measure, self.settled.folds);
             self.walk(from);
         }
         self.shown_end = from.log.end();
@@ -260,7 +268,7 @@ impl View {
 
     fn rebuild(&mut self, from: Sources<'_>) {
         let before = std::mem::take(&mut self.parts);
-        self.measure = Measure::default();
+        (self.measure, self.folds) = (Measure::default(), Measure::default());
         self.settled = Settled::default();
         // The system prompt, where it is a message: nothing stands before it.
         let settled = from.log.leading_system().min(from.log.settled_units());
@@ -275,7 +283,7 @@ impl View {
             let part = self.made.fold(edit, from.meter);
             self.push(part);
         }
-        self.settled = Settled { units: settled, parts: self.parts.len(), measure: self.measure };
+        self.settle(settled);
         self.walk(from);
         let same = |(a, b): &(&Part, &Part)| Arc::ptr_eq(&a.message, &b.message);
         self.unchanged = self.unchanged.min(before.iter().zip(&self.parts).take_while(same).count());
@@ -308,9 +316,15 @@ impl View {
                 at += 1;
             }
             if at <= from.log.settled_units() {
-                self.settled = Settled { units: at, parts: self.parts.len(), measure: self.measure };
+                self.settle(at);
             }
         }
+    }
+
+    /// So many units are shown for good.
+    fn settle(&mut self, units: usize) {
+        let Self { measure, folds, .. } = *self;
+        self.settled = Settled { units, parts: self.parts.len(), measure, folds };
     }
 
     fn show(&mut self, from: Sources<'_>, unit: usize) {
@@ -357,6 +371,9 @@ impl View {
 
     fn push(&mut self, part: Part) {
         self.measure += part.measure;
+        if let Source::Edit(_) = part.source {
+            self.folds += part.measure;
+        }
         self.parts.push(part);
     }
 }

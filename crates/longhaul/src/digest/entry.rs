@@ -23,19 +23,34 @@ const SAMPLE: usize = 8_000;
 /// Noise that is worth a mark: so many bytes, and one in so many of the text.
 const WORTH: (usize, usize) = (400, 5);
 
-/// The digest that a result enters as, if it is not to enter whole: of at most about `most`
-/// bytes, and without noise.
-pub(crate) fn entry(
-    text: &str,
+/// How much of a result enters, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    /// Of any result.
+    pub(crate) any: usize,
+    /// Of what a command printed or a search found, unless it is source: of more than this, the best half.
+    pub(crate) output: usize,
+}
+
+/// The digest that a result enters as, if it is not to enter whole: of at most so much, and without noise.
+/// `known` finds names in it that the model has written.
+pub(crate) fn entry<'a>(
+    text: &'a str,
     tool: ToolKind,
     subject: impl FnOnce() -> String,
-    most: usize,
+    most: Most,
+    known: impl FnOnce(&'a str) -> NameSet<'a>,
     handle: impl FnOnce() -> Handle,
 ) -> Option<String> {
-    let giant = text.len() > most;
+    let (giant, most, long) = (text.len() > most.any, most.any, most.output);
+    let is_output = matches!(
+        tool,
+        ToolKind::Bash | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls | ToolKind::Other
+    );
+    let is_long = is_output && text.len() > long;
     // What was read from a file is edited by its lines: all of them stay. Noise is of commands.
     let whole = !matches!(tool, ToolKind::Bash | ToolKind::Other) || text.len() <= SMALL;
-    if !giant && (whole || !may_be_noisy(text) || is_digest(text)) {
+    if !giant && !is_long && (whole || !may_be_noisy(text) || is_digest(text)) {
         return None;
     }
     // Asked for only now: most results enter whole.
@@ -46,6 +61,11 @@ pub(crate) fn entry(
         return cut();
     }
     let kind = ContentKind::of(text, tool, &subject());
+    if is_long && kind != ContentKind::Source && !(giant && kind == ContentKind::Blob) {
+        let room = Room { bytes: long / 2, head: 200, tail: 200, fill: true };
+        let best = select(text, kind, room, &known(text), handle);
+        return best.or_else(|| head_and_tail(text, long / 4, long / 4, handle));
+    }
     if !giant {
         return without_noise(text, kind, handle);
     }
@@ -102,7 +122,8 @@ mod tests {
     use super::*;
 
     fn enters(text: &str, tool: ToolKind, command: &str) -> Option<String> {
-        entry(text, tool, || command.to_owned(), 50_000, || Handle::of(text))
+        let most = Most { any: 50_000, output: usize::MAX };
+        entry(text, tool, || command.to_owned(), most, |_| NameSet::default(), || Handle::of(text))
     }
 
     #[test]

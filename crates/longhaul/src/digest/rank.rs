@@ -161,7 +161,7 @@ fn is_log_line(trimmed: &str) -> bool {
 }
 
 /// A line without the number that a tool put before it: `  12→`, `12:`, `12\t`, `12|`.
-pub(super) fn without_number(line: &str) -> &str {
+pub(crate) fn without_number(line: &str) -> &str {
     let rest = line.trim_start_matches([' ', '\t']);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 || digits > 7 {

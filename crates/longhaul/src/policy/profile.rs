@@ -2,10 +2,16 @@
 //! Other ways are other values, not other code.
 
 use crate::digest::{Aliases, Cut};
+use crate::policy::dial::Dial;
 use crate::policy::strategy::{self, Strategy};
 use crate::size::budget::{Budget, Shares};
 use crate::size::tokens::Tokens;
-use crate::summary::{self, Template};
+use crate::summary::{self, Choose, LinePrice, Template};
+
+/// What people said has so many bytes of a summary whose lines must pay.
+const PEOPLE: usize = 8_000;
+/// … and what was done, decided and found has so many.
+const SLOTS: usize = 4_000;
 
 /// One way to compact.
 #[derive(Debug, Clone)]
@@ -24,6 +30,9 @@ pub struct Profile {
     pub cut: Cut,
     /// A result enters without its noise: tests that passed, packages that were fetched, data.
     pub entry_digests: bool,
+    /// What a command printed or a search found enters as its best half where it has more bytes than this,
+    /// unless it is source.
+    pub long_output: usize,
     /// What is done before every call, whatever the size.
     pub rules: Vec<&'static Strategy>,
     /// What is tried, in this order, until the target is met.
@@ -36,6 +45,12 @@ pub struct Profile {
     /// What stands before the first answer is left alone unless the hard limit demands it, as long as it
     /// has at most this share, in percent of what the hard limit leaves beside the system layer. 0 is never.
     pub keep_opening: u8,
+    /// The newest steps that no fold of turns or steps touches, as long as they fit into that share; 0
+    /// is as many as fit.
+    pub keep_steps: usize,
+    /// What lines of the past must be worth, and when a fold pays back. Without it a summary is filled with
+    /// the best lines, and only limits start a compaction.
+    pub dial: Option<Dial>,
     /// The longest summary, in percent of the window.
     pub summary: u8,
     /// The form of a summary of finished turns, and of one inside a running turn.
@@ -181,14 +196,17 @@ impl Profile {
             name: "longhaul".into(),
             says: "folds what is finished into its best lines, then digests old results; cheapest for the prompt cache".into(),
             window: Tokens(200_000),
-            shares: Shares { warn: 70, trigger: 75, target: 50 },
+            shares: Shares { warn: 70, trigger: 80, target: 50 },
             triggers: Triggers::default(),
             cut: Cut { bytes: 50_000, ..Cut::NONE },
             entry_digests: true,
+            long_output: 16_000,
             rules: Vec::new(),
             ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
             by_task: false,
-            keep_recent: 15,
+            keep_recent: 35,
+            keep_steps: 7,
+            dial: Some(Dial::DEFAULT),
             keep_opening: 15,
             summary: 30,
             templates: Templates { finished: &summary::FINISHED, running: &summary::HAND_OFF },
@@ -296,9 +314,12 @@ impl Profile {
     fn plain() -> Self {
         Self {
             entry_digests: false,
+            long_output: usize::MAX,
             when_cold: false,
             background: false,
             keep_recent: 0,
+            keep_steps: 0,
+            dial: None,
             keep_opening: 0,
             ..Self::longhaul()
         }
@@ -307,6 +328,19 @@ impl Profile {
     /// Nothing but the digests on entry, to see what they are worth.
     pub fn entry_only() -> Self {
         Self { name: "entry digests only".into(), ladder: Vec::new(), when_cold: false, ..Self::longhaul() }
+    }
+
+    /// Which lines of the past a summary keeps.
+    pub(crate) fn choose(&self) -> Choose {
+        match self.dial {
+            None => Choose::Fill,
+            Some(dial) => Choose::Pay(LinePrice {
+                byte: dial.byte as f32 / 1e9,
+                text: dial.text as f32 / 100.0,
+                slots: SLOTS,
+                people: PEOPLE,
+            }),
+        }
     }
 
     /// All built-in profiles.

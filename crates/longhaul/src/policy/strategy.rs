@@ -22,7 +22,7 @@ use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Message, Role, ToolCall, ToolResult};
 use crate::conversation::step::UnitKind;
 use crate::edits::archive::{Handle, Original};
-use crate::edits::edit::{EditKind, Placement, Why};
+use crate::edits::edit::{EditId, EditKind, Placement, Why};
 use crate::edits::ledger::Ledger;
 use crate::policy::profile::Profile;
 use crate::policy::task::Task;
@@ -57,6 +57,8 @@ pub struct Strategy {
     pub(crate) full: bool,
     /// It cuts texts and does no more: what it shortened may still become a digest.
     pub(crate) cuts: bool,
+    /// It folds what is finished: what is done when a fold pays back.
+    pub(crate) folds: bool,
     /// When no summary comes, the extractor writes it whatever the profile says: this is one of many,
     /// or of what must be kept.
     pub(crate) extracts: bool,
@@ -66,7 +68,7 @@ pub struct Strategy {
 impl Strategy {
     /// What most strategies are.
     const PLAIN: Self =
-        Self { name: "", says: "", full: false, cuts: false, extracts: false, propose: |_| Vec::new() };
+        Self { name: "", says: "", full: false, cuts: false, folds: false, extracts: false, propose: |_| Vec::new() };
 
     /// The strategy of this name, or the one that has taken its place: journals name those of their time.
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -140,6 +142,16 @@ pub(crate) struct FoldPlan {
     pub(crate) words: Option<usize>,
     /// No model is asked.
     pub(crate) by_code: bool,
+    /// Folds before it that may be taken in, in their order.
+    pub(crate) chain: Vec<Link>,
+}
+
+/// A fold that a new one may take in, with all that stands between them.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) fold: EditId,
+    /// What the new fold then stands for.
+    pub(crate) spans: Vec<Span>,
 }
 
 impl FoldPlan {
@@ -149,7 +161,7 @@ impl FoldPlan {
         let templates = context.profile.templates;
         let finished = spans.iter().all(|span| span.end <= running);
         let template = if finished { templates.finished } else { templates.running };
-        Self { spans, placement: Placement::InPlace, template, limit: None, words: None, by_code: false }
+        Self { spans, placement: Placement::InPlace, template, limit: None, words: None, by_code: false, chain: Vec::new() }
     }
 }
 
@@ -291,13 +303,15 @@ impl Context<'_> {
     /// How many of the last ones are the newest part that stays, by its tokens.
     pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
         let room = self.budget.window.percent(self.profile.keep_recent);
-        let mut sum = Tokens::ZERO;
+        let most = if self.profile.keep_steps == 0 { usize::MAX } else { self.profile.keep_steps };
+        let (mut sum, mut steps) = (Tokens::ZERO, 0);
         visible
             .iter()
             .rev()
             .take_while(|item| {
                 sum += item.tokens;
-                sum <= room
+                steps += usize::from(item.kind == Some(UnitKind::Step));
+                sum <= room && steps <= most
             })
             .count()
     }

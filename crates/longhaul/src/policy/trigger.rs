@@ -7,6 +7,7 @@ mod calls;
 mod cold;
 mod end_of_turn;
 mod hard_limit;
+mod pays_back;
 mod size;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::fmt;
 use crate::edits::edit::Why;
 use crate::policy::profile::Profile;
 use crate::size::budget::Budget;
+use crate::size::models::Price;
 use crate::size::tokens::Tokens;
 
 /// A rule that starts a compaction.
@@ -32,13 +34,14 @@ impl fmt::Debug for Trigger {
 }
 
 /// All triggers, in the order they are asked.
-pub static TRIGGERS: [&Trigger; 6] = [
+pub static TRIGGERS: [&Trigger; 7] = [
     &hard_limit::HARD_LIMIT,
     &asked::ASKED,
     &calls::CALLS,
     &cold::COLD,
     &end_of_turn::END_OF_TURN,
     &size::SIZE,
+    &pays_back::PAYS_BACK,
 ];
 
 /// What a trigger may look at: how things stand before a request.
@@ -63,6 +66,14 @@ pub(crate) struct Situation<'a> {
     pub(crate) cold: bool,
     /// A person has spoken, and the model has not answered yet.
     pub(crate) turn_ended: bool,
+    /// Tokens that a fold would take, summed over the calls since the last compaction, this one included.
+    pub(crate) carried: Tokens,
+    /// The same at this call alone.
+    pub(crate) excess: Tokens,
+    /// What the provider would bill again after a fold.
+    pub(crate) rewritten: Tokens,
+    /// What the model costs.
+    pub(crate) price: Option<Price>,
     /// The breaker lets no compaction through but what is asked for or forced.
     pub(crate) stopped: bool,
 }

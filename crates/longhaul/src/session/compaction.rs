@@ -111,6 +111,7 @@ impl Session {
             // Calls that wait for results get placeholders in this request, for good.
             closed: self.log().waiting().is_some(),
             large,
+            excess: self.carrying().excess,
         }));
         self.checkpoints.pass(self.journal.end(), &self.state);
         self.prepared = true;
@@ -123,6 +124,7 @@ impl Session {
         let (size, calls) = (self.size().tokens, requests.calls);
         let version = self.log().frame_version();
         let stopped = progress.breaker.tripped(calls, size);
+        let carrying = self.carrying();
         let start = trigger::start(&Situation {
             profile: &self.profile,
             budget: self.budget(),
@@ -135,6 +137,10 @@ impl Session {
             refused: requests.refused.is_some(),
             cold: self.is_cold(now) || requests.cache.is_behind_another_frame(version),
             turn_ended: self.turn_ended(),
+            carried: progress.carried + carrying.excess,
+            excess: carrying.excess,
+            rewritten: carrying.rewritten,
+            price: self.state.limits.model.price,
             stopped: stopped.is_some(),
         });
         if let Some(start) = start {
@@ -178,7 +184,12 @@ impl Session {
             self.record(Entry::JobEnded { job: question.id, how: JobEnd::Dropped });
         }
         let Compaction { why, target, full, .. } = self.state.progress.compaction.clone()?;
+        // What pays back are folds, whatever the size is then.
+        let folds_alone = self.profile.dial.is_some() && matches!(why, Why::PaysBack | Why::Cold);
         for strategy in self.ladder(full) {
+            if folds_alone && !strategy.folds {
+                continue;
+            }
             if self.size().tokens <= target {
                 break;
             }
@@ -238,6 +249,10 @@ impl Session {
         });
         let mut made = 0;
         for proposal in proposals {
+            let proposal = match proposal {
+                Proposal::Fold(plan) => Proposal::Fold(self.with_links(plan, why)),
+                Proposal::Inside(..) | Proposal::Hide(_) => proposal,
+            };
             let Some(proposal) = self.with_whole_bonds(proposal) else { continue };
             let applied = match proposal {
                 Proposal::Inside(kind, original) => self.edit_inside(kind, original, strategy.name, why),
@@ -282,7 +297,7 @@ impl Session {
     }
 
     /// Where the opening ends, if the profile keeps it and it is not too large for that.
-    fn kept_opening(&self) -> Position {
+    pub(super) fn kept_opening(&self) -> Position {
         let (none, opening) = (Position(0), self.log().opening());
         if self.profile.keep_opening == 0 || opening.is_empty() {
             return none;

@@ -7,9 +7,10 @@ use super::Session;
 use super::journal::Entry;
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role, ToolResult};
-use crate::digest::{self, ToolKind};
+use crate::digest::{self, Most, ToolKind};
 use crate::edits::archive::Original;
 use crate::edits::edit::{EditKind, Why};
+use crate::text::names::names;
 use crate::view::keep;
 
 impl Session {
@@ -55,7 +56,9 @@ impl Session {
         let text = if self.profile.entry_digests {
             let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
             let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-            digest::entry(&result.text, tool, subject, cut.bytes, handle)
+            let most = Most { any: cut.bytes, output: self.profile.long_output };
+            let known = |text| names(text).filter(|name| self.uses.is_of_model(name)).collect();
+            digest::entry(&result.text, tool, subject, most, known, handle)
         } else {
             None
         };

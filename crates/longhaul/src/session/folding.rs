@@ -35,7 +35,12 @@ impl Session {
     /// How long a summary may be: its share of the window, and less than a third of what it
     /// stands for.
     pub(super) fn summary_room(&self, before: Tokens) -> Tokens {
-        self.budget().window.percent(self.profile.summary).min(Tokens(before.0 / 3))
+        let most = match self.profile.dial {
+            // Lines pay for themselves.
+            Some(_) => Tokens(before.0 / 10 * 12),
+            None => Tokens(before.0 / 3),
+        };
+        self.budget().window.percent(self.profile.summary).min(most)
     }
 
     /// Folds runs into a summary that code writes.
@@ -53,7 +58,7 @@ impl Session {
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let FoldPlan { spans, placement, template, limit, words, by_code } = plan;
+        let FoldPlan { spans, placement, template, limit, words, by_code, chain: _ } = plan;
         let covered = self.covered(&spans);
         let original = covered.original();
         let (handle, before) = (original.handle(), self.tokens(self.shown_size(&spans)));
@@ -88,6 +93,8 @@ impl Session {
                 goal: keep.iter().any(|item| item.key == KeepKey::Goal).then(|| template.restates()),
                 focus: self.state.progress.focus.as_deref(),
                 aliases: &self.profile.aliases,
+                choose: self.profile.choose(),
+                uses: &self.uses,
                 known: Known::of(self.log(), &spans),
             };
             summary::write(&told, form, self.names_after(&spans))

@@ -11,6 +11,7 @@ use crate::view::{Part, Source};
 impl Session {
     /// Brings the view up to log and ledger, and decides what stands before the history.
     pub(super) fn follow(&mut self) {
+        self.uses.follow(&self.state.log, &self.profile.aliases);
         self.follow_note();
         self.follow_keep_set();
         let differ = self.keep.rules_differ(self.log(), self.ledger());

@@ -104,6 +104,7 @@ impl Session {
             limit: None,
             words: question.words,
             by_code: false,
+            chain: Vec::new(),
         };
         let bill = SummaryBill { expected: question.price, paid: self.state.progress.paid };
         let folded = self.fold_as(plan, written, Some(bill), question.strategy.name, question.why);

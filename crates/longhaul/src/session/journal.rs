@@ -300,6 +300,13 @@ pub struct SentRequest {
     /// Its prompt was past the warning of the budget.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub large: bool,
+    /// Tokens of it that a fold would have taken.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub excess: Tokens,
+}
+
+fn is_none(tokens: &Tokens) -> bool {
+    *tokens == Tokens::ZERO
 }
 
 /// How a session counts.

@@ -8,6 +8,7 @@ use crate::edits::edit::{Limit, Why};
 use crate::policy::breaker::Breaker;
 use crate::policy::strategy::Strategy;
 use crate::policy::task::Task;
+use crate::size::tokens::Tokens;
 use crate::summary::SummaryPaid;
 use crate::summary::job::Question;
 
@@ -33,6 +34,8 @@ pub(super) struct Progress {
     pub(super) breaker: Breaker,
     /// The kind of work, if the host says so.
     pub(super) task: Option<Task>,
+    /// Tokens that a fold would have taken, summed over the calls since the last compaction.
+    pub(super) carried: Tokens,
     /// The number of calls when a summary failed and the history was kept.
     kept_history: Option<u64>,
     /// The number of calls when the last full summary was made.
@@ -61,7 +64,9 @@ impl Progress {
                 (self.compaction, self.failed) = (Some(compaction.clone()), Vec::new());
                 self.asked_by = None;
             }
+            Entry::Sent(sent) => self.carried += sent.excess,
             Entry::CompactionEnded { after, trigger } => {
+                self.carried = Tokens::ZERO;
                 if let Some(compaction) = self.compaction.take() {
                     if compaction.full {
                         self.last_full = calls;

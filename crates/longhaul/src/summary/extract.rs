@@ -2,28 +2,44 @@
 //! the log, or says how much was left out.
 //!
 //! Which lines? The work needs names again (paths, identifiers, numbers), and of each name the
-//! line that mentioned it last. So a line is worth the names that no later line mentions, and
-//! more if the model itself has used them. What people said, and what was done, comes first.
+//! line that mentioned it last; and it needs lines that it is going to edit. So a line is worth the
+//! chance of either (`worth`), by what the whole log says of its names (`uses`). Lines are kept for
+//! their price, or until the room is full. What people said comes first.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::uses::{NameUse, Uses};
 use super::value::{Earlier, Passage, SavedEntry, SavedLine};
+use super::worth::{self, Editable, LineKind};
 use super::{Language, Material};
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role};
-use crate::digest::{Failures, HUGE, is_digest};
+use crate::conversation::message::ToolCall;
+use crate::digest::{Aliases, Failures, HUGE, ToolKind, is_digest, without_number};
 use crate::text::cut::middle_by_bytes;
-use crate::text::names::{NameMap, names};
+use crate::text::names::{NameMap, NameSet, names};
 
 /// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
 /// What is said of a call in one line.
 const CALL: usize = 300;
 /// A longer line is not kept: it is data, or it is prose that the next ones tell shorter.
-const LINE: usize = 400;
+const LINE: usize = 1_000;
+/// A shorter line is no text to look for.
+const TEXT: usize = 12;
+/// So far from a line a name that the model wrote still speaks for it, in lines.
+const NEAR: usize = 8;
+
+/// What is worth something beside its names: what the model said and did, in a line; what else it said;
+/// what others said; a line that tells of a failure; a picture.
+const DONE: f32 = 0.002;
+const SAID: f32 = 0.000_5;
+const NOTED: f32 = 0.001;
+const FAILED: f32 = 0.004;
+const SHOWN: f32 = 0.01;
 
 /// Who speaks in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +94,10 @@ impl Speaker {
         match self {
             Self::Person => f32::INFINITY,
             Self::Result => 0.0,
-            Self::Assistant | Self::Call | Self::Note | Self::Host | Self::Picture | Self::Summariser => 1.0,
+            Self::Picture => SHOWN,
+            Self::Summariser => NOTED * 4.0,
+            Self::Assistant | Self::Call => DONE,
+            Self::Note | Self::Host => NOTED,
         }
     }
 }
@@ -90,9 +109,9 @@ pub(crate) struct Entry<'a> {
     at: Option<Position>,
     /// As it is written: with the speaker's label, what goes on indented.
     heading: String,
-    /// Worth of the heading alone, whether the model wrote it, and whether it is in.
+    /// Worth of the heading before its names are counted, what it was, and whether it is in.
     worth: f32,
-    own: bool,
+    kind: LineKind,
     kept: bool,
     lines: Vec<Candidate<'a>>,
     texts: Vec<LinesOf<'a>>,
@@ -112,24 +131,25 @@ struct Candidate<'a> {
     text: &'a str,
     /// Worth before its names are counted.
     worth: f32,
-    /// The model wrote it.
-    own: bool,
+    kind: LineKind,
     kept: bool,
 }
 
 impl<'a> Entry<'a> {
-    fn new(speaker: Speaker, at: Option<Position>, said: &str, worth: f32, own: bool) -> Self {
+    fn new(speaker: Speaker, at: Option<Position>, said: &str, worth: f32, kind: LineKind) -> Self {
         let heading = format!("{}{said}", speaker.label());
-        Self { speaker, at, heading, worth, own, kept: false, lines: Vec::new(), texts: Vec::new() }
+        Self { speaker, at, heading, worth, kind, kept: false, lines: Vec::new(), texts: Vec::new() }
     }
 
     /// An entry of an earlier summary, of which this is the text. `None` if it is of another.
     pub(super) fn inherited(saved: &SavedEntry, text: &'a str) -> Option<Self> {
         let said = saved.heading.of(text)?;
         let worth = saved.speaker.inherited_worth();
-        let mut entry = Self::new(saved.speaker, saved.at, said, worth, false);
+        let mut kinds = saved.kinds.chars().map(LineKind::of);
+        let mut kind = || kinds.next().unwrap_or(LineKind::Other);
+        let mut entry = Self::new(saved.speaker, saved.at, said, worth, kind());
         for SavedLine(at, passage) in &saved.lines {
-            entry.add_inherited(*at, passage.of(text)?);
+            entry.add_inherited(*at, passage.of(text)?, kind());
         }
         Some(entry)
     }
@@ -140,9 +160,18 @@ impl<'a> Entry<'a> {
         self.texts.push(LinesOf { text, at, end: self.lines.len() });
     }
 
-    fn add_inherited(&mut self, at: Option<Position>, line: &'a str) {
-        let candidate = Candidate { text: line, worth: 0.0, own: false, kept: false };
+    fn add_inherited(&mut self, at: Option<Position>, line: &'a str, kind: LineKind) {
+        let candidate = Candidate { text: line, worth: 0.0, kind, kept: false };
         self.add(at, line, std::iter::once(candidate));
+    }
+
+    /// The file that its lines are of, if they are of one.
+    fn file(&self) -> Option<&str> {
+        let of_file = |kind| {
+            matches!(kind, LineKind::Read | LineKind::Changed | LineKind::New | LineKind::Old)
+        };
+        let is_of_file = self.speaker == Speaker::Call && self.lines.iter().any(|line| of_file(line.kind));
+        is_of_file.then(|| names(&self.heading).find(|name| name.contains('/'))).flatten()
     }
 }
 
@@ -163,27 +192,70 @@ pub(crate) enum Inherited {
     Everything(Language),
 }
 
-/// Makes an extract of at most about `limit` bytes. `later` are names that what follows
-/// mentions anyway.
+/// Which lines an extract keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Choose {
+    /// The best ones, until the room is full.
+    Fill,
+    /// Those whose chance to be needed is worth their bytes, and no more than the room holds.
+    Pay(LinePrice),
+}
+
+/// What lines must be worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LinePrice {
+    /// Of a byte: the chance of a need that pays for it.
+    pub(crate) byte: f32,
+    /// How much the chance counts that a line is edited.
+    pub(crate) text: f32,
+    /// What stands beside the lines has so many bytes.
+    pub(crate) slots: usize,
+    /// What people said has so many bytes of its own.
+    pub(crate) people: usize,
+}
+
+/// What an extract is to be.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) inherited: Inherited,
+    /// Bytes, about.
+    pub(super) limit: usize,
+    pub(super) choose: Choose,
+    pub(super) focus: Option<&'a str>,
+    pub(super) aliases: &'a Aliases,
+    pub(super) uses: &'a Uses,
+}
+
+/// Makes an extract. `later` are names that what follows mentions anyway.
 pub(super) fn extract<'a>(
     material: &[&Material],
-    inherited: Inherited,
-    limit: usize,
-    focus: Option<&str>,
+    wanted: Wanted<'_>,
     later: impl Iterator<Item = &'a str>,
 ) -> Extract {
-    let utterances = Utterances::of(material, inherited);
+    let utterances = Utterances::of(material, wanted);
     let mut entries = utterances.entries();
-    if let Some(focus) = focus {
+    if let Some(focus) = wanted.focus {
         prefer(&mut entries, focus);
     }
-    let choices = worth_of_lines(&entries, later);
-    let mut left = limit.saturating_sub(60);
+    let text_weight = match wanted.choose {
+        Choose::Fill => 0.0,
+        Choose::Pay(price) => price.text,
+    };
+    let mut choices = worth_of_lines(&entries, wanted.uses, text_weight, later);
+    let mut left = wanted.limit.saturating_sub(60);
     // What people said comes first, in half of the room; then the rest; then what people said again.
-    let half = left / 2;
-    left -= half - keep_people(&mut entries, half);
+    let of_people = match wanted.choose {
+        Choose::Fill => left / 2,
+        Choose::Pay(price) => price.people.min(left / 2),
+    };
+    left -= of_people - keep_people(&mut entries, of_people);
+    if let Choose::Pay(price) = wanted.choose {
+        choices = that_pay(&entries, choices, price.byte);
+    }
     left = keep_best(&mut entries, choices, left);
-    keep_people(&mut entries, left);
+    if wanted.choose == Choose::Fill {
+        keep_people(&mut entries, left);
+    }
     render(&entries)
 }
 
@@ -211,10 +283,12 @@ enum Utterance<'a> {
     Note(&'a str),
     Host(&'a str),
     Answer(&'a str),
+    Thought(&'a str),
     Call {
         id: &'a str,
         name: &'a str,
-        arguments: Vec<String>,
+        tool: ToolKind,
+        arguments: Vec<Argument>,
     },
     Result {
         id: &'a str,
@@ -223,13 +297,19 @@ enum Utterance<'a> {
     Picture,
 }
 
+/// An argument of a call, a string as its text.
+struct Argument {
+    kind: LineKind,
+    value: String,
+}
+
 impl<'a> Utterances<'a> {
-    fn of(material: &[&'a Material], inherited: Inherited) -> Self {
+    fn of(material: &[&'a Material], wanted: Wanted<'_>) -> Self {
         let mut all = Vec::new();
         for material in material {
             let (at, message) = match material {
                 Material::Summary(earlier) => {
-                    if let Inherited::Everything(language) = inherited {
+                    if let Inherited::Everything(language) = wanted.inherited {
                         let said = earlier.slots().into_items();
                         all.extend(said.map(|item| {
                             (item.at, Utterance::Statement(item.statement.say(language).into_owned()))
@@ -261,7 +341,9 @@ impl<'a> Utterances<'a> {
                     (Block::Text(text), Role::Assistant) => Utterance::Answer(&text.text),
                     (Block::Text(text), Role::System | Role::Summary) => Utterance::Note(&text.text),
                     (Block::ToolCall(call), _) => {
-                        Utterance::Call { id: &call.id, name: &call.name, arguments: values(&call.arguments) }
+                        let tool = wanted.aliases.kind_of(call);
+                        let arguments = arguments(call, tool);
+                        Utterance::Call { id: &call.id, name: &call.name, tool, arguments }
                     }
                     (Block::ToolResult(result), _) if result.text.len() > HUGE => {
                         let [start, end] = start_and_end(&result.text);
@@ -272,7 +354,8 @@ impl<'a> Utterances<'a> {
                         Utterance::Result { id: &result.id, text: &result.text }
                     }
                     (Block::Image(_), _) => Utterance::Picture,
-                    (Block::Thinking(_) | Block::Opaque(_), _) => continue,
+                    (Block::Thinking(thinking), _) => Utterance::Thought(&thinking.text),
+                    (Block::Opaque(_), _) => continue,
                 };
                 all.push((Some(at), utterance));
             }
@@ -282,9 +365,9 @@ impl<'a> Utterances<'a> {
 
     fn entries(&'a self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
-        let mut calls: NameMap<'_, usize> = NameMap::default();
+        let mut calls: NameMap<'_, (usize, LineKind)> = NameMap::default();
         let lines = |text: &'a str| text.lines().map(str::trim).filter(|line| line.len() > 3);
-        let line = |text: &'a str, worth: f32, own: bool| Candidate { text, worth, own, kept: false };
+        let line = |text: &'a str, worth: f32, kind: LineKind| Candidate { text, worth, kind, kept: false };
         for (at, utterance) in &self.all {
             let at = *at;
             let entry = match utterance {
@@ -294,72 +377,111 @@ impl<'a> Utterances<'a> {
                 }
                 Utterance::Statement(said) => {
                     let speaker = Speaker::Summariser;
-                    Entry::new(speaker, at, &indented(said), speaker.inherited_worth(), false)
+                    Entry::new(speaker, at, &indented(said), speaker.inherited_worth(), LineKind::Other)
                 }
                 Utterance::Person(text) => {
                     let said = shorten(text.trim(), USER);
                     if said.is_empty() {
                         continue;
                     }
-                    Entry::new(Speaker::Person, at, &indented(&said), f32::INFINITY, false)
+                    let kind = LineKind::User;
+                    let mut entry = Entry::new(Speaker::Person, at, &indented(&said), f32::INFINITY, kind);
+                    // Of long words more lines may be worth keeping.
+                    if said.len() < text.trim().len() {
+                        entry.add(at, text, lines(text).map(|text| line(text, 0.0, kind)));
+                    }
+                    entry
                 }
                 Utterance::Note(text) => {
-                    Entry::new(Speaker::Note, at, &indented(&shorten(text.trim(), CALL)), 0.5, false)
+                    let said = indented(&shorten(text.trim(), CALL));
+                    Entry::new(Speaker::Note, at, &said, NOTED, LineKind::Other)
                 }
                 // Its files are worth as much as those that a tool shows.
                 Utterance::Host(text) => {
                     let mut said = lines(text);
                     let Some(first) = said.next() else { continue };
-                    let mut entry = Entry::new(Speaker::Host, at, &shorten(first, CALL), 0.0, false);
-                    entry.add(at, text, said.map(|text| line(text, 0.0, false)));
+                    let mut entry = Entry::new(Speaker::Host, at, &shorten(first, CALL), 0.0, LineKind::User);
+                    entry.add(at, text, said.map(|text| line(text, 0.0, LineKind::User)));
                     entry
                 }
                 Utterance::Answer(text) => {
                     let mut said = lines(text);
                     let Some(first) = said.next() else { continue };
-                    let mut entry = Entry::new(Speaker::Assistant, at, &shorten(first, CALL), 2.0, true);
-                    let worth = |text: &str| if text.len() < 24 { 0.0 } else { 0.5 };
-                    entry.add(at, text, said.map(|text| line(text, worth(text), true)));
+                    let kind = LineKind::Own;
+                    let mut entry = Entry::new(Speaker::Assistant, at, &shorten(first, CALL), DONE, kind);
+                    let worth = |text: &str| if text.len() < 24 { 0.0 } else { SAID };
+                    entry.add(at, text, said.map(|text| line(text, worth(text), kind)));
                     entry
                 }
-                Utterance::Call { id, name, arguments } => {
+                Utterance::Thought(text) => {
+                    let mut said = lines(text);
+                    let Some(first) = said.next() else { continue };
+                    let kind = LineKind::Thought;
+                    let mut entry = Entry::new(Speaker::Assistant, at, &shorten(first, CALL), 0.0, kind);
+                    entry.add(at, text, said.map(|text| line(text, 0.0, kind)));
+                    entry
+                }
+                Utterance::Call { id, name, tool, arguments } => {
                     // Short values say what was done; of long ones lines may be worth keeping.
-                    let is_short = |value: &&String| value.len() <= 120 && !value.contains('\n');
-                    let short: Vec<&str> = arguments.iter().filter(is_short).map(String::as_str).collect();
+                    let is_short =
+                        |argument: &&Argument| argument.value.len() <= 120 && !argument.value.contains('\n');
+                    let short: Vec<&str> =
+                        arguments.iter().filter(is_short).map(|argument| &*argument.value).collect();
                     let called = format!("{name}: {}", shorten(&short.join(" · "), CALL));
-                    let mut entry = Entry::new(Speaker::Call, at, &indented(&called), 2.0, true);
-                    for value in arguments.iter().filter(|value| !is_short(value)) {
-                        entry.add(at, value, lines(value).map(|text| line(text, 0.0, true)));
+                    let kind = match tool {
+                        ToolKind::Bash => LineKind::Command,
+                        ToolKind::Read | ToolKind::Edit | ToolKind::Write => LineKind::Path,
+                        _ => LineKind::Argument,
+                    };
+                    let mut entry = Entry::new(Speaker::Call, at, &indented(&called), DONE, kind);
+                    for Argument { kind, value } in arguments.iter().filter(|argument| !is_short(argument)) {
+                        entry.add(at, value, lines(value).map(|text| line(text, 0.0, *kind)));
                     }
-                    calls.insert(id, entries.len());
+                    calls.insert(id, (entries.len(), kind_of_result(*tool, name)));
                     entry
                 }
                 Utterance::Result { id, text } => {
+                    let called = calls.get(id).copied();
+                    let kind = called.map_or(LineKind::Other, |(_, kind)| kind);
                     let mut failures = Failures::of(text);
                     let found = text.split_inclusive('\n').filter_map(|whole| {
-                        let worth = if failures.next_line(whole.len()) { 2.0 } else { 0.0 };
-                        let text = whole.trim();
+                        let worth = if failures.next_line(whole.len()) { FAILED } else { 0.0 };
+                        let text = without_number(whole).trim();
                         // What did not enter is in the handle of the fold too.
                         let is_mark = text.starts_with('⟦') && is_digest(text);
-                        (text.len() > 3 && !is_mark).then(|| line(text, worth, false))
+                        (text.len() > 3 && !is_mark).then(|| line(text, worth, kind))
                     });
-                    if let Some(call) = calls.get(id).and_then(|number| entries.get_mut(*number)) {
+                    if let Some(call) = called.and_then(|(number, _)| entries.get_mut(number)) {
                         call.add(at, text, found);
                         continue;
                     }
                     // Its call is not told: it was folded before, or there was none.
-                    let mut entry = Entry::new(Speaker::Result, at, "", 0.0, false);
+                    let mut entry = Entry::new(Speaker::Result, at, "", 0.0, kind);
                     entry.add(at, text, found);
                     if !id.is_empty() {
-                        calls.insert(id, entries.len());
+                        calls.insert(id, (entries.len(), kind));
                     }
                     entry
                 }
-                Utterance::Picture => Entry::new(Speaker::Picture, at, "", 0.5, false),
+                Utterance::Picture => Entry::new(Speaker::Picture, at, "", SHOWN, LineKind::Other),
             };
             entries.push(entry);
         }
         entries
+    }
+}
+
+/// What the lines of a result are, by the tool that was called.
+fn kind_of_result(tool: ToolKind, name: &str) -> LineKind {
+    match tool {
+        ToolKind::Read => LineKind::Read,
+        ToolKind::Edit | ToolKind::Write => LineKind::Changed,
+        ToolKind::Bash => LineKind::Shell,
+        ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => LineKind::Search,
+        ToolKind::Other if ["task", "agent"].iter().any(|agent| name.eq_ignore_ascii_case(agent)) => {
+            LineKind::Agent
+        }
+        ToolKind::Todo | ToolKind::Recall | ToolKind::Other => LineKind::Other,
     }
 }
 
@@ -390,7 +512,7 @@ pub(super) fn read<'a>(lines: Vec<&'a str>, labels: Labels) -> Vec<Entry<'a>> {
                 entry.heading.push_str("\n  ");
                 entry.heading.push_str(under);
             }
-            (Some(under), Some(entry)) => entry.add_inherited(None, under),
+            (Some(under), Some(entry)) => entry.add_inherited(None, under, LineKind::Other),
             // How much was left out then is in the handle.
             _ if line.starts_with('(') && line.ends_with(" left out)") || line.trim().is_empty() => {}
             _ => {
@@ -401,7 +523,7 @@ pub(super) fn read<'a>(lines: Vec<&'a str>, labels: Labels) -> Vec<Entry<'a>> {
                 };
                 let speaker = Speaker::ALL.into_iter().find(speaks).unwrap_or(Speaker::Summariser);
                 let said = line.strip_prefix(speaker.label()).unwrap_or(line);
-                entries.push(Entry::new(speaker, None, said, speaker.inherited_worth(), false));
+                entries.push(Entry::new(speaker, None, said, speaker.inherited_worth(), LineKind::Other));
             }
         }
     }
@@ -413,21 +535,32 @@ fn indented(text: &str) -> String {
     text.replace('\n', "\n  ")
 }
 
-/// The values of arguments, strings as their text.
-fn values(arguments: &Json) -> Vec<String> {
+/// The arguments of a call, strings as their text.
+fn arguments(call: &ToolCall, tool: ToolKind) -> Vec<Argument> {
     let text = |json: &Json| {
         serde_json::from_str::<String>(json.as_str()).unwrap_or_else(|_| json.as_str().to_owned())
     };
-    match serde_json::from_str::<Extra>(arguments.as_str()) {
-        Ok(fields) => fields.iter().map(|(_, value)| text(value)).collect(),
-        Err(_) => vec![text(arguments)],
+    let kind = |name: &str| match name {
+        "old_string" | "old_str" | "oldText" | "old_text" | "search" => LineKind::Old,
+        "new_string" | "new_str" | "newText" | "content" | "file_text" => LineKind::New,
+        _ if tool == ToolKind::Bash => LineKind::Command,
+        _ => LineKind::Argument,
+    };
+    match serde_json::from_str::<Extra>(call.arguments.as_str()) {
+        Ok(fields) => {
+            fields.iter().map(|(name, value)| Argument { kind: kind(name), value: text(value) }).collect()
+        }
+        Err(_) => {
+            let kind = if tool == ToolKind::Edit { LineKind::New } else { kind("") };
+            vec![Argument { kind, value: text(&call.arguments) }]
+        }
     }
 }
 
 /// Lines that speak of the focus are worth more.
 fn prefer(entries: &mut [Entry<'_>], focus: &str) {
     /// More than any name.
-    const WORTH: f32 = 8.0;
+    const WORTH: f32 = 1.0;
     let words = focus.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '/' | '.')));
     let words: Vec<String> = words.filter(|word| word.len() > 3).map(str::to_lowercase).collect();
     let speaks = |text: &str| {
@@ -445,11 +578,9 @@ fn prefer(entries: &mut [Entry<'_>], focus: &str) {
 /// A line to choose: entry, line (0 is the heading), worth.
 type Choice = (usize, usize, f32);
 
-/// Where a name is used.
-#[derive(Default, Clone, Copy)]
-struct NameUse {
-    /// How often the model wrote it.
-    by_model: u8,
+/// A name of the lines.
+struct Named {
+    known: NameUse,
     /// A later line mentions it.
     later: bool,
 }
@@ -458,40 +589,56 @@ struct NameUse {
 struct NameTable<'a> {
     numbers: NameMap<'a, u32>,
     /// By number.
-    uses: Vec<NameUse>,
+    names: Vec<Named>,
     /// The numbers of all names that were found, in the order of the text.
     found: Vec<u32>,
 }
 
 impl<'a> NameTable<'a> {
-    fn add(&mut self, name: &'a str, own: bool) {
-        let next = self.uses.len() as u32;
+    fn add(&mut self, name: &'a str, uses: &Uses) {
+        let next = self.names.len() as u32;
         let number = *self.numbers.entry(name).or_insert(next);
         if number == next {
-            self.uses.push(NameUse::default());
+            self.names.push(Named { known: uses.name(name), later: false });
         }
-        let by_model = &mut self.uses[number as usize].by_model;
-        *by_model = by_model.saturating_add(u8::from(own));
         self.found.push(number);
     }
 }
 
-/// The worth of each line: its own, and that of the names it mentions last.
-fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str>) -> Vec<Choice> {
+/// A line with its names.
+struct NamedLine<'a> {
+    /// Where it is: its entry, and its number; 0 is the heading.
+    at: (usize, usize),
+    text: &'a str,
+    kind: LineKind,
+    /// The message that it came from.
+    message: Option<Position>,
+    /// Its names, among all that were found.
+    names: Range<usize>,
+}
+
+/// The worth of each line: its own, that of the names it mentions last, and `text_weight` times the chance
+/// that it is edited.
+fn worth_of_lines<'a>(
+    entries: &[Entry<'_>],
+    uses: &Uses,
+    text_weight: f32,
+    later: impl Iterator<Item = &'a str>,
+) -> Vec<Choice> {
     let count = entries.iter().map(|entry| entry.lines.len() + 1).sum::<usize>();
     let mut table = NameTable {
         numbers: NameMap::with_capacity_and_hasher(count, Default::default()),
-        uses: Vec::with_capacity(count),
+        names: Vec::with_capacity(count),
         found: Vec::with_capacity(2 * count),
     };
-    // Per line that may be kept, in order: where it is, and where its names begin and end.
-    let mut lines: Vec<(usize, usize, Range<usize>)> = Vec::with_capacity(count);
+    let mut lines: Vec<NamedLine<'_>> = Vec::with_capacity(count);
     for (at, entry) in entries.iter().enumerate() {
         let first = table.found.len();
-        names(&entry.heading).for_each(|name| table.add(name, entry.own));
-        lines.push((at, 0, first..table.found.len()));
+        names(&entry.heading).for_each(|name| table.add(name, uses));
+        let (kind, message, names_of) = (entry.kind, entry.at, first..table.found.len());
+        lines.push(NamedLine { at: (at, 0), text: &entry.heading, kind, message, names: names_of });
         let mut number = 0;
-        for LinesOf { text, end, .. } in &entry.texts {
+        for LinesOf { text, at: message, end } in &entry.texts {
             // Names are found in the whole text, which is faster than line by line.
             let mut names = names(text).peekable();
             for line in &entry.lines[number..*end] {
@@ -500,39 +647,142 @@ fn worth_of_lines<'a>(entries: &[Entry<'_>], later: impl Iterator<Item = &'a str
                 while names.next_if(|name| name.as_ptr() < start).is_some() {}
                 let first = table.found.len();
                 while let Some(name) = names.next_if(|name| name.as_ptr() < end) {
-                    table.add(name, line.own);
+                    table.add(name, uses);
                 }
-                if line.worth > 0.0 || table.found.len() > first {
-                    lines.push((at, number, first..table.found.len()));
-                }
+                let (text, kind, names) = (line.text, line.kind, first..table.found.len());
+                lines.push(NamedLine { at: (at, number), text, kind, message: *message, names });
             }
         }
     }
-    let NameTable { numbers, mut uses, found } = table;
+    let NameTable { numbers, mut names, found } = table;
     for name in later {
         if let Some(number) = numbers.get(name) {
-            uses[*number as usize].later = true;
+            names[*number as usize].later = true;
         }
     }
-    let mut choices = Vec::with_capacity(count / 2);
-    for (at, number, of_line) in lines.iter().rev() {
-        let (mut worth, size) = match number.checked_sub(1).map(|number| &entries[*at].lines[number]) {
-            Some(line) => (line.worth, line.text.len()),
-            None => (entries[*at].worth, 0),
+    let texts: Vec<&str> = numbers_in_order(numbers);
+    // How many lines before each have a name that the model wrote.
+    let mut written: Vec<u32> = Vec::with_capacity(lines.len() + 1);
+    written.push(0);
+    for line in &lines {
+        let own = |number: &u32| {
+            let known = &names[*number as usize].known;
+            known.written || known.calls > 0
         };
-        for name in &found[of_line.clone()] {
-            let name = &mut uses[*name as usize];
+        let so_far = written.last().copied().unwrap_or_default();
+        written.push(so_far + u32::from(found[line.names.clone()].iter().any(own)));
+    }
+    let now = uses.step();
+    let files: Vec<Option<_>> =
+        entries.iter().map(|entry| entry.file().and_then(|path| uses.file(path))).collect();
+    let mut seen: NameSet<'_> = NameSet::default();
+    let mut choices = Vec::with_capacity(count / 2);
+    for (index, line) in lines.iter().enumerate().rev() {
+        let (at, number) = line.at;
+        let entry = &entries[at];
+        let mut worth = number.checked_sub(1).map_or(entry.worth, |number| entry.lines[number].worth);
+        let mut called = false;
+        for number in &found[line.names.clone()] {
+            let name = &mut names[*number as usize];
+            called |= name.known.calls > 0;
             if !std::mem::replace(&mut name.later, true) {
-                worth += if name.by_model == 0 { 0.3 } else { 1.0 + f32::from(name.by_model.min(4)) };
+                worth += worth::of_name(texts[*number as usize], &name.known, line.kind, now);
             }
         }
-        // What is newer is a little more likely to be needed.
-        worth *= 0.7 + 0.3 * (*at as f32 / entries.len() as f32);
-        if worth > 0.0 && size <= LINE {
-            choices.push((*at, *number, worth));
+        if text_weight > 0.0 && number > 0 && line.text.len() >= TEXT && seen.insert(line.text) {
+            let step = line.message.map_or(0, |at| uses.step_of(at));
+            let (first, last) = (index - number.min(NEAR), (index + NEAR).min(lines.len() - 1));
+            let last = last.min(index - number + entry.lines.len());
+            let editable = Editable {
+                age: now.saturating_sub(step),
+                file: files[at],
+                step,
+                near_written: written[last + 1] > written[first],
+                called,
+                bytes: line.text.len(),
+            };
+            worth += text_weight * worth::of_text(&editable, line.kind, now);
+        }
+        if worth > 0.0 && (number == 0 || line.text.len() <= LINE) {
+            choices.push((at, number, worth));
         }
     }
     choices
+}
+
+/// The names of a table, by their numbers.
+fn numbers_in_order<'a>(numbers: NameMap<'a, u32>) -> Vec<&'a str> {
+    let mut texts = vec![""; numbers.len()];
+    for (name, number) in numbers {
+        texts[number as usize] = name;
+    }
+    texts
+}
+
+/// What a line takes in an extract, in bytes.
+fn size_of(entries: &[Entry<'_>], at: usize, number: usize) -> usize {
+    let entry = &entries[at];
+    if number == 0 { entry.heading.len() + 1 } else { entry.lines[number - 1].text.len() + 3 }
+}
+
+/// The choices that are worth their bytes; lines of an entry only if together they pay for its heading.
+/// The choices of an entry stand together, its heading last.
+fn that_pay(entries: &[Entry<'_>], choices: Vec<Choice>, byte: f32) -> Vec<Choice> {
+    let gain = |&(at, number, worth): &Choice| worth - byte * size_of(entries, at, number) as f32;
+    let mut paying = Vec::with_capacity(choices.len() / 2);
+    for of_entry in choices.chunk_by(|a, b| a.0 == b.0) {
+        let at = of_entry[0].0;
+        let heading = of_entry.iter().find(|choice| choice.1 == 0).copied().unwrap_or((at, 0, 0.0));
+        let lines = || of_entry.iter().filter(|choice| choice.1 > 0 && gain(choice) > 0.0);
+        let of_lines: f32 = lines().map(gain).sum();
+        let of_heading = if entries[at].heading.is_empty() { 0.0 } else { gain(&heading) };
+        if of_lines + of_heading > 0.0 {
+            paying.extend(lines());
+            if of_heading > 0.0 {
+                paying.push(heading);
+            }
+        }
+    }
+    paying
+}
+
+/// How many bytes of these entries would not be kept now: their names were mentioned again elsewhere since,
+/// or have grown old.
+pub(super) fn dead_bytes(entries: &[Entry<'_>], uses: &Uses, price: LinePrice) -> usize {
+    let now = uses.step();
+    let worth = |text: &str, kind: LineKind, at: Option<Position>| -> f32 {
+        let last = |name: &&str| at.is_none_or(|at| uses.name(name).is_last_in(at));
+        names(text).filter(last).map(|name| worth::of_name(name, &uses.name(name), kind, now)).sum()
+    };
+    let mut dead = 0;
+    for entry in entries.iter().filter(|entry| entry.speaker != Speaker::Person) {
+        let mut live = entry.worth + worth(&entry.heading, entry.kind, entry.at);
+        live -= price.byte * (entry.heading.len() + 1) as f32;
+        let (mut number, mut of_lines) = (0, 0);
+        let file = entry.file().and_then(|path| uses.file(path));
+        for LinesOf { at, end, .. } in &entry.texts {
+            for line in &entry.lines[number..*end] {
+                let size = line.text.len() + 3;
+                let mut gain = worth(line.text, line.kind, *at) - price.byte * size as f32;
+                let step = at.map_or(0, |at| uses.step_of(at));
+                let bytes = line.text.len();
+                let age = now.saturating_sub(step);
+                let editable = Editable { age, file, step, near_written: true, called: false, bytes };
+                gain += price.text * worth::of_text(&editable, line.kind, now);
+                if gain > 0.0 {
+                    live += gain;
+                } else {
+                    of_lines += size;
+                }
+            }
+            number = *end;
+        }
+        dead += of_lines;
+        if live <= 0.0 {
+            dead += entry.heading.len() + 1;
+        }
+    }
+    dead
 }
 
 /// Keeps what people said, the newest first. Gives what is left of the room.
@@ -550,20 +800,16 @@ fn keep_people(entries: &mut [Entry<'_>], mut room: usize) -> usize {
 /// Keeps the lines that are worth most for their length, until the room is full. Gives what is
 /// left of it.
 fn keep_best(entries: &mut [Entry<'_>], choices: Vec<Choice>, mut left: usize) -> usize {
-    let size = |(at, number, _): &Choice, entries: &[Entry<'_>]| {
-        let entry = &entries[*at];
-        if *number == 0 { entry.heading.len() + 1 } else { entry.lines[*number - 1].text.len() + 3 }
-    };
     let mut order: Vec<(f32, Choice)> = choices
         .into_iter()
         .filter(|(_, _, worth)| *worth > 0.0 && worth.is_finite())
-        .map(|choice| (choice.2 / (size(&choice, entries) as f32 + 16.0), choice))
+        .map(|choice| (choice.2 / (size_of(entries, choice.0, choice.1) as f32 + 16.0), choice))
         .collect();
     // The order is the same wherever it is made: by worth, then by place.
     order.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| (x.0, x.1).cmp(&(y.0, y.1))));
     for (_, choice) in order {
         let (at, number, _) = choice;
-        let mut cost = size(&choice, entries);
+        let mut cost = size_of(entries, at, number);
         // A line stands under its heading.
         if number > 0 && !entries[at].kept && !entries[at].heading.is_empty() {
             cost += entries[at].heading.len() + 1;
@@ -598,6 +844,7 @@ fn render(entries: &[Entry<'_>]) -> Extract {
             text.push('\n');
         }
         let mut lines = Vec::new();
+        let mut kinds = String::from(entry.kind.letter());
         let mut first = 0;
         for LinesOf { at, end, .. } in &entry.texts {
             for line in entry.lines[first..*end].iter().filter(|line| line.kept) {
@@ -605,11 +852,12 @@ fn render(entries: &[Entry<'_>]) -> Extract {
                 let start = text.len();
                 text.push_str(line.text);
                 lines.push(SavedLine(*at, Passage::new(start, text.len())));
+                kinds.push(line.kind.letter());
                 text.push('\n');
             }
             first = *end;
         }
-        saved.push(SavedEntry { speaker: entry.speaker, at: entry.at, heading, lines });
+        saved.push(SavedEntry { speaker: entry.speaker, at: entry.at, heading, lines, kinds });
     }
     Extract { text, entries: saved }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Language;
-use super::extract::{self, Entry, Extract, Speaker};
+use super::extract::{self, Entry, Extract, LinePrice, Speaker};
 use super::slot::Slot;
 use super::statement::Statement;
+use super::uses::Uses;
 use super::template::{Item, Prose, SlotValues, Template};
 use crate::conversation::log::Position;
 
@@ -62,6 +63,9 @@ pub(crate) struct SavedEntry {
     pub(super) heading: Passage,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lines: Vec<SavedLine>,
+    /// What the heading and each line were, a letter each.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) kinds: String,
 }
 
 /// A line under a heading, and the message that it came from.
@@ -149,6 +153,7 @@ impl Written {
         let moved = extract.entries.iter().map(|entry| SavedEntry {
             heading: entry.heading.moved(start, end),
             lines: entry.lines.iter().map(|line| SavedLine(line.0, line.1.moved(start, end))).collect(),
+            kinds: entry.kinds.clone(),
             ..*entry
         });
         self.value.entries.extend(moved);
@@ -239,6 +244,12 @@ impl Earlier {
             values.push(*slot, statement.map(|statement| Item { at: *at, statement }));
         }
         values
+    }
+
+    /// How much of it is lines that would not be kept now, in percent.
+    pub(crate) fn dead_percent(&self, uses: &Uses, price: LinePrice) -> u8 {
+        let dead = extract::dead_bytes(&self.entries(), uses, price);
+        (dead * 100 / self.text.len().max(1)).min(100) as u8
     }
 
     /// The entries of the extract.

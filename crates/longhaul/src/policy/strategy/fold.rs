@@ -1,7 +1,7 @@
 //! What is finished becomes a summary: whole turns first, then finished steps of the running
-//! turn. A later fold takes the earlier ones in, so there is one summary at each place.
+//! turn. A later fold stands behind the earlier ones, which stay as they are, or takes them in.
 
-use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
+use super::{Context, FoldPlan, Link, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::Span;
 
 /// Finished turns become a summary.
@@ -12,6 +12,7 @@ pub static FOLD_TURNS: Strategy = Strategy {
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
         fold(context, |item| item.spans.iter().all(|span| span.end <= running))
     },
+    folds: true,
     ..Strategy::PLAIN
 };
 
@@ -23,17 +24,31 @@ pub static FOLD_STEPS: Strategy = Strategy {
         let Some(turn) = context.log.running_turn() else { return Vec::new() };
         fold(context, |item| item.spans.iter().all(|span| span.start >= turn.start))
     },
+    folds: true,
     ..Strategy::PLAIN
 };
 
 fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal> {
     let visible = context.visible();
     let old = visible.len() - context.recent(&visible);
-    let foldable = visible[..old].iter().filter(|item| here(item) && !context.stays(item));
-    let spans: Vec<Span> = foldable.clone().flat_map(|item| item.spans.iter().copied()).collect();
+    let foldable: Vec<&Visible> =
+        visible[..old].iter().filter(|item| here(item) && !context.stays(item)).collect();
+    // With a dial the summaries before stay as they are, unless taking them in pays.
+    let chains = context.profile.dial.is_some();
+    let is_fold = |item: &&Visible| item.kind.is_none();
+    let last = foldable.iter().rposition(is_fold).filter(|_| chains);
+    let new = &foldable[last.map_or(0, |at| at + 1)..];
     // One summary alone, or a single unit, is not worth another.
-    if foldable.filter(|item| item.kind.is_some()).count() < 2 {
+    if new.iter().filter(|item| item.kind.is_some()).count() < 2 {
         return Vec::new();
     }
-    vec![Proposal::Fold(FoldPlan::of(context, joined(spans)))]
+    let spans = |items: &[&Visible]| -> Vec<Span> {
+        joined(items.iter().flat_map(|item| item.spans.iter().copied()).collect())
+    };
+    let earlier = foldable.iter().enumerate().filter(|(_, item)| chains && is_fold(item));
+    let links = earlier.filter_map(|(at, item)| {
+        Some(Link { fold: item.source.edit()?, spans: spans(&foldable[at..]) })
+    });
+    let chain = links.collect();
+    vec![Proposal::Fold(FoldPlan { chain, ..FoldPlan::of(context, spans(new)) })]
 }

@@ -3,18 +3,24 @@
 
 use super::{Start, Trigger};
 use crate::edits::edit::Why;
+use crate::size::tokens::Tokens;
 
 /// The cache is cold.
 pub static COLD: Trigger = Trigger {
     name: "cold",
-    says: "the provider's cache has lost the prefix, and the view is over the target",
+    says: "the provider's cache has lost the prefix, and there is something to fold",
     fires: |now| {
-        let fires = now.profile.when_cold
-            && now.cold
-            && now.calls > 0
-            && now.size > now.budget.target
-            && !now.is_short()
-            && !now.stopped;
-        fires.then_some(Start { why: Why::Cold, target: now.budget.target, full: false })
+        let target = match now.profile.dial {
+            // What goes for the price of carrying it goes now.
+            Some(_) => Tokens::ZERO,
+            None => now.budget.target,
+        };
+        let much = match now.profile.dial {
+            Some(_) => now.excess.0.saturating_mul(20) > now.size.0,
+            None => now.size > target,
+        };
+        let fires =
+            now.profile.when_cold && now.cold && now.calls > 0 && much && !now.is_short() && !now.stopped;
+        fires.then_some(Start { why: Why::Cold, target, full: false })
     },
 };

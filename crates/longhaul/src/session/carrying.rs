@@ -1,0 +1,70 @@
+//! What a request carries that a fold would take: the price of waiting, which decides when a fold pays back.
+
+use super::Session;
+use crate::conversation::log::Position;
+use crate::conversation::step::UnitKind;
+use crate::size::meter::Measure;
+use crate::size::tokens::Tokens;
+use crate::view::{Part, Source};
+
+/// What is left of what a fold takes, in percent, before one was made.
+const LEFT: u8 = 20;
+
+/// How a request divides for a fold.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Carrying {
+    /// Tokens that a fold would take, less what it would leave of them.
+    pub(super) excess: Tokens,
+    /// What would be billed again: the new summary, and the newest steps behind it.
+    pub(super) rewritten: Tokens,
+}
+
+impl Session {
+    /// What the next request carries.
+    pub(super) fn carrying(&self) -> Carrying {
+        if self.profile.dial.is_none() {
+            return Carrying::default();
+        }
+        let view = &self.state.view;
+        let newest = self.newest_steps();
+        let tail = view.tail().map(|tail| tail.measure).unwrap_or_default();
+        let stays = view.fixed().measure + self.head_measure() + view.folds() + newest + tail;
+        let old = self.tokens(view.measure()) - self.tokens(stays);
+        let left = old.percent(LEFT);
+        let rewritten = self.tokens(newest + tail) + left;
+        Carrying { excess: old - left, rewritten }
+    }
+
+    /// The newest steps, which a fold leaves alone.
+    fn newest_steps(&self) -> Measure {
+        let room = self.budget().window.percent(self.profile.keep_recent);
+        let mut sum = Measure::default();
+        let (mut steps, mut unit) = (0, None);
+        for part in self.state.view.parts().iter().rev() {
+            let Source::Message(at) = part.source else { break };
+            let of = self.log().unit_of(at).filter(|unit| unit.kind == UnitKind::Step);
+            let start = of.map(|unit| unit.span.start);
+            if start.is_some() && start != unit {
+                steps += 1;
+                unit = start;
+            }
+            let more = sum + part.measure;
+            if steps > self.profile.keep_steps || self.tokens(more) > room {
+                break;
+            }
+            sum = more;
+        }
+        sum
+    }
+
+    /// What stands before the history, and the opening if it stays.
+    fn head_measure(&self) -> Measure {
+        let end = self.kept_opening().max(Position(1));
+        let is_head = |part: &&Part| match part.source {
+            Source::Note | Source::Rules => true,
+            Source::Message(at) => at < end,
+            Source::Edit(_) | Source::Tail => false,
+        };
+        self.state.view.parts().iter().take_while(is_head).map(|part| part.measure).sum()
+    }
+}

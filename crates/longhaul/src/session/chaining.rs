@@ -1,0 +1,68 @@
+//! Chains of folds: a new fold stands behind the earlier ones, whose bytes the provider has in its cache, or
+//! takes them in from the first on whose dead lines have cost more than writing the rest again.
+
+use super::Session;
+use crate::edits::edit::{EditId, EditKind, Why};
+use crate::policy::strategy::{FoldPlan, Link};
+use crate::size::tokens::Tokens;
+use crate::summary::{Choose, Earlier};
+
+/// More folds in a row are taken in, whatever they cost.
+const LONGEST: usize = 12;
+
+/// What an earlier fold still says.
+#[derive(Debug, Clone, Copy, Default)]
+struct Worn {
+    /// Tokens that would stay.
+    live: Tokens,
+    /// Tokens that would go, summed over the calls that carried them.
+    carried: Tokens,
+}
+
+impl Session {
+    /// The plan, with the earlier folds that it takes in.
+    pub(super) fn with_links(&self, plan: FoldPlan, why: Why) -> FoldPlan {
+        let first = match (self.profile.dial, why) {
+            (None, _) => return plan,
+            // What is demanded is the smallest view.
+            (Some(_), Why::Forced(_) | Why::Asked) => 0,
+            (Some(_), _) if plan.chain.len() >= LONGEST => 0,
+            (Some(_), _) => self.first_worn(&plan.chain),
+        };
+        let FoldPlan { mut chain, spans, .. } = plan;
+        let spans = if first < chain.len() { chain.swap_remove(first).spans } else { spans };
+        FoldPlan { spans, chain: Vec::new(), ..plan }
+    }
+
+    /// The first fold from which on writing again what is live costs less than what dead lines have cost; the
+    /// number of folds if there is none.
+    fn first_worn(&self, chain: &[Link]) -> usize {
+        let (mut first, mut sum) = (chain.len(), Worn::default());
+        for (at, link) in chain.iter().enumerate().rev() {
+            let worn = self.worn(link.fold);
+            sum = Worn { live: sum.live + worn.live, carried: sum.carried + worn.carried };
+            let pays = |dial: crate::policy::Dial| {
+                dial.merge_pays_back(sum.carried, sum.live, self.state.limits.model.price)
+            };
+            if self.profile.dial.is_some_and(pays) {
+                first = at;
+            }
+        }
+        first
+    }
+
+    fn worn(&self, id: EditId) -> Worn {
+        let Some(edit) = self.ledger().get(id) else { return Worn::default() };
+        let EditKind::Fold { spans, kept, text, summary, .. } = &edit.kind else {
+            return Worn { live: edit.after, carried: Tokens::ZERO };
+        };
+        let Choose::Pay(price) = self.profile.choose() else { return Worn::default() };
+        let earlier = Earlier::of_fold(text, summary.as_ref(), !kept.is_empty());
+        let share = earlier.dead_percent(&self.uses, price);
+        let dead = edit.after.percent(share);
+        let made = spans.last().map_or(0, |span| self.uses.step_of(span.end));
+        let steps = self.uses.step().saturating_sub(made).saturating_sub(self.profile.keep_steps as u32);
+        // Lines died one after the other.
+        Worn { live: edit.after - dead, carried: Tokens(dead.0 * u64::from(steps) / 2) }
+    }
+}
