@@ -6,6 +6,8 @@
 pub(crate) mod covered;
 mod extract;
 mod facts;
+#[doc(hidden)]
+pub mod fitting;
 pub(crate) mod job;
 pub(crate) mod known;
 mod own_words;
@@ -32,11 +34,11 @@ use extract::{Extract, Inherited, Wanted};
 pub(crate) use facts::exit_status;
 use facts::{Facts, Found};
 use known::Known;
-use uses::Uses;
 use slot::{Inherit, Slot};
 pub(crate) use statement::Request;
 use statement::{File, Statement};
 use template::{Item, SlotValues};
+use uses::Uses;
 
 pub use job::{Job, Outcome, Question, Resolved};
 pub use price::{SummaryBill, SummaryForm, SummaryPaid, SummaryPrice};
@@ -248,7 +250,13 @@ fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = 
         // Beside lines that pay for themselves the rest is short.
         Choose::Pay(price) => template.room_for_slots(room).min(price.slots),
     };
+    // What the work has changed and left broken is named whatever it takes, up to half of the room.
+    let trail = match form.choose {
+        Choose::Fill => Vec::new(),
+        Choose::Pay(_) => values.take_trail(room / 2, language),
+    };
     let gone = values.fit_form(for_slots, language);
+    trail.into_iter().for_each(|(slot, items)| values.push(slot, items));
     if gone > 0 {
         values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }
@@ -604,6 +612,8 @@ mod tests {
             goal: Some(template.restates()),
             focus: None,
             aliases: &Aliases::default(),
+            choose: Choose::Fill,
+            uses: &Uses::default(),
             known: Known {
                 goal: Some(if chinese {
                     "修复日期解析。".to_owned()
@@ -652,6 +662,8 @@ mod tests {
                 goal: None,
                 focus: None,
                 aliases: &Aliases::default(),
+                choose: Choose::Fill,
+                uses: &Uses::default(),
                 known: Known::of_numbers(1, 20),
             };
             let text = write(&material, form, std::iter::empty()).text;
@@ -686,6 +698,8 @@ mod tests {
             goal: None,
             focus: None,
             aliases: &Aliases::default(),
+            choose: Choose::Fill,
+            uses: &Uses::default(),
             known: Known::of_numbers(1, 5),
         };
         let text = write(&material, form.clone(), std::iter::empty()).text;
@@ -708,6 +722,8 @@ mod tests {
             goal: None,
             focus: None,
             aliases: &Aliases::default(),
+            choose: Choose::Fill,
+            uses: &Uses::default(),
             known: Known::of_numbers(1, 5),
         };
         write(&all.iter().collect::<Vec<_>>(), form, std::iter::empty())
@@ -805,6 +821,8 @@ mod tests {
                     goal: None,
                     focus: None,
                     aliases: &Aliases::default(),
+                    choose: Choose::Fill,
+                    uses: &Uses::default(),
                     known: Known::of_numbers(1, 800),
                 };
                 let text = write(&material, form, std::iter::empty()).text;

@@ -283,7 +283,7 @@ impl Needs {
 }
 
 /// Needs of an answer, as text: names, and lines of an edit's old text.
-fn wanted_by(answer: &Message) -> (Vec<String>, Vec<String>) {
+pub fn wanted_by(answer: &Message) -> (Vec<String>, Vec<String>) {
     let (mut names, mut lines) = (Vec::new(), Vec::new());
     for call in answer.calls() {
         for (name, value) in argument_values(&call.arguments) {

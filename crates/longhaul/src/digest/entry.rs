@@ -43,10 +43,8 @@ pub(crate) fn entry<'a>(
     handle: impl FnOnce() -> Handle,
 ) -> Option<String> {
     let (giant, most, long) = (text.len() > most.any, most.any, most.output);
-    let is_output = matches!(
-        tool,
-        ToolKind::Bash | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls | ToolKind::Other
-    );
+    let is_output =
+        matches!(tool, ToolKind::Bash | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls | ToolKind::Other);
     let is_long = is_output && text.len() > long;
     // What was read from a file is edited by its lines: all of them stay. Noise is of commands.
     let whole = !matches!(tool, ToolKind::Bash | ToolKind::Other) || text.len() <= SMALL;

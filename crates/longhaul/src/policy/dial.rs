@@ -1,47 +1,133 @@
-//! The dial: what one avoided miss may cost. All that a profile keeps of the past, and when it folds, follows
-//! from this one figure and the model's prices.
+//! The dial: how many recalls one avoided miss may cost. Which lines of the past are kept, how much of a long
+//! output enters and when a fold pays back follow from this one figure and the model's prices.
 
 use crate::size::models::Price;
 use crate::size::tokens::Tokens;
 
-/// What keeping may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How much a kept line may cost: an avoided miss is worth so many recalls. A recall is one more call, about
+/// 5,000 token-prices.
+///
+/// ```
+/// use longhaul::{Dial, Profile};
+/// assert_eq!(Profile::longhaul().dial, Some(Dial::DEFAULT));
+/// assert!(Dial::THRIFTY < Dial::DEFAULT && Dial::DEFAULT < Dial::SAFE);
+/// assert_eq!("safe".parse(), Ok(Dial::SAFE));
+/// assert_eq!("20".parse(), Ok(Dial::new(20)));
+/// assert!("much".parse::<Dial>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dial {
-    /// The chance of a need that pays for a kept byte, in billionths.
-    pub byte: u32,
-    /// How much the chance counts that a line is edited, in percent of the chance that a name is needed.
-    pub text: u32,
-    /// A fold waits until carrying has cost so much of what the fold costs, in percent.
-    pub patience: u32,
+    recalls: u32,
 }
 
+/// A dial that is neither a name nor a number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no dial: thrifty, default, safe, or how many recalls an avoided miss may cost (1 to 100)")]
+pub struct DialError(Box<str>);
+
 impl Dial {
-    /// The smallest bill: a miss that costs three recalls is worth avoiding.
-    pub const THRIFTY: Self = Self { byte: 100_000, text: 50, patience: 200 };
+    /// The smallest bill.
+    pub const THRIFTY: Self = Self::new(3);
     /// Half the bill, and nearly all that is needed.
-    pub const DEFAULT: Self = Self { byte: 50_000, text: 100, patience: 250 };
-    /// What is needed stays, if it can be foreseen at all.
-    pub const SAFE: Self = Self { byte: 30_000, text: 100, patience: 300 };
+    pub const DEFAULT: Self = Self::new(6);
+    /// What is needed stays, as far as it can be foreseen.
+    pub const SAFE: Self = Self::new(13);
+    /// The names.
+    pub const NAMES: [(&str, Self); 3] =
+        [("thrifty", Self::THRIFTY), ("default", Self::DEFAULT), ("safe", Self::SAFE)];
+
+    /// So many recalls, 1 to 100.
+    pub const fn new(recalls: u32) -> Self {
+        let recalls = if recalls < 1 { 1 } else { recalls };
+        Self { recalls: if recalls > 100 { 100 } else { recalls } }
+    }
+
+    /// How many recalls an avoided miss may cost.
+    pub fn recalls(self) -> u32 {
+        self.recalls
+    }
+
+    /// The chance of a need that pays for a kept byte. A byte that is carried for as long as a fold lives,
+    /// against what a miss may cost.
+    pub(crate) fn byte(self) -> f32 {
+        320e-6 / self.recalls as f32
+    }
+
+    /// How much the chance counts that a line is edited, beside the chance that its names are needed: who
+    /// edits looks at the file first.
+    pub(crate) fn text(self) -> f32 {
+        (self.recalls as f32 * 0.03).min(0.15)
+    }
+
+    /// What a command printed or a search found enters as its best half where it has more bytes than this.
+    pub(crate) fn long_output(self) -> usize {
+        if self >= Self::SAFE { 32_000 } else { 16_000 }
+    }
+
+    /// A fold waits until carrying has cost so much of what the fold costs, in percent. By price alone it
+    /// would be 100; what is not folded is not missed, and each fold breaks the prefix.
+    fn patience(self) -> u32 {
+        (self.recalls * 25 + 300).min(650)
+    }
 
     /// Carrying tokens has cost so much that a fold pays back: the sum over calls of tokens that a fold would
     /// have taken, against what the provider bills again after it.
     pub(crate) fn pays_back(self, carried: Tokens, rewritten: Tokens, price: Option<Price>) -> bool {
-        self.is_more(carried, rewritten, price, self.patience)
+        costs_more(carried, rewritten, price, self.patience())
     }
 
     /// The same for dead lines of earlier folds, against writing their live lines again behind a fold that is
     /// made anyway.
-    pub(crate) fn merge_pays_back(self, carried: Tokens, live: Tokens, price: Option<Price>) -> bool {
-        self.is_more(carried, live, price, 100)
+    pub(crate) fn merge_pays_back(carried: Tokens, live: Tokens, price: Option<Price>) -> bool {
+        costs_more(carried, live, price, 100)
     }
+}
 
-    fn is_more(self, carried: Tokens, rewritten: Tokens, price: Option<Price>, percent: u32) -> bool {
-        // Of a model without a price: what most providers take.
-        let (read, write) = price.map_or((10, 125), |price| (price.cache_read, price.cache_write));
-        // Where nothing is cheaper from the cache, a fold still costs memory.
-        let more = write.saturating_sub(read).max(write / 8);
-        let carrying = u128::from(carried.0) * u128::from(read) * 100;
-        let folding = u128::from(rewritten.0) * u128::from(more) * u128::from(percent);
-        carrying > folding
+/// True if reading these tokens from the cache costs more than so many percent of writing those again.
+fn costs_more(read: Tokens, written: Tokens, price: Option<Price>, percent: u32) -> bool {
+    // Of a model without a price: what most providers take.
+    let (reading, writing) = price.map_or((10, 125), |price| (price.cache_read, price.cache_write));
+    // Where nothing is cheaper from the cache, a fold still costs memory.
+    let more = writing.saturating_sub(reading).max(writing / 8);
+    let reading = u128::from(read.0) * u128::from(reading) * 100;
+    reading > u128::from(written.0) * u128::from(more) * u128::from(percent)
+}
+
+impl std::str::FromStr for Dial {
+    type Err = DialError;
+
+    fn from_str(text: &str) -> Result<Self, DialError> {
+        let named = Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, dial)| *dial);
+        let number = || text.parse().ok().filter(|recalls| (1..=100).contains(recalls)).map(Self::new);
+        named.or_else(number).ok_or_else(|| DialError(text.into()))
+    }
+}
+
+impl std::fmt::Display for Dial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match Self::NAMES.iter().find(|(_, dial)| dial == self) {
+            Some((name, _)) => f.write_str(name),
+            None => self.recalls.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fold_pays_back_by_the_models_prices() {
+        let (written, read) = (Tokens(10_000), |tokens| Tokens(tokens));
+        // 1.15 × 10,000 × 4.5 at a tenth of the price: 517,500 tokens carried.
+        assert!(!Dial::DEFAULT.pays_back(read(517_500), written, None));
+        assert!(Dial::DEFAULT.pays_back(read(517_501), written, None));
+        let half = Price { input: 100, cache_read: 50, cache_write: 100, cache_write_1h: None, output: 0 };
+        assert!(!Dial::DEFAULT.pays_back(read(45_000), written, Some(half)));
+        assert!(Dial::DEFAULT.pays_back(read(45_001), written, Some(half)));
+        // Without a cache a fold is not free either.
+        let none = Price { cache_read: 100, ..half };
+        assert!(!Dial::DEFAULT.pays_back(read(5_600), written, Some(none)));
+        assert!(Dial::merge_pays_back(read(115_001), written, None));
     }
 }

@@ -9,9 +9,9 @@ use crate::size::tokens::Tokens;
 use crate::summary::{self, Choose, LinePrice, Template};
 
 /// What people said has so many bytes of a summary whose lines must pay.
-const PEOPLE: usize = 8_000;
+const PEOPLE: usize = 4_000;
 /// … and what was done, decided and found has so many.
-const SLOTS: usize = 4_000;
+const SLOTS: usize = 2_000;
 
 /// One way to compact.
 #[derive(Debug, Clone)]
@@ -30,9 +30,6 @@ pub struct Profile {
     pub cut: Cut,
     /// A result enters without its noise: tests that passed, packages that were fetched, data.
     pub entry_digests: bool,
-    /// What a command printed or a search found enters as its best half where it has more bytes than this,
-    /// unless it is source.
-    pub long_output: usize,
     /// What is done before every call, whatever the size.
     pub rules: Vec<&'static Strategy>,
     /// What is tried, in this order, until the target is met.
@@ -188,27 +185,25 @@ pub enum OnFailure {
 }
 
 impl Profile {
-    /// The default: fold what is finished, then digest old results. An extract of a run keeps the
-    /// best lines of all of it, where digests keep some of each result; folding first costs less
-    /// and keeps more (docs/measuring.md).
+    /// The default: when carrying what is finished has cost more than a fold, it becomes the lines that the
+    /// work is likely to need (docs/default-profile.md).
     pub fn longhaul() -> Self {
         Self {
             name: "longhaul".into(),
-            says: "folds what is finished into its best lines, then digests old results; cheapest for the prompt cache".into(),
+            says: "folds what is finished into the lines that the work is likely to need, when carrying it has cost more than the fold".into(),
             window: Tokens(200_000),
-            shares: Shares { warn: 70, trigger: 80, target: 50 },
+            shares: Shares { warn: 70, trigger: 85, target: 50 },
             triggers: Triggers::default(),
             cut: Cut { bytes: 50_000, ..Cut::NONE },
             entry_digests: true,
-            long_output: 16_000,
             rules: Vec::new(),
             ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
             by_task: false,
-            keep_recent: 35,
+            keep_recent: 20,
             keep_steps: 7,
             dial: Some(Dial::DEFAULT),
             keep_opening: 15,
-            summary: 30,
+            summary: 36,
             templates: Templates { finished: &summary::FINISHED, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
             background: true,
@@ -219,6 +214,26 @@ impl Profile {
             pin_mark: false,
             aliases: Aliases::default(),
             constants: Constants::default(),
+        }
+    }
+
+    /// The default with the smallest bill.
+    pub fn thrifty() -> Self {
+        Self {
+            name: "thrifty".into(),
+            says: "as longhaul, and keeps less of the past: the smallest bill".into(),
+            dial: Some(Dial::THRIFTY),
+            ..Self::longhaul()
+        }
+    }
+
+    /// The default with the longest memory.
+    pub fn safe() -> Self {
+        Self {
+            name: "safe".into(),
+            says: "as longhaul, and keeps more of the past: the longest memory".into(),
+            dial: Some(Dial::SAFE),
+            ..Self::longhaul()
         }
     }
 
@@ -314,7 +329,6 @@ impl Profile {
     fn plain() -> Self {
         Self {
             entry_digests: false,
-            long_output: usize::MAX,
             when_cold: false,
             background: false,
             keep_recent: 0,
@@ -334,18 +348,40 @@ impl Profile {
     pub(crate) fn choose(&self) -> Choose {
         match self.dial {
             None => Choose::Fill,
-            Some(dial) => Choose::Pay(LinePrice {
-                byte: dial.byte as f32 / 1e9,
-                text: dial.text as f32 / 100.0,
-                slots: SLOTS,
-                people: PEOPLE,
-            }),
+            Some(dial) => {
+                Choose::Pay(LinePrice { byte: dial.byte(), text: dial.text(), slots: SLOTS, people: PEOPLE })
+            }
+        }
+    }
+
+    /// What a command printed or a search found enters as its best half where it has more bytes than this,
+    /// unless it is source.
+    pub(crate) fn long_output(&self) -> usize {
+        self.dial.map_or(usize::MAX, Dial::long_output)
+    }
+
+    /// How many tokens of the newest part no fold touches, unless the hard limit demands it.
+    pub(crate) fn newest_part(&self, window: Tokens) -> Tokens {
+        /// In a small window the newest part is worth more than a long summary.
+        const LEAST: (Tokens, u8) = (Tokens(8_000), 35);
+        let share = window.percent(self.keep_recent);
+        match self.dial {
+            Some(_) => share.max(LEAST.0.min(window.percent(LEAST.1))),
+            None => share,
         }
     }
 
     /// All built-in profiles.
     pub fn all() -> Vec<Self> {
-        vec![Self::longhaul(), Self::mini(), Self::transform(), Self::archive(), Self::progressive()]
+        vec![
+            Self::longhaul(),
+            Self::thrifty(),
+            Self::safe(),
+            Self::mini(),
+            Self::transform(),
+            Self::archive(),
+            Self::progressive(),
+        ]
     }
 
     /// The built-in profile of this name.

@@ -67,8 +67,15 @@ pub struct Strategy {
 
 impl Strategy {
     /// What most strategies are.
-    const PLAIN: Self =
-        Self { name: "", says: "", full: false, cuts: false, folds: false, extracts: false, propose: |_| Vec::new() };
+    const PLAIN: Self = Self {
+        name: "",
+        says: "",
+        full: false,
+        cuts: false,
+        folds: false,
+        extracts: false,
+        propose: |_| Vec::new(),
+    };
 
     /// The strategy of this name, or the one that has taken its place: journals name those of their time.
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -161,7 +168,15 @@ impl FoldPlan {
         let templates = context.profile.templates;
         let finished = spans.iter().all(|span| span.end <= running);
         let template = if finished { templates.finished } else { templates.running };
-        Self { spans, placement: Placement::InPlace, template, limit: None, words: None, by_code: false, chain: Vec::new() }
+        Self {
+            spans,
+            placement: Placement::InPlace,
+            template,
+            limit: None,
+            words: None,
+            by_code: false,
+            chain: Vec::new(),
+        }
     }
 }
 
@@ -302,7 +317,7 @@ impl Context<'_> {
 
     /// How many of the last ones are the newest part that stays, by its tokens.
     pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
-        let room = self.budget.window.percent(self.profile.keep_recent);
+        let room = self.profile.newest_part(self.budget.window);
         let most = if self.profile.keep_steps == 0 { usize::MAX } else { self.profile.keep_steps };
         let (mut sum, mut steps) = (Tokens::ZERO, 0);
         visible

@@ -8,7 +8,7 @@ use crate::size::tokens::Tokens;
 use crate::view::{Part, Source};
 
 /// What is left of what a fold takes, in percent, before one was made.
-const LEFT: u8 = 20;
+pub(super) const LEFT: u8 = 20;
 
 /// How a request divides for a fold.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +37,7 @@ impl Session {
 
     /// The newest steps, which a fold leaves alone.
     fn newest_steps(&self) -> Measure {
-        let room = self.budget().window.percent(self.profile.keep_recent);
+        let room = self.profile.newest_part(self.budget().window);
         let mut sum = Measure::default();
         let (mut steps, mut unit) = (0, None);
         for part in self.state.view.parts().iter().rev() {

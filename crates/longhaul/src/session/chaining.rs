@@ -2,7 +2,9 @@
 //! takes them in from the first on whose dead lines have cost more than writing the rest again.
 
 use super::Session;
+use super::carrying::LEFT;
 use crate::edits::edit::{EditId, EditKind, Why};
+use crate::policy::dial::Dial;
 use crate::policy::strategy::{FoldPlan, Link};
 use crate::size::tokens::Tokens;
 use crate::summary::{Choose, Earlier};
@@ -22,16 +24,23 @@ struct Worn {
 impl Session {
     /// The plan, with the earlier folds that it takes in.
     pub(super) fn with_links(&self, plan: FoldPlan, why: Why) -> FoldPlan {
-        let first = match (self.profile.dial, why) {
-            (None, _) => return plan,
-            // What is demanded is the smallest view.
-            (Some(_), Why::Forced(_) | Why::Asked) => 0,
-            (Some(_), _) if plan.chain.len() >= LONGEST => 0,
-            (Some(_), _) => self.first_worn(&plan.chain),
+        if self.profile.dial.is_none() {
+            return plan;
+        }
+        let most = self.budget().window.percent(self.profile.summary);
+        let left = self.tokens(self.shown_size(&plan.spans)).percent(LEFT);
+        let full = self.tokens(self.state.view.folds()) + left > most;
+        // What is demanded is the smallest view; and where summaries have filled their share of the window,
+        // they make room for the next ones.
+        let demanded = full || matches!(why, Why::Forced(_) | Why::Asked);
+        let first = match demanded || plan.chain.len() >= LONGEST {
+            true => 0,
+            false => self.first_worn(&plan.chain),
         };
+        let limit = if demanded { Some(Tokens(most.0 / 2)) } else { plan.limit };
         let FoldPlan { mut chain, spans, .. } = plan;
         let spans = if first < chain.len() { chain.swap_remove(first).spans } else { spans };
-        FoldPlan { spans, chain: Vec::new(), ..plan }
+        FoldPlan { spans, chain: Vec::new(), limit, ..plan }
     }
 
     /// The first fold from which on writing again what is live costs less than what dead lines have cost; the
@@ -41,10 +50,7 @@ impl Session {
         for (at, link) in chain.iter().enumerate().rev() {
             let worn = self.worn(link.fold);
             sum = Worn { live: sum.live + worn.live, carried: sum.carried + worn.carried };
-            let pays = |dial: crate::policy::Dial| {
-                dial.merge_pays_back(sum.carried, sum.live, self.state.limits.model.price)
-            };
-            if self.profile.dial.is_some_and(pays) {
+            if Dial::merge_pays_back(sum.carried, sum.live, self.state.limits.model.price) {
                 first = at;
             }
         }

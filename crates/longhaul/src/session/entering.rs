@@ -56,7 +56,7 @@ impl Session {
         let text = if self.profile.entry_digests {
             let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
             let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-            let most = Most { any: cut.bytes, output: self.profile.long_output };
+            let most = Most { any: cut.bytes, output: self.profile.long_output() };
             let known = |text| names(text).filter(|name| self.uses.is_of_model(name)).collect();
             digest::entry(&result.text, tool, subject, most, known, handle)
         } else {

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::uses::{NameUse, Uses};
 use super::value::{Earlier, Passage, SavedEntry, SavedLine};
-use super::worth::{self, Editable, LineKind};
+use super::worth::{self, Editable, LineKind, NAME};
 use super::{Language, Material};
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::Position;
-use crate::conversation::message::{Block, Role};
 use crate::conversation::message::ToolCall;
+use crate::conversation::message::{Block, Role};
 use crate::digest::{Aliases, Failures, HUGE, ToolKind, is_digest, without_number};
 use crate::text::cut::middle_by_bytes;
 use crate::text::names::{NameMap, NameSet, names};
@@ -27,7 +27,7 @@ const USER: usize = 1_500;
 /// What is said of a call in one line.
 const CALL: usize = 300;
 /// A longer line is not kept: it is data, or it is prose that the next ones tell shorter.
-const LINE: usize = 1_000;
+const LINE: usize = 4_000;
 /// A shorter line is no text to look for.
 const TEXT: usize = 12;
 /// So far from a line a name that the model wrote still speaks for it, in lines.
@@ -38,7 +38,7 @@ const NEAR: usize = 8;
 const DONE: f32 = 0.002;
 const SAID: f32 = 0.000_5;
 const NOTED: f32 = 0.001;
-const FAILED: f32 = 0.004;
+const FAILED: f32 = 0.001;
 const SHOWN: f32 = 0.01;
 
 /// Who speaks in an entry.
@@ -167,9 +167,8 @@ impl<'a> Entry<'a> {
 
     /// The file that its lines are of, if they are of one.
     fn file(&self) -> Option<&str> {
-        let of_file = |kind| {
-            matches!(kind, LineKind::Read | LineKind::Changed | LineKind::New | LineKind::Old)
-        };
+        let of_file =
+            |kind| matches!(kind, LineKind::Read | LineKind::Changed | LineKind::New | LineKind::Old);
         let is_of_file = self.speaker == Speaker::Call && self.lines.iter().any(|line| of_file(line.kind));
         is_of_file.then(|| names(&self.heading).find(|name| name.contains('/'))).flatten()
     }
@@ -241,7 +240,7 @@ pub(super) fn extract<'a>(
         Choose::Fill => 0.0,
         Choose::Pay(price) => price.text,
     };
-    let mut choices = worth_of_lines(&entries, wanted.uses, text_weight, later);
+    let mut choices = worth_of_lines(&entries, wanted.uses, text_weight, later, |_| {});
     let mut left = wanted.limit.saturating_sub(60);
     // What people said comes first, in half of the room; then the rest; then what people said again.
     let of_people = match wanted.choose {
@@ -257,6 +256,24 @@ pub(super) fn extract<'a>(
         keep_people(&mut entries, left);
     }
     render(&entries)
+}
+
+/// Something whose chance to be needed is judged.
+pub(super) enum Judged<'a> {
+    /// A name, in the line that mentions it last.
+    Name { name: &'a str, known: [f32; 8], kind: LineKind },
+    /// A line, as text that may be edited.
+    Text { line: &'a str, known: [f32; 9], kind: LineKind },
+}
+
+/// Judges all names and lines, and keeps none.
+pub(super) fn judge<'a>(
+    material: &[&Material],
+    wanted: Wanted<'_>,
+    later: impl Iterator<Item = &'a str>,
+    judged: impl FnMut(Judged<'_>),
+) {
+    worth_of_lines(&Utterances::of(material, wanted).entries(), wanted.uses, 1.0, later, judged);
 }
 
 /// What a model wrote where an extract stands in its form, all of it.
@@ -366,7 +383,6 @@ impl<'a> Utterances<'a> {
     fn entries(&'a self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
         let mut calls: NameMap<'_, (usize, LineKind)> = NameMap::default();
-        let lines = |text: &'a str| text.lines().map(str::trim).filter(|line| line.len() > 3);
         let line = |text: &'a str, worth: f32, kind: LineKind| Candidate { text, worth, kind, kept: false };
         for (at, utterance) in &self.all {
             let at = *at;
@@ -398,26 +414,24 @@ impl<'a> Utterances<'a> {
                 }
                 // Its files are worth as much as those that a tool shows.
                 Utterance::Host(text) => {
-                    let mut said = lines(text);
-                    let Some(first) = said.next() else { continue };
-                    let mut entry = Entry::new(Speaker::Host, at, &shorten(first, CALL), 0.0, LineKind::User);
-                    entry.add(at, text, said.map(|text| line(text, 0.0, LineKind::User)));
+                    let Some((heading, said)) = headed(text) else { continue };
+                    let kind = LineKind::User;
+                    let mut entry = Entry::new(Speaker::Host, at, &heading, 0.0, kind);
+                    entry.add(at, text, said.map(|text| line(text, 0.0, kind)));
                     entry
                 }
                 Utterance::Answer(text) => {
-                    let mut said = lines(text);
-                    let Some(first) = said.next() else { continue };
+                    let Some((heading, said)) = headed(text) else { continue };
                     let kind = LineKind::Own;
-                    let mut entry = Entry::new(Speaker::Assistant, at, &shorten(first, CALL), DONE, kind);
+                    let mut entry = Entry::new(Speaker::Assistant, at, &heading, DONE, kind);
                     let worth = |text: &str| if text.len() < 24 { 0.0 } else { SAID };
                     entry.add(at, text, said.map(|text| line(text, worth(text), kind)));
                     entry
                 }
                 Utterance::Thought(text) => {
-                    let mut said = lines(text);
-                    let Some(first) = said.next() else { continue };
+                    let Some((heading, said)) = headed(text) else { continue };
                     let kind = LineKind::Thought;
-                    let mut entry = Entry::new(Speaker::Assistant, at, &shorten(first, CALL), 0.0, kind);
+                    let mut entry = Entry::new(Speaker::Assistant, at, &heading, 0.0, kind);
                     entry.add(at, text, said.map(|text| line(text, 0.0, kind)));
                     entry
                 }
@@ -469,6 +483,22 @@ impl<'a> Utterances<'a> {
         }
         entries
     }
+}
+
+/// The lines of a text that say something.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| line.len() > 3)
+}
+
+/// The first line of a text as a heading, and the lines under it: all but the first, or all if that is too
+/// long for a heading.
+fn headed(text: &str) -> Option<(String, impl Iterator<Item = &str>)> {
+    /// So much of a long line tells what it is.
+    const START: usize = 80;
+    let first = lines(text).next()?;
+    let fits = first.len() <= CALL;
+    let heading = if fits { first.to_owned() } else { shorten(first, START) };
+    Some((heading, lines(text).skip(usize::from(fits))))
 }
 
 /// What the lines of a result are, by the tool that was called.
@@ -624,6 +654,7 @@ fn worth_of_lines<'a>(
     uses: &Uses,
     text_weight: f32,
     later: impl Iterator<Item = &'a str>,
+    mut judged: impl FnMut(Judged<'_>),
 ) -> Vec<Choice> {
     let count = entries.iter().map(|entry| entry.lines.len() + 1).sum::<usize>();
     let mut table = NameTable {
@@ -686,7 +717,10 @@ fn worth_of_lines<'a>(
             let name = &mut names[*number as usize];
             called |= name.known.calls > 0;
             if !std::mem::replace(&mut name.later, true) {
-                worth += worth::of_name(texts[*number as usize], &name.known, line.kind, now);
+                let (name, kind) = (texts[*number as usize], line.kind);
+                let known = worth::known_of_name(name, &names[*number as usize].known, now);
+                judged(Judged::Name { name, known, kind });
+                worth += NAME.chance(known, kind);
             }
         }
         if text_weight > 0.0 && number > 0 && line.text.len() >= TEXT && seen.insert(line.text) {
@@ -701,7 +735,9 @@ fn worth_of_lines<'a>(
                 called,
                 bytes: line.text.len(),
             };
-            worth += text_weight * worth::of_text(&editable, line.kind, now);
+            let (known, kind) = (worth::known_of_text(&editable, now), line.kind);
+            judged(Judged::Text { line: line.text, known, kind });
+            worth += text_weight * worth::TEXT.chance(known, kind);
         }
         if worth > 0.0 && (number == 0 || line.text.len() <= LINE) {
             choices.push((at, number, worth));
@@ -875,6 +911,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::conversation::log::Log;
     use crate::conversation::message::{Message, Text, Words};
 
     fn told(message: Message) -> Material {
@@ -885,9 +922,22 @@ mod tests {
         Material::Summary(Earlier::without_values(text))
     }
 
+    fn extract_of(all: &[Material], limit: usize, choose: Choose, later: &[&str]) -> Extract {
+        let mut log = Log::new();
+        for material in all {
+            if let Material::Message(_, message) = material {
+                log.push(message.clone());
+            }
+        }
+        let (mut uses, aliases) = (Uses::default(), Aliases::default());
+        uses.follow(&log, &aliases);
+        let inherited = Inherited::Extracts;
+        let wanted = Wanted { inherited, limit, choose, focus: None, aliases: &aliases, uses: &uses };
+        extract(&all.iter().collect::<Vec<_>>(), wanted, later.iter().copied())
+    }
+
     fn extracted(all: &[Material], limit: usize) -> String {
-        let all: Vec<&Material> = all.iter().collect();
-        extract(&all, Inherited::Extracts, limit, None, std::iter::empty()).text
+        extract_of(all, limit, Choose::Fill, &[]).text
     }
 
     #[test]
@@ -937,8 +987,7 @@ mod tests {
             "{text}"
         );
         // What follows mentions it anyway.
-        let all: Vec<&Material> = all.iter().collect();
-        let text = extract(&all, Inherited::Extracts, 10_000, None, ["parse_line"].into_iter()).text;
+        let text = extract_of(&all, 10_000, Choose::Fill, &["parse_line"]).text;
         assert!(!text.contains("new: u16") && text.contains("other_name"), "{text}");
     }
 

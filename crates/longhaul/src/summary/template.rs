@@ -114,6 +114,32 @@ impl SlotValues {
         gone
     }
 
+    /// Takes out what must be named: files that were changed, errors that nobody has solved, tasks. The newest
+    /// of each, up to so many bytes.
+    pub(crate) fn take_trail(&mut self, mut room: usize, language: Language) -> Vec<(Slot, Vec<Item>)> {
+        let is_trail = |item: &Item| match &item.statement {
+            Statement::Problem(problem) => !problem.solved,
+            _ => true,
+        };
+        let mut trail = Vec::new();
+        for slot in [Slot::Todos, Slot::Files, Slot::Errors] {
+            let (named, others): (Vec<Item>, Vec<Item>) = self.take(slot).into_iter().partition(is_trail);
+            let fits = |item: &&Item| {
+                let size = item.statement.say(language).len() + 4;
+                let fits = size <= room;
+                room -= if fits { size } else { 0 };
+                fits
+            };
+            let count = named.iter().rev().take_while(fits).count();
+            let mut rest = named;
+            let newest = rest.split_off(rest.len() - count);
+            rest.extend(others);
+            self.push(slot, rest);
+            trail.push((slot, newest));
+        }
+        trail
+    }
+
     fn slots_with_values(&self) -> impl Iterator<Item = Slot> {
         self.lists.iter().filter(|(_, items)| !items.is_empty()).map(|(slot, _)| *slot)
     }

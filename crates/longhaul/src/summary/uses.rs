@@ -31,7 +31,7 @@ fn hash(name: &str) -> u64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NameUse {
     /// The message that mentions it last, and its step.
-    last_at: u32,
+    pub(super) last_at: u32,
     pub(crate) last_step: u32,
     /// Messages in which the model used it in a call.
     pub(crate) calls: u16,
@@ -42,7 +42,7 @@ pub(crate) struct NameUse {
     /// The model wrote it outside of calls.
     pub(crate) written: bool,
     /// What was counted of its last message.
-    counted: u8,
+    pub(super) counted: u8,
 }
 
 impl NameUse {

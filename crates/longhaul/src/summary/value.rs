@@ -12,8 +12,8 @@ use super::Language;
 use super::extract::{self, Entry, Extract, LinePrice, Speaker};
 use super::slot::Slot;
 use super::statement::Statement;
-use super::uses::Uses;
 use super::template::{Item, Prose, SlotValues, Template};
+use super::uses::Uses;
 use crate::conversation::log::Position;
 
 /// What a summary says, as values over its text.

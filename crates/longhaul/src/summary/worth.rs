@@ -65,58 +65,58 @@ impl LineKind {
         Self::LETTERS.iter().find(|(_, known)| *known == letter).map_or(Self::Other, |(kind, _)| *kind)
     }
 
-    /// What a name in such a line has over one elsewhere.
-    fn of_name(self) -> f32 {
-        match self {
-            Self::Path => 1.41,
-            Self::Changed => 0.99,
-            Self::Agent => 0.93,
-            Self::Command => 0.83,
-            Self::Argument => 0.34,
-            Self::Thought => 0.24,
-            Self::Read => 0.19,
-            Self::Own => 0.13,
-            Self::Other => -0.06,
-            Self::User => -0.17,
-            Self::New => -0.20,
-            Self::Shell => -0.26,
-            Self::Search => -0.65,
-            Self::Old => -1.87,
-        }
-    }
-
-    /// What such a line has over another, as text that is edited next.
-    fn of_text(self) -> f32 {
-        match self {
-            Self::Changed => 2.27,
-            Self::New => 0.74,
-            Self::User => 0.32,
-            Self::Old => 0.16,
-            Self::Read => 0.15,
-            Self::Shell => -1.08,
-            _ => -2.0,
-        }
+    pub(super) fn number(self) -> usize {
+        Self::LETTERS.iter().position(|(kind, _)| *kind == self).unwrap_or_default()
     }
 }
 
-/// The chance that a name is needed again, in a line of this kind that mentions it last. `now` is the step
-/// that is running.
+/// What speaks for a name or a line, and how much: a number for each thing that is known of it, in the order of
+/// its weights, and one for the kind of its line, in the order of [`LineKind::LETTERS`].
+pub(super) struct Weights<const N: usize> {
+    pub(super) known: [f32; N],
+    pub(super) kinds: [f32; 14],
+}
+
+impl<const N: usize> Weights<N> {
+    pub(super) fn chance(&self, known: [f32; N], kind: LineKind) -> f32 {
+        let sum: f32 = self.known.iter().zip(known).map(|(weight, value)| weight * value).sum();
+        chance(sum + self.kinds[kind.number()])
+    }
+}
+
+/// A name that is needed again.
+pub(super) const NAME: Weights<8> = Weights {
+    known: [-1.38, -0.57, 0.38, 0.98, -0.75, -0.83, 0.00, 0.08],
+    kinds: [0.91, 0.81, 0.36, 0.43, 0.51, 0.13, -0.35, 0.14, -0.20, -0.27, -0.92, -0.41, -0.86, -1.66],
+};
+
+/// A line that an edit replaces.
+pub(super) const TEXT: Weights<9> = Weights {
+    known: [-3.43, -0.66, -0.21, 0.25, -0.29, -0.95, 0.27, 0.75, 0.44],
+    kinds: [0.0, 2.69, -1.34, -2.06, -0.81, -1.61, 2.62, -1.48, -1.84, 0.83, 2.86, -1.80, -2.31, 0.81],
+};
+
+/// What is known of a name: one; the age of its last mention in steps; whether the model used it in a call,
+/// in how many messages, and in how many results it stands; whether one message alone mentions it; whether it
+/// is a number; whether the model wrote it outside of calls. Counts by their logarithms. `now` is the
+/// step that is running.
+pub(super) fn known_of_name(name: &str, known: &NameUse, now: u32) -> [f32; 8] {
+    let yes = |is: bool| f32::from(u8::from(is));
+    [
+        1.0,
+        ln_1p(now.saturating_sub(known.last_step)),
+        yes(known.calls > 0),
+        ln_1p(known.calls.into()),
+        ln_1p(known.results.into()),
+        yes(known.messages <= 1),
+        yes(name.bytes().all(|byte| byte.is_ascii_digit())),
+        yes(known.written),
+    ]
+}
+
+/// The chance that a name is needed again, in a line of this kind that mentions it last.
 pub(crate) fn of_name(name: &str, known: &NameUse, kind: LineKind, now: u32) -> f32 {
-    let mut logit = -1.79 - 0.62 * ln_1p(now.saturating_sub(known.last_step));
-    if known.calls > 0 {
-        logit += 0.47 + 0.93 * ln_1p(known.calls.into());
-    }
-    logit -= 0.70 * ln_1p(known.results.into());
-    if known.messages <= 1 {
-        logit -= 0.94;
-    }
-    if name.bytes().all(|byte| byte.is_ascii_digit()) {
-        logit -= 0.64;
-    }
-    if known.written {
-        logit += 0.35;
-    }
-    chance(logit + kind.of_name())
+    NAME.chance(known_of_name(name, known, now), kind)
 }
 
 /// What is known of a line as text that may be edited next.
@@ -133,25 +133,28 @@ pub(crate) struct Editable {
     pub(crate) bytes: usize,
 }
 
+/// What is known of a line as text: one; its age in steps, and its bytes; whether it is of a file, how
+/// many steps ago the file was read or changed, whether that was since, and whether it was a change;
+/// whether a name near it is the model's, and whether one in it was used in a call. Counts by their logarithms.
+pub(super) fn known_of_text(line: &Editable, now: u32) -> [f32; 9] {
+    let yes = |is: bool| f32::from(u8::from(is));
+    let of_file = |found: fn(&FileUse, u32) -> f32| line.file.map_or(0.0, |file| found(&file, line.step));
+    [
+        1.0,
+        ln_1p(line.age),
+        ln_1p(u32::try_from(line.bytes).unwrap_or(u32::MAX)),
+        yes(line.file.is_some()),
+        line.file.map_or(0.0, |file| ln_1p(now.saturating_sub(file.last_step))),
+        of_file(|file, step| f32::from(u8::from(file.last_step > step))),
+        of_file(|file, step| f32::from(u8::from(file.changed > step))),
+        yes(line.near_written),
+        yes(line.called),
+    ]
+}
+
 /// The chance that a line is replaced by an edit.
 pub(crate) fn of_text(line: &Editable, kind: LineKind, now: u32) -> f32 {
-    let mut logit = -3.69 - 0.58 * ln_1p(line.age) - 0.33 * ln_1p(line.bytes as u32);
-    if let Some(file) = line.file {
-        logit += 1.40 - 0.36 * ln_1p(now.saturating_sub(file.last_step)) + 1.40;
-        if file.last_step > line.step {
-            logit -= 1.63;
-        }
-        if file.changed > line.step {
-            logit += 0.34;
-        }
-    }
-    if line.near_written {
-        logit += 0.65;
-    }
-    if line.called {
-        logit += 0.27;
-    }
-    chance(logit - 0.6 + kind.of_text())
+    TEXT.chance(known_of_text(line, now), kind)
 }
 
 /// The natural logarithm of `1 + n`, to a hundredth.

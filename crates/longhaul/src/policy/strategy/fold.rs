@@ -46,9 +46,8 @@ fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal>
         joined(items.iter().flat_map(|item| item.spans.iter().copied()).collect())
     };
     let earlier = foldable.iter().enumerate().filter(|(_, item)| chains && is_fold(item));
-    let links = earlier.filter_map(|(at, item)| {
-        Some(Link { fold: item.source.edit()?, spans: spans(&foldable[at..]) })
-    });
+    let links = earlier
+        .filter_map(|(at, item)| Some(Link { fold: item.source.edit()?, spans: spans(&foldable[at..]) }));
     let chain = links.collect();
     vec![Proposal::Fold(FoldPlan { chain, ..FoldPlan::of(context, spans(new)) })]
 }

@@ -5,6 +5,9 @@ use super::{Start, Trigger};
 use crate::edits::edit::Why;
 use crate::size::tokens::Tokens;
 
+/// So much of the request must be there to fold, in percent: each fold costs a little memory.
+const MUCH: u8 = 15;
+
 /// The cache is cold.
 pub static COLD: Trigger = Trigger {
     name: "cold",
@@ -16,7 +19,7 @@ pub static COLD: Trigger = Trigger {
             None => now.budget.target,
         };
         let much = match now.profile.dial {
-            Some(_) => now.excess.0.saturating_mul(20) > now.size.0,
+            Some(_) => now.excess > now.size.percent(MUCH),
             None => now.size > target,
         };
         let fires =
