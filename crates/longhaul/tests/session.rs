@@ -23,14 +23,14 @@ fn digests_first(window: u64) -> Session {
         |name: &str| longhaul::policy::STRATEGIES.into_iter().find(|strategy| strategy.name == name).unwrap();
     let profile = Profile {
         ladder: ["old-results", "fold-turns", "fold-steps"].map(named).to_vec(),
-        ..Profile::longhaul()
+        ..by_limits()
     };
     Session::new(profile, model("m", window)).with_meter(Meter::neutral())
 }
 
 /// A session whose meter is the model's own.
 fn counted(window: u64) -> Session {
-    Session::new(Profile::longhaul(), model("m", window))
+    Session::new(by_limits(), model("m", window))
 }
 
 fn asks(ids: &[&str]) -> Message {
@@ -367,7 +367,7 @@ fn a_cold_cache_is_a_good_moment() {
 }
 
 fn asking(window: u64) -> Session {
-    let profile = Profile { summariser: Summariser::Host, background: false, ..Profile::longhaul() };
+    let profile = Profile { summariser: Summariser::Host, background: false, ..by_limits() };
     let mut session = Session::new(profile, model("m", window)).with_meter(Meter::neutral());
     session.push(Message::user("go"));
     for n in 0..60 {

@@ -190,7 +190,7 @@ fn asked_behind_a_warm_prefix(profile: Profile) -> (Session, Job) {
 
 #[test]
 fn a_job_says_what_each_form_of_asking_costs() {
-    let (session, job) = asked_behind_a_warm_prefix(Profile::longhaul());
+    let (session, job) = asked_behind_a_warm_prefix(by_limits());
     let warm = job.price.warm.unwrap();
     // All but the newest step and the question is in the provider's cache.
     let sent = session.size().tokens;
@@ -208,16 +208,16 @@ fn a_job_says_what_each_form_of_asking_costs() {
     assert_eq!(job.price.cheaper(), SummaryForm::Warm);
 
     // Another model has nothing of this prefix.
-    let other = Profile { summary_model: Some("small".into()), ..Profile::longhaul() };
+    let other = Profile { summary_model: Some("small".into()), ..by_limits() };
     let (_, job) = asked_behind_a_warm_prefix(other);
     assert_eq!((job.price.warm, job.price.cheaper()), (None, SummaryForm::Fresh));
-    let same = Profile { summary_model: Some("gpt-4o".into()), ..Profile::longhaul() };
+    let same = Profile { summary_model: Some("gpt-4o".into()), ..by_limits() };
     assert!(asked_behind_a_warm_prefix(same).1.price.warm.is_some());
 }
 
 #[test]
 fn the_ledger_says_what_a_summary_cost() {
-    let (mut session, job) = asked_behind_a_warm_prefix(Profile::longhaul());
+    let (mut session, job) = asked_behind_a_warm_prefix(by_limits());
     let usage = |read, input, output| Usage { input, output, cache_read: read, ..Usage::default() };
     session.summary_paid(job.id, &usage(5_000, 300, 7));
     let Resolved::Again(again, _) = session.resolve(job.id, Outcome::Summary(" ".into())) else { panic!() };

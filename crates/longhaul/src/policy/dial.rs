@@ -127,7 +127,7 @@ mod tests {
         assert!(Dial::DEFAULT.pays_back(read(45_001), written, Some(half)));
         // Without a cache a fold is not free either.
         let none = Price { cache_read: 100, ..half };
-        assert!(!Dial::DEFAULT.pays_back(read(5_600), written, Some(none)));
+        assert!(!Dial::DEFAULT.pays_back(read(5_000), written, Some(none)));
         assert!(Dial::merge_pays_back(read(115_001), written, None));
     }
 }

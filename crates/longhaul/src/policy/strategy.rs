@@ -222,6 +222,8 @@ pub(crate) struct Context<'a> {
     pub(crate) size: Tokens,
     /// A summary that this strategy asked for came in the same compaction: it goes on.
     pub(crate) goes_on: bool,
+    /// A person or the model asked for it.
+    pub(crate) asked: bool,
     /// How much must go.
     pub(crate) excess: Tokens,
     /// What a user took back may be taken again: the hard limit demands it.
@@ -317,7 +319,11 @@ impl Context<'_> {
 
     /// How many of the last ones are the newest part that stays, by its tokens.
     pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
-        let room = self.profile.newest_part(self.budget.window);
+        let mut room = self.profile.newest_part(self.budget.window);
+        if self.asked {
+            // Who asks wants something gone, however short the conversation is.
+            room = room.min(Tokens(self.size.0 / 4));
+        }
         let most = if self.profile.keep_steps == 0 { usize::MAX } else { self.profile.keep_steps };
         let (mut sum, mut steps) = (Tokens::ZERO, 0);
         visible

@@ -10,6 +10,9 @@ use crate::view::{Part, Source};
 /// What is left of what a fold takes, in percent, before one was made.
 pub(super) const LEFT: u8 = 20;
 
+/// What a summary that a model writes costs beside reading, as tokens of a prompt.
+const WRITTEN: Tokens = Tokens(8_000);
+
 /// How a request divides for a fold.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Carrying {
@@ -31,7 +34,11 @@ impl Session {
         let stays = view.fixed().measure + self.head_measure() + view.folds() + newest + tail;
         let old = self.tokens(view.measure()) - self.tokens(stays);
         let left = old.percent(LEFT);
-        let rewritten = self.tokens(newest + tail) + left;
+        let mut rewritten = self.tokens(newest + tail) + left;
+        if self.asks_host() {
+            // A model reads the conversation once more, and writes.
+            rewritten += Tokens(self.size().tokens.0 / 10) + WRITTEN;
+        }
         Carrying { excess: old - left, rewritten }
     }
 

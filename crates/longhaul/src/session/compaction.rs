@@ -2,6 +2,7 @@
 //! the target is met, and its common end when the hard limit is passed. Every edit goes
 //! through the guard and into the journal.
 
+use super::carrying::Carrying;
 use super::journal::{Compaction, Entry, JobEnd, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
@@ -124,7 +125,9 @@ impl Session {
         let (size, calls) = (self.size().tokens, requests.calls);
         let version = self.log().frame_version();
         let stopped = progress.breaker.tripped(calls, size);
-        let carrying = self.carrying();
+        // The same request again carries nothing more.
+        let again = requests.retried(self.state.view.measure()).is_some();
+        let carrying = if again { Carrying::default() } else { self.carrying() };
         let start = trigger::start(&Situation {
             profile: &self.profile,
             budget: self.budget(),
@@ -137,7 +140,7 @@ impl Session {
             refused: requests.refused.is_some(),
             cold: self.is_cold(now) || requests.cache.is_behind_another_frame(version),
             turn_ended: self.turn_ended(),
-            carried: progress.carried + carrying.excess,
+            carried: if again { Tokens::ZERO } else { progress.carried + carrying.excess },
             excess: carrying.excess,
             rewritten: carrying.rewritten,
             price: self.state.limits.model.price,
@@ -245,6 +248,7 @@ impl Session {
             goes_on: self.state.progress.asked_by == Some(strategy),
             size,
             excess: size - target,
+            asked: why == Why::Asked,
             takes_held: why == Why::Forced(Limit::Hard),
         });
         let mut made = 0;
@@ -312,7 +316,7 @@ impl Session {
     }
 
     /// The host has summaries written.
-    fn asks_host(&self) -> bool {
+    pub(super) fn asks_host(&self) -> bool {
         self.profile.summariser == Summariser::Host
     }
 

@@ -55,9 +55,11 @@ impl Requests {
                 }
                 self.base_from = self.base_from.max(*ticket);
             }
-            Entry::Refused { size, .. } => {
+            Entry::Refused { ticket, size, .. } => {
                 self.refused = Some(*size);
-                self.changed = true;
+                // Of a request before the last it says nothing about the last.
+                let is_earlier = |last: SentRequest| ticket.is_some_and(|ticket| ticket < last.ticket);
+                self.changed |= !self.last.is_some_and(is_earlier);
             }
             Entry::Switched { .. } => {
                 // What was sent is of the other model.

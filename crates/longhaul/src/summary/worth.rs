@@ -214,6 +214,6 @@ mod tests {
         let worth = |known: &NameUse, now| of_name("parse_line", known, LineKind::Shell, now);
         assert!(worth(&used, 20) > 5.0 * worth(&seen, 20));
         assert!(worth(&seen, 20) > worth(&seen, 200));
-        assert!(worth(&seen, 20) > of_name("4711", &seen, LineKind::Shell, 20));
+        assert!(of_name("src/a.rs", &seen, LineKind::Path, 20) > worth(&seen, 20));
     }
 }

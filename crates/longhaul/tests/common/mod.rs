@@ -6,6 +6,7 @@ pub mod histories;
 
 use longhaul::conversation::Thinking;
 use longhaul::session::journal::{Cursor, Entry};
+use longhaul::size::Shares;
 use longhaul::{
     Block, Extra, Json, Message, Meter, Model, Models, Overflow, Prepared, Profile, Role, Seal, Session,
     Ticket, Tokens, Usage,
@@ -15,8 +16,14 @@ pub fn model(name: &str, window: u64) -> Model {
     Model { name: name.into(), window: Tokens(window), ..Models::builtin().find("gpt-4o").clone() }
 }
 
+/// The default without its dial: limits alone start a compaction.
+pub fn by_limits() -> Profile {
+    let shares = Shares { warn: 70, trigger: 75, target: 50 };
+    Profile { dial: None, keep_steps: 0, keep_recent: 15, summary: 30, shares, ..Profile::longhaul() }
+}
+
 pub fn session(window: u64) -> Session {
-    Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral())
+    Session::new(by_limits(), model("m", window)).with_meter(Meter::neutral())
 }
 
 pub fn call(id: &str) -> Message {

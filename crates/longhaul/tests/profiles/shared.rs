@@ -16,7 +16,7 @@ fn every_profile_has_a_window_for_models_that_nobody_knows() {
             (session.profile().name.to_string(), session.budget().window.0)
         })
         .collect();
-    let names = ["longhaul", "mini", "transform", "archive", "progressive"];
+    let names = ["longhaul", "thrifty", "safe", "mini", "transform", "archive", "progressive"];
     let expected = names.map(|name| (name.to_owned(), if name == "mini" { 128_000 } else { 200_000 }));
     assert_eq!(windows, expected);
 }
@@ -154,6 +154,8 @@ fn every_profile_has_its_own_way_to_fail() {
         Profile::all().into_iter().map(|profile| (profile.name.to_string(), profile.on_failure)).collect();
     let expected = [
         ("longhaul", OnFailure::Extract),
+        ("thrifty", OnFailure::Extract),
+        ("safe", OnFailure::Extract),
         ("mini", OnFailure::Keep),
         ("transform", OnFailure::Extract),
         ("archive", OnFailure::Cut),
