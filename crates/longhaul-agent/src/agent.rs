@@ -14,11 +14,13 @@ use longhaul_store::{Keeper, StoreError};
 
 use self::frame::frame;
 use crate::envelope::Form;
+use crate::git_stat::GitStat;
 use crate::permission::Permissions;
 use crate::project::Project;
 use crate::project_rules::ProjectRules;
 use crate::repeated::RepeatedFailures;
 use crate::session_tools::RECALL;
+use crate::surroundings;
 use crate::tool::Tool;
 use crate::toolbox::Toolbox;
 
@@ -71,6 +73,7 @@ pub struct Agent {
     permissions: Permissions,
     settings: AgentSettings,
     rules: ProjectRules,
+    git: GitStat,
     summaries: SummaryWriter,
     failures: RepeatedFailures,
     /// It may have sub-agents.
@@ -101,6 +104,7 @@ impl Agent {
             permissions,
             settings,
             rules: ProjectRules::default(),
+            git: GitStat::default(),
             failures: RepeatedFailures::default(),
             has_tasks: true,
         };
@@ -161,6 +165,7 @@ impl Agent {
         self.session = session;
         self.keeper = keeper;
         (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());
+        self.git = GitStat::default();
         self.settle();
     }
 
@@ -174,6 +179,7 @@ impl Agent {
     /// Tells the session what the agent is, and has the model write its summaries.
     fn settle(&mut self) {
         self.session.set_recall(RecallBy::Tool(RECALL.into()));
+        surroundings::tell(&mut self.session, self.project.root());
         self.set_frame();
         self.summaries = SummaryWriter::new(self.model.clone(), self.session.budget().window);
     }

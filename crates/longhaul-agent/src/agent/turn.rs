@@ -33,6 +33,8 @@ impl Agent {
             self.run_calls(front, &stopped()).await;
             self.hear(input);
         }
+        // A person may have changed files since the last turn.
+        self.git.changed();
         let ended = self.work(front, stop).await;
         // Whatever happened, what was said is kept.
         let saved = self.save();
@@ -70,6 +72,7 @@ impl Agent {
                 return Ok(Ended::StepLimit(steps));
             }
             self.rules.refresh(self.project.root(), &mut self.session);
+            self.git.before(self.project.root(), &mut self.session).await;
             let Some(ticket) = self.prepare(front, stop).await? else { return Ok(Ended::Interrupted) };
             let Some(replied) = self.ask(front, stop).await else { return Ok(Ended::Interrupted) };
             let reply = match replied {
@@ -95,6 +98,7 @@ impl Agent {
             for message in &reply.messages {
                 self.session.push(message.clone());
             }
+            self.git.take(&mut self.session).await;
             if let Some(resolved) = self.summaries.take(&mut self.session).await {
                 said_of(&resolved).iter().for_each(|says| front.event(Event::Notice(says)));
             }
@@ -133,10 +137,12 @@ impl Agent {
                     let whole = self.session.meter().tokens(self.session.full()).tokens;
                     front.event(Event::Sending { prompt: size, limit, whole });
                     self.summaries.begin(&self.session);
+                    self.git.beside(self.project.root(), &self.session);
                     return Ok(Some(ticket));
                 }
                 Prepared::Summarise(job) => {
                     front.event(Event::Summarising);
+                    self.git.wait(self.project.root(), &mut self.session).await;
                     let written = self.summaries.wait(job, &mut self.session);
                     tokio::select! {
                         resolved = written => {
