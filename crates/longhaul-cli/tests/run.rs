@@ -241,3 +241,39 @@ async fn a_model_without_tool_calls_works_in_text() {
         "{last}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_the_user_hold_and_those_of_a_project_do_not() {
+    let (folder, fake) = (ground(), mending().start().await);
+    let user = folder.path().join(".config/longhaul");
+    std::fs::create_dir_all(&user).unwrap();
+    let url = fake.base_url() + "/v1";
+    let settings = format!(
+        "[agent]\nmodel = \"gpt-4o\"\nbase_url = \"{url}\"\nkey_env = \"MY_KEY\"\nallow = [\"Edit(src/**)\"]\nsteps = 2\n"
+    );
+    std::fs::write(user.join("config.toml"), settings).unwrap();
+    let theirs = "[agent]\nbase_url = \"http://127.0.0.1:9/v1\"\npermissions = \"all\"\n";
+    std::fs::write(folder.path().join("project/longhaul.toml"), theirs).unwrap();
+
+    let output = command(None, folder.path(), &["Mend it."]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let says = text(&output.stderr);
+    assert!(says.contains("the variable MY_KEY: it is named by `agent.key_env`"), "{says}");
+
+    // The steps of the user's file are two; the flag says three.
+    let mut with_key = command(None, folder.path(), &["--steps", "3", "Mend it."]);
+    let output = with_key.env("MY_KEY", "a-key").output().await.unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(out, "It is mended.\n", "{err}");
+    assert!(err.contains("src/parser.rs was changed"), "{err}");
+    let ignored: Vec<&str> = err.lines().filter(|line| line.contains(" are ignored: ")).collect();
+    assert_eq!(ignored.len(), 1, "{err}");
+    assert!(ignored[0].contains("longhaul.toml: `agent.base_url`, `agent.permissions` are"), "{err}");
+    assert_eq!(fake.log()[0].body["model"], "gpt-4o");
+
+    // Two steps are all that the file allows.
+    let (folder_of_steps, fake) = (folder, mending().start().await);
+    let mut again =
+        command(None, folder_of_steps.path(), &["--base-url", &(fake.base_url() + "/v1"), "Mend it."]);
+    assert_eq!(again.env("MY_KEY", "a-key").output().await.unwrap().status.code(), Some(3));
+}

@@ -51,8 +51,8 @@ pub struct Options {
     #[arg(long)]
     unconfined: bool,
     /// Replies of the model to one input at most
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    steps: usize,
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
     /// The longest answer in tokens
     #[arg(long, value_name = "N")]
     max_output: Option<u64>,
@@ -74,6 +74,9 @@ pub struct Options {
     /// The project; the current folder if left out
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
+    /// The variable that holds the key, if it is another than the provider's own.
+    #[arg(skip)]
+    key_env: Option<String>,
 }
 
 /// What a provider speaks.
@@ -119,6 +122,9 @@ struct Whom {
     model: String,
 }
 
+/// Replies of the model to one input, if nobody says another number.
+const STEPS: usize = 200;
+
 /// Models that are asked if nobody names one.
 const CLAUDE: &str = "claude-sonnet-5-5";
 const GPT: &str = "gpt-5.5";
@@ -128,6 +134,30 @@ pub const NO_KEY: &str = "no key for a model: set ANTHROPIC_API_KEY or OPENAI_AP
     to see it without one: `longhaul demo --agent`";
 
 impl Options {
+    /// With what the settings say where the command line says nothing. Rules of both hold.
+    pub fn with_settings(self, config: &Config) -> Self {
+        let settings = config.agent();
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let named = |name: &str| PermissionsName::from_str(name, false).ok();
+        let both = |said: Vec<String>, set: Vec<&str>| {
+            set.into_iter().map(str::to_owned).chain(said).collect::<Vec<_>>()
+        };
+        Self {
+            api: self.api.or_else(|| ApiName::from_str(settings.api?, false).ok()),
+            base_url: self.base_url.or_else(|| owned(settings.base_url)),
+            model: self.model.or_else(|| owned(settings.model)),
+            key_env: owned(settings.key_env),
+            permissions: self.permissions.or_else(|| named(settings.permissions)),
+            allow: both(self.allow, settings.allow),
+            deny: both(self.deny, settings.deny),
+            steps: self.steps.or(Some(settings.steps)),
+            max_output: self.max_output.or(settings.max_output),
+            unconfined: self.unconfined || settings.unconfined,
+            react: self.react || settings.react,
+            ..self
+        }
+    }
+
     /// The agent, and the folder that it works in.
     pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
         let (model, name) = self.model()?;
@@ -137,7 +167,7 @@ impl Options {
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,
-            steps: self.steps.max(1),
+            steps: self.steps.and_then(|steps| usize::try_from(steps).ok()).unwrap_or(STEPS).max(1),
             form: self.form(session.profile()),
         };
         Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
@@ -198,7 +228,8 @@ impl Options {
     fn whom(&self) -> Result<Whom, Failure> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let has_claude = set("ANTHROPIC_API_KEY").is_some();
-        let has_openai = set("OPENAI_API_KEY").is_some();
+        // A key by another name is for a provider that speaks what most do, unless the settings say what it speaks.
+        let has_openai = set("OPENAI_API_KEY").is_some() || self.key_env.is_some();
         let api = match (self.api, &self.model) {
             (Some(api), _) => api,
             (None, Some(model)) if model.starts_with("claude") && has_claude => ApiName::Anthropic,
@@ -216,7 +247,13 @@ impl Options {
             ApiName::Openai => (Api::Chat, "OPENAI_API_KEY", "OPENAI_BASE_URL", OPENAI, GPT),
         };
         let base_url = self.base_url.clone().or_else(|| set(url)).unwrap_or_else(|| usual_url.to_owned());
-        let key = Key::from_env(key);
+        let key = match &self.key_env {
+            Some(name) => Some(Key::from_env(name).ok_or_else(|| {
+                let problem = "it is named by `agent.key_env` and not set, or empty";
+                Failure::Input(format!("the variable {name}: {problem}"))
+            })?),
+            None => Key::from_env(key),
+        };
         if key.is_none() && base_url == usual_url {
             return Err(Failure::Input(NO_KEY.to_owned()));
         }

@@ -31,6 +31,7 @@ use crate::terminal::{one_line, width};
 
 /// Starts the agent, and ends with the person.
 pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
+    let options = options.with_settings(config);
     options.check()?;
     let folder = options.folder()?;
     let folder = folder.canonicalize().map_err(|error| Failure::file(&folder, error))?;
@@ -57,7 +58,8 @@ pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
                 return Err(failure);
             }
         };
-        for problem in problems {
+        let ignored = config.ignored().iter().map(ToString::to_string);
+        for problem in ignored.chain(problems) {
             front.screen.bad(one_line(&problem, 3 * width()));
         }
         let mut conversation = Conversation::new(agent, front, options, config);

@@ -48,13 +48,17 @@ const LONGEST: u64 = 4 << 20;
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let task = task(&args.task)?;
-    let mut agent = args.options.agent(config)?;
+    for ignored in config.ignored() {
+        _ = writeln!(std::io::stderr(), "longhaul: {ignored}");
+    }
+    let options = args.options.clone().with_settings(config);
+    let mut agent = options.agent(config)?;
     // Nobody is there: the task is pinned as a whole in profiles that heed pins.
     agent.session_mut().set_unattended(true);
     let spent = Spent::on(agent.session().model());
     let runtime = Runtime::new()?;
     let ended = runtime.block_on(async {
-        for problem in args.options.connect(&mut agent).await? {
+        for problem in options.connect(&mut agent).await? {
             _ = writeln!(std::io::stderr(), "longhaul: {problem}");
         }
         if args.json {
