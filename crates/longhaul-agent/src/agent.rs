@@ -80,6 +80,8 @@ pub struct Agent {
     has_tasks: bool,
     /// Edits before this place of the journal were told.
     told: Cursor,
+    /// What was paid for summaries before this place of the journal was told.
+    told_paid: Cursor,
 }
 
 impl Agent {
@@ -96,6 +98,7 @@ impl Agent {
         let mut agent = Self {
             summaries: SummaryWriter::new(model.clone(), session.budget().window),
             told: session.cursor(),
+            told_paid: session.cursor(),
             session,
             keeper,
             model,
@@ -161,7 +164,7 @@ impl Agent {
 
     /// Goes on with another session, with the same tools, permissions and model.
     pub fn set_session(&mut self, session: Session, keeper: Option<Keeper>) {
-        self.told = session.cursor();
+        (self.told, self.told_paid) = (session.cursor(), session.cursor());
         self.session = session;
         self.keeper = keeper;
         (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());

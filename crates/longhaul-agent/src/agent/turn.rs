@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::conversation::{Words, with_mentions};
+use longhaul::summary::SummaryPaid;
 use longhaul::{Block, Entry, Message, Prepared, Resolved, Role, Ticket, Tokens, Why};
 use longhaul_model::{Delta, Fault, Reply, Stop};
 use longhaul_wire::api::Request;
@@ -95,12 +96,17 @@ impl Agent {
                 empty += 1;
                 continue;
             }
-            for message in &reply.messages {
-                self.session.push(message.clone());
+            // The newest message of a reply has its bill, so that a session knows what it cost when it goes on.
+            for (at, message) in reply.messages.iter().enumerate() {
+                match reply.usage.clone().filter(|_| at + 1 == reply.messages.len()) {
+                    Some(usage) => self.session.push(Message::clone(message).with_bill(usage)),
+                    None => self.session.push(message.clone()),
+                };
             }
             self.git.take(&mut self.session).await;
             if let Some(resolved) = self.summaries.take(&mut self.session).await {
                 said_of(&resolved).iter().for_each(|says| front.event(Event::Notice(says)));
+                self.tell_paid(front);
             }
             self.save()?;
             self.session
@@ -147,11 +153,26 @@ impl Agent {
                     tokio::select! {
                         resolved = written => {
                             said_of(&resolved).iter().for_each(|says| front.event(Event::Notice(says)));
+                            self.tell_paid(front);
                         }
                         () = stop.cancelled() => return Ok(None),
                     }
                 }
             }
+        }
+    }
+
+    /// Says what was paid for summaries since this was last said.
+    fn tell_paid(&mut self, front: &mut dyn Front) {
+        let from = std::mem::replace(&mut self.told_paid, self.session.cursor());
+        let mut paid = SummaryPaid::default();
+        for entry in self.session.since(from) {
+            if let Entry::SummaryPaid { paid: one, .. } = entry {
+                paid += *one;
+            }
+        }
+        if paid.calls > 0 {
+            front.event(Event::SummaryBilled(paid));
         }
     }
 
