@@ -277,3 +277,22 @@ async fn settings_of_the_user_hold_and_those_of_a_project_do_not() {
         command(None, folder_of_steps.path(), &["--base-url", &(fake.base_url() + "/v1"), "Mend it."]);
     assert_eq!(again.env("MY_KEY", "a-key").output().await.unwrap().status.code(), Some(3));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_model_thinks_is_progress_and_an_event_of_its_own() {
+    let folder = ground();
+    let thinking = || Answer::new().thinking("I wonder.\nAnd I know.").text("Yes.");
+    let fake = Settings::new().answers([thinking(), thinking(), thinking()]).start().await;
+    let output = run(Some(&fake), folder.path(), &["--api", "openai", "Well?"]).await;
+    let err = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "Yes.\n");
+    assert!(err.contains("∴ I wonder.") && !err.contains("And I know."), "{err}");
+    let output = run(Some(&fake), folder.path(), &["--api", "openai", "--thinking", "none", "Well?"]).await;
+    assert!(!text(&output.stderr).contains("wonder"), "{}", text(&output.stderr));
+    let output = run(Some(&fake), folder.path(), &["--api", "openai", "--json", "Well?"]).await;
+    let events: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let thought = events.iter().find(|event| event["event"] == "thinking").unwrap();
+    assert_eq!((&thought["v"], &thought["text"]), (&json!(1), &json!("I wonder.\nAnd I know.")));
+    assert_eq!(events.last().unwrap()["usd_before"], 0.0);
+}

@@ -11,7 +11,8 @@ use longhaul_model::{Key, Model, Provider};
 use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
-use crate::agent::shell;
+use crate::agent::shell::{self, Commands};
+use crate::agent::thinking::Thinking;
 use crate::commands::sessions::naming;
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI};
@@ -59,6 +60,9 @@ pub struct Options {
     /// Tool calls as text, for models that know no others
     #[arg(long)]
     react: bool,
+    /// What is shown of the model's thoughts
+    #[arg(long, value_enum)]
+    thinking: Option<Thinking>,
     /// Go on with this session: its id, the start of it, or `last`
     #[arg(long, value_name = "SESSION", conflicts_with = "continues")]
     resume: Option<String>,
@@ -154,23 +158,30 @@ impl Options {
             max_output: self.max_output.or(settings.max_output),
             unconfined: self.unconfined || settings.unconfined,
             react: self.react || settings.react,
+            thinking: self.thinking.or_else(|| Thinking::from_str(settings.thinking, false).ok()),
             ..self
         }
     }
 
-    /// The agent, and the folder that it works in.
-    pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
+    /// The agent, and how its commands are kept in.
+    pub fn agent(&self, config: &Config) -> Result<(Agent, Commands), Failure> {
         let (model, name) = self.model()?;
         let project = shell::project(&self.folder()?)?;
         let (keeper, session) = self.session(config, &project, &name)?;
-        let (tools, _) = shell::tools(&project, !self.unconfined, &self.writable)?;
+        let (tools, commands) = shell::tools(&project, !self.unconfined, &self.writable)?;
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,
             steps: self.steps.and_then(|steps| usize::try_from(steps).ok()).unwrap_or(STEPS).max(1),
             form: self.form(session.profile()),
         };
-        Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
+        let agent = Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings);
+        Ok((agent, commands))
+    }
+
+    /// What is shown of the model's thoughts.
+    pub fn thinking(&self) -> Thinking {
+        self.thinking.unwrap_or_default()
     }
 
     /// The folder of the project.

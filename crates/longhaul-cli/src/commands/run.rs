@@ -52,10 +52,10 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
         _ = writeln!(std::io::stderr(), "longhaul: {ignored}");
     }
     let options = args.options.clone().with_settings(config);
-    let mut agent = options.agent(config)?;
+    let (mut agent, _) = options.agent(config)?;
     // Nobody is there: the task is pinned as a whole in profiles that heed pins.
     agent.session_mut().set_unattended(true);
-    let spent = Spent::on(agent.session().model());
+    let spent = Spent::going_on(agent.session());
     let runtime = Runtime::new()?;
     let ended = runtime.block_on(async {
         for problem in options.connect(&mut agent).await? {
@@ -70,7 +70,7 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
             front.end(&ended);
             ended
         } else {
-            let mut front = PlainFront::new(spent);
+            let mut front = PlainFront::new(spent, options.thinking());
             let ended = work(&mut agent, &task, &mut front).await;
             if let Ok(Ended::Answered(answer)) = &ended {
                 print(answer)?;

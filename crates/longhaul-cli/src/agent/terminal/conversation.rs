@@ -1,6 +1,7 @@
 //! The loop: a line is a command or a message; while the agent works, lines wait their turn.
 
 use std::collections::VecDeque;
+use std::process::ExitCode;
 
 use longhaul::Role;
 use longhaul_agent::{Agent, AgentError, Ended};
@@ -15,6 +16,7 @@ use super::front::TerminalFront;
 use super::prompt::Means;
 use super::screen::Screen;
 use crate::agent::options::Options;
+use crate::agent::shell::Commands;
 use crate::error::Failure;
 use crate::terminal::{FAINT, STRONG, one_line, width};
 
@@ -24,21 +26,47 @@ pub struct Conversation<'a> {
     pub front: TerminalFront,
     pub options: Options,
     pub config: &'a Config,
+    /// How commands of the agent are kept in.
+    pub commands: Commands,
     /// The person wants to leave.
     pub leaving: bool,
     /// The last turn has no answer: it can be gone on with.
     unfinished: bool,
     /// What was typed while the agent worked.
     waiting: VecDeque<String>,
+    /// What came of the first line that was not done.
+    failed: Option<u8>,
 }
 
+/// Exit codes of a pipe whose lines were not all done; `run` has the same.
+const FAILED: u8 = 1;
+const BAD_INPUT: u8 = 2;
+const STEP_LIMIT: u8 = 3;
+const INTERRUPTED: u8 = 130;
+
 impl<'a> Conversation<'a> {
-    pub fn new(agent: Agent, front: TerminalFront, options: Options, config: &'a Config) -> Self {
-        Self { agent, front, options, config, leaving: false, unfinished: false, waiting: VecDeque::new() }
+    pub fn new(
+        agent: Agent,
+        front: TerminalFront,
+        options: Options,
+        config: &'a Config,
+        commands: Commands,
+    ) -> Self {
+        Self {
+            agent,
+            front,
+            options,
+            config,
+            commands,
+            leaving: false,
+            unfinished: false,
+            waiting: VecDeque::new(),
+            failed: None,
+        }
     }
 
-    /// Talks until the person leaves.
-    pub async fn talk(&mut self, mut editor: Editor) -> Result<(), Failure> {
+    /// Talks until the person leaves. A person has seen what was not done; who reads a pipe has the exit code.
+    pub async fn talk(&mut self, mut editor: Editor) -> Result<ExitCode, Failure> {
         editor.listen();
         self.greet();
         let mut interrupted = false;
@@ -76,7 +104,8 @@ impl<'a> Conversation<'a> {
             // The editor is closed: nothing is typed any longer.
             Screen::stdout().faint(format_args!("`longhaul --resume {}` goes on with it", keeper.id()));
         }
-        Ok(())
+        let failed = self.failed.filter(|_| !self.front.attended);
+        Ok(failed.map_or(ExitCode::SUCCESS, ExitCode::from))
     }
 
     fn greet(&self) {
@@ -90,6 +119,10 @@ impl<'a> Conversation<'a> {
         ));
         if self.front.attended {
             screen.faint("/help says what there is; Ctrl-C interrupts, Ctrl-D leaves");
+        }
+        match self.commands.is_open() {
+            true => screen.bad(self.commands.says()),
+            false => screen.faint(self.commands.says()),
         }
         let messages = session.log().messages();
         let last = messages.iter().rev().find(|message| message.role() == Role::User);
@@ -114,6 +147,7 @@ impl<'a> Conversation<'a> {
         match text.strip_prefix('/') {
             Some(command) => {
                 if let Err(problem) = commands::run(self, command) {
+                    self.failed.get_or_insert(BAD_INPUT);
                     self.front.screen.bad(one_line(&problem, 3 * width()));
                 }
             }
@@ -165,6 +199,13 @@ impl<'a> Conversation<'a> {
     fn tell_end(&mut self, ended: Result<Ended, AgentError>) {
         let screen = &self.front.screen;
         self.unfinished = !matches!(ended, Ok(Ended::Answered(_)));
+        let code = match &ended {
+            Ok(Ended::Answered(_)) => None,
+            Ok(Ended::Interrupted) => Some(INTERRUPTED),
+            Ok(Ended::StepLimit(_)) => Some(STEP_LIMIT),
+            Err(_) => Some(FAILED),
+        };
+        self.failed = self.failed.or(code);
         match ended {
             Ok(Ended::Answered(_)) => {}
             Ok(Ended::Interrupted) => {
