@@ -54,7 +54,7 @@ async fn the_answer_is_on_stdout_and_progress_on_stderr() {
     assert!(output.status.success(), "{err}");
     assert_eq!(out, "It is mended.\n");
     assert!(
-        err.contains("Read src/parser.rs") && err.contains("src/parser.rs was changed: 1 lines added"),
+        err.contains("Read src/parser.rs") && err.contains("src/parser.rs was changed: 1 line added"),
         "{err}"
     );
     assert!(err.lines().last().unwrap().starts_with("longhaul: 3 calls; billed "), "{err}");

@@ -544,7 +544,7 @@ async fn what_was_taken_out_is_undone_made_again_and_recalled() {
     person.sees("Nothing is there.");
     person.sees("context ");
     person.says("/context");
-    person.sees("edits hold: /undo takes the newest back");
+    person.sees(": /undo takes the newest back");
     person.says("/undo");
     person.sees("undone: ");
     person.sees("context ");

@@ -4,7 +4,7 @@ use longhaul::{Edit, Prepared, Session};
 
 use crate::agent::terminal::context_line::as_it_stands;
 use crate::agent::terminal::conversation::Conversation;
-use crate::filling::{Filling, legend};
+use crate::filling::Filling;
 use crate::terminal::{self, GOOD, grouped, short, width};
 
 pub fn context(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> {
@@ -15,7 +15,6 @@ pub fn context(conversation: &mut Conversation<'_>, _: &str) -> Result<(), Strin
     let filling = Filling::of(session).scaled_to(session.size().tokens);
     let columns = (width() as u64).saturating_sub(4).min(72);
     screen.line(format_args!("│{}│", filling.bar(budget.hard, columns)));
-    screen.lines(legend().map(|line| format!("  {line}")));
     screen.lines(filling.lines());
     let whole = session.meter().estimate(session.full()).tokens;
     screen.line(format_args!(
@@ -27,9 +26,8 @@ pub fn context(conversation: &mut Conversation<'_>, _: &str) -> Result<(), Strin
     ));
     let edits = session.ledger().edits().filter(|(_, active)| *active).count();
     if edits > 0 {
-        screen.line(format_args!(
-            "{edits} edits hold: /undo takes the newest back, /recall HANDLE shows what went"
-        ));
+        let hold = if edits == 1 { "1 edit holds".to_owned() } else { format!("{edits} edits hold") };
+        screen.line(format_args!("{hold}: /undo takes the newest back, /recall HANDLE shows what went"));
     }
     screen.lines(could_go(conversation.agent.session()));
     Ok(())
