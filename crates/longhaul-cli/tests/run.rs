@@ -296,3 +296,18 @@ async fn what_the_model_thinks_is_progress_and_an_event_of_its_own() {
     assert_eq!((&thought["v"], &thought["text"]), (&json!(1), &json!("I wonder.\nAnd I know.")));
     assert_eq!(events.last().unwrap()["usd_before"], 0.0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_asked_again_is_said_to_be() {
+    let folder = ground();
+    let fake = Settings::new().answer("Here.").trouble(1..=1, Trouble::Status(503)).start().await;
+    let output = run(Some(&fake), folder.path(), &["Hello?"]).await;
+    let err = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "Here.\n", "{err}");
+    assert!(
+        err.contains("the provider failed with status 503") && err.contains("; it is tried again in "),
+        "{err}"
+    );
+    let output = run(None, folder.path(), &["--base-url", "not-a-url", "Hello?"]).await;
+    assert!(text(&output.stderr).starts_with("error: the base URL \"not-a-url\" is none: "));
+}

@@ -209,6 +209,10 @@ impl Agent {
             Delta::Text(text) => front.event(Event::Text(text)),
             Delta::Thinking(text) => front.event(Event::Thinking(text)),
             Delta::Void => front.event(Event::Void),
+            Delta::Again { fault, pause } => {
+                let says = format!("{fault}; it is tried again in {:.1} s", pause.as_secs_f64());
+                front.event(Event::Notice(&says));
+            }
             Delta::Call(_) | Delta::Arguments(_) => {}
         };
         tokio::select! {
