@@ -213,6 +213,13 @@ async fn an_interrupt_in_a_slow_stream_leaves_a_session_that_goes_on() {
 async fn ctrl_c_twice_leaves_and_the_session_is_stored() {
     let (folder, fake) = (ground(), Settings::new().trouble(.., Trouble::Hang).start().await);
     let mut person = Person::start(&fake, folder.path(), &[]);
+    // A line that was begun is cleared, however often.
+    for line in ["half a line", "another", "a third"] {
+        person.types(line);
+        person.sees(line);
+        person.types("\x03");
+        person.sees("\n> ");
+    }
     person.types("\x03");
     person.sees("/quit or Ctrl-D leaves, and so does Ctrl-C once more");
     person.says("Anybody there?");
@@ -292,6 +299,7 @@ async fn a_command_is_asked_for_by_its_words_and_always_holds_for_those() {
     person.sees("● Bash echo one > made.txt");
     person.sees("Allow Bash: echo one > made.txt? [y]es / [n]o / or type why not");
     person.says("y");
+    person.sees("\n… ");
     person.sees("Allow Bash: echo two? [y]es / [a]lways \"Bash(echo)\" / [n]o / or type why not");
     person.says("a");
     person.sees("● Bash echo three");

@@ -18,7 +18,7 @@ use super::screen::Screen;
 use crate::agent::options::Options;
 use crate::agent::shell::Commands;
 use crate::error::Failure;
-use crate::terminal::{FAINT, STRONG, one_line, width};
+use crate::terminal::{FAINT, STRONG, one_line, short, width};
 
 /// A person and an agent.
 pub struct Conversation<'a> {
@@ -88,6 +88,7 @@ impl<'a> Conversation<'a> {
                     }
                     self.hear(&line, &mut editor).await;
                 }
+                Input::Cleared => interrupted = false,
                 Input::Interrupt if !interrupted => {
                     interrupted = true;
                     self.front.screen.faint("/quit or Ctrl-D leaves, and so does Ctrl-C once more");
@@ -124,6 +125,7 @@ impl<'a> Conversation<'a> {
             true => screen.bad(self.commands.says()),
             false => screen.faint(self.commands.says()),
         }
+        self.tell_unknown_model();
         let messages = session.log().messages();
         let last = messages.iter().rev().find(|message| message.role() == Role::User);
         if let Some(said) = last.and_then(|message| message.texts().next()) {
@@ -132,6 +134,17 @@ impl<'a> Conversation<'a> {
                 .faint(one_line(&format!("goes on after {count} messages; you said last: {said}"), width()));
         }
         self.tell_context();
+    }
+
+    /// Says that nothing is known of the model, if it is so: a wrong name looks the same.
+    pub fn tell_unknown_model(&self) {
+        let session = self.agent.session();
+        if session.model().is_unknown() {
+            let window = short(session.budget().window.0);
+            self.front.screen.faint(format_args!(
+                "nothing is known of this model: {window} tokens are taken for its window (--window says another)"
+            ));
+        }
     }
 
     /// How full the context is.
@@ -161,7 +174,8 @@ impl<'a> Conversation<'a> {
     async fn turn(&mut self, input: Option<&str>, editor: &mut Editor) {
         let stop = CancellationToken::new();
         self.front.prompt.set(Means::Waits);
-        let (screen, asked) = (self.front.screen.clone(), self.front.asked.clone());
+        let (screen, asked, prompt) =
+            (self.front.screen.clone(), self.front.asked.clone(), self.front.prompt.clone());
         let is_terminal = editor.is_terminal();
         let mut waiting = Vec::new();
         let ended = {
@@ -175,12 +189,20 @@ impl<'a> Conversation<'a> {
                 tokio::select! {
                     ended = &mut turn => break Some(ended),
                     input = editor.next() => match input {
-                        Input::Line(line) if line.trim().is_empty() => _ = asked.answer(line),
-                        Input::Line(line) => if let Err(line) = asked.answer(line) {
-                            screen.faint("(waits its turn)");
-                            waiting.push(line);
+                        // The next prompt is drawn at once, before the agent has heard the answer.
+                        Input::Line(line) => match asked.answer(line) {
+                            Ok(()) => prompt.set(Means::Waits),
+                            Err(line) if line.trim().is_empty() => {}
+                            Err(line) => {
+                                screen.faint("(waits its turn)");
+                                waiting.push(line);
+                            }
                         },
-                        Input::Interrupt if !stop.is_cancelled() => stop.cancel(),
+                        Input::Interrupt | Input::Cleared if !stop.is_cancelled() => {
+                            prompt.set(Means::Waits);
+                            stop.cancel();
+                        }
+                        Input::Cleared => {}
                         // Twice is meant.
                         Input::Interrupt | Input::End => break None,
                     },

@@ -26,6 +26,8 @@ pub enum Input {
     Line(String),
     /// Pressed Ctrl-C.
     Interrupt,
+    /// Pressed Ctrl-C behind a line that was begun, which is gone.
+    Cleared,
     /// Pressed Ctrl-D, or the lines are at their end.
     End,
 }
@@ -218,16 +220,17 @@ fn edit(
     std::thread::spawn(move || {
         for () in asks {
             let mut readings = 0;
-            let line = loop {
+            let (line, begun) = loop {
                 stage.set(Stage::Coming);
                 let line = editor.readline(Prompt::FIRST);
                 stage.set(Stage::Away);
+                let begun = !typed.text().is_empty();
                 typed.set("");
                 readings += 1;
                 match line {
                     // A signal that comes while the terminal is made ready is an error of that, and no end.
                     Err(ReadlineError::Io(_) | ReadlineError::Errno(_)) if readings < READINGS => {}
-                    line => break line,
+                    line => break (line, begun),
                 }
             };
             let input = match line {
@@ -239,6 +242,7 @@ fn edit(
                     }
                     Input::Line(line)
                 }
+                Err(ReadlineError::Interrupted) if begun => Input::Cleared,
                 Err(ReadlineError::Interrupted) => Input::Interrupt,
                 Err(_) => Input::End,
             };

@@ -20,6 +20,7 @@ pub fn model(conversation: &mut Conversation<'_>, name: &str) -> Result<(), Stri
     conversation.front.spent.switch(&row);
     conversation.agent.switch_model(model, name, row);
     conversation.front.screen.line(format_args!("{} goes on from here", one_line(name, 60)));
+    conversation.tell_unknown_model();
     conversation.tell_context();
     Ok(())
 }
