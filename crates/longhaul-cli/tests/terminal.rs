@@ -409,7 +409,7 @@ async fn commands_show_and_change_the_context() {
     person.says("/remember tests need a database");
     person.sees("remembered");
     person.says("/compact the parser");
-    person.sees("room is made before the next request");
+    person.sees("nothing could go now");
     person.says("Again?");
     person.sees("Again.");
     assert!(fake.log().last().unwrap().body.to_string().contains("never touch the migrations"));
@@ -553,6 +553,10 @@ async fn what_was_taken_out_is_undone_made_again_and_recalled() {
     person.sees("context ");
     person.says("/context");
     person.sees(": /undo takes the newest back");
+    person.sees("/compact would make ");
+    person.says("/compact the files");
+    person.sees("room is made before the next request:");
+    person.sees("/compact would make ");
     person.says("/undo");
     person.sees("undone: ");
     person.sees("context ");

@@ -51,7 +51,7 @@ pub struct Options {
     /// Let commands write wherever you may
     #[arg(long)]
     unconfined: bool,
-    /// Replies of the model to one input at most
+    /// Replies of the model to one input at most; 200 if nobody says another number
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// The longest answer in tokens
@@ -60,7 +60,7 @@ pub struct Options {
     /// Tool calls as text, for models that know no others
     #[arg(long)]
     react: bool,
-    /// What is shown of the model's thoughts
+    /// What is shown of the model's thoughts; the first line if left out
     #[arg(long, value_enum)]
     thinking: Option<Thinking>,
     /// Go on with this session: its id, the start of it, or `last`

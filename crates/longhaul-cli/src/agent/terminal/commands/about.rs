@@ -8,8 +8,8 @@ use crate::terminal::grouped;
 pub fn help(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> {
     let screen = &conversation.front.screen;
     screen.lines(COMMANDS.iter().map(help_line));
-    screen.faint("@path names a file; a line that ends in \\ goes on, and so does an open ``` fence.");
-    screen.faint("Ctrl-C interrupts the agent, twice leaves; what is typed while it works waits its turn.");
+    screen.faint("@path names a file; a line goes on behind a \\ at its end or an open ``` fence");
+    screen.faint("Ctrl-C interrupts, twice leaves; what is typed meanwhile waits its turn");
     Ok(())
 }
 

@@ -29,24 +29,36 @@ pub fn context(conversation: &mut Conversation<'_>, _: &str) -> Result<(), Strin
         let hold = if edits == 1 { "1 edit holds".to_owned() } else { format!("{edits} edits hold") };
         screen.line(format_args!("{hold}: /undo takes the newest back, /recall HANDLE shows what went"));
     }
-    screen.lines(could_go(conversation.agent.session()));
+    screen.lines(could_go(conversation.agent.session()).lines);
     Ok(())
 }
 
 pub fn compact(conversation: &mut Conversation<'_>, focus: &str) -> Result<(), String> {
     let would = could_go(conversation.agent.session());
+    if !would.helps {
+        conversation.front.screen.lines(would.lines);
+        return Ok(());
+    }
     match focus {
         "" => conversation.agent.session_mut().compact_now(),
         focus => conversation.agent.session_mut().compact_now_on(focus),
     }
     let screen = &conversation.front.screen;
     screen.line("room is made before the next request:");
-    screen.lines(would);
+    screen.lines(would.lines);
     Ok(())
 }
 
-/// What a compaction would take out now, tried on a copy.
-fn could_go(session: &Session) -> Vec<String> {
+/// What a compaction would take out now.
+struct CouldGo {
+    /// As a person sees it.
+    lines: Vec<String>,
+    /// There is something that would go.
+    helps: bool,
+}
+
+/// Tries a compaction on a copy.
+fn could_go(session: &Session) -> CouldGo {
     let mut tried = session.clone();
     let (from, before) = (tried.ledger().edits().count(), as_it_stands(session).map(|now| now.size().tokens));
     tried.compact_now();
@@ -54,6 +66,7 @@ fn could_go(session: &Session) -> Vec<String> {
     let made: Vec<&Edit> = tried.ledger().edits().skip(from).map(|(edit, _)| &**edit).collect();
     let mut lines: Vec<String> =
         terminal::edits(&made).iter().map(|line| format!("  {GOOD}└ {line}{GOOD:#}")).collect();
+    let helps = !made.is_empty() || matches!(prepared, Ok(Prepared::Summarise(_)));
     match prepared {
         Ok(Prepared::Summarise(_)) => {
             lines.push("  a summary by the model would stand for older messages".to_owned())
@@ -65,5 +78,5 @@ fn could_go(session: &Session) -> Vec<String> {
         }
         Err(problem) => lines.push(format!("  {problem}")),
     }
-    lines
+    CouldGo { lines, helps }
 }
