@@ -308,6 +308,11 @@ async fn a_provider_that_is_asked_again_is_said_to_be() {
         err.contains("the provider failed with status 503") && err.contains("; it is tried again in "),
         "{err}"
     );
+    // A model that no table has is called by its name.
+    let fake = Settings::new().answer("Here.").start().await;
+    let output = run(Some(&fake), folder.path(), &["--json", "--model", "mine-1", "Hello?"]).await;
+    let first: Value = serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap();
+    assert_eq!(first["model"], "mine-1");
     let output = run(None, folder.path(), &["--base-url", "not-a-url", "Hello?"]).await;
     assert!(text(&output.stderr).starts_with("error: the base URL \"not-a-url\" is none: "));
 }

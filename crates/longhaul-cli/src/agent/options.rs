@@ -322,10 +322,13 @@ impl Options {
         Ok((Keeper::create(self.store(config)?.1, &about, &session)?, session))
     }
 
+    /// The window that the user has set; else it is the model's own.
+    pub fn window(&self, config: &Config) -> Option<Tokens> {
+        self.window.map(Tokens).or_else(|| config.own_window())
+    }
+
     fn set_window(&self, config: &Config, session: &mut Session) {
-        if let Some(window) = self.window.map(Tokens).or_else(|| config.own_window()) {
-            session.set_window(window);
-        }
+        self.window(config).into_iter().for_each(|window| session.set_window(window));
     }
 
     fn profile(&self, config: &Config) -> Result<Profile, Failure> {

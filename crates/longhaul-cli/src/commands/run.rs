@@ -63,8 +63,7 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
         }
         if args.json {
             let session = agent.keeper().map(|keeper| keeper.id().to_string()).unwrap_or_default();
-            let (model, window) =
-                (agent.session().model().name.to_string(), agent.session().budget().window.0);
+            let (model, window) = (agent.model_name().to_owned(), agent.session().budget().window.0);
             let mut front = JsonFront::begin(spent, &session, &model, window);
             let ended = work(&mut agent, &task, &mut front).await;
             front.end(&ended);

@@ -139,7 +139,7 @@ impl<'a> Conversation<'a> {
     /// Says that nothing is known of the model, if it is so: a wrong name looks the same.
     pub fn tell_unknown_model(&self) {
         let session = self.agent.session();
-        if session.model().is_unknown() {
+        if session.model().is_unknown() && self.options.window(self.config).is_none() {
             let window = short(session.budget().window.0);
             self.front.screen.faint(format_args!(
                 "nothing is known of this model: {window} tokens are taken for its window (--window says another)"
