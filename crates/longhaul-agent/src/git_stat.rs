@@ -1,6 +1,6 @@
 //! What `git diff --stat` says of the project: a session keeps it, so that it survives whatever is folded.
 //!
-//! Git is asked beside a request, and only where a fold is near or was made; before a fold it is waited for. A project
+//! Git is asked beside a request, and only where a fold is near or was made; before the first fold it is waited for. A project
 //! may come from anybody, and its `.git/config` names programs: none of them is run.
 
 use std::ffi::OsString;
@@ -34,6 +34,8 @@ pub(crate) struct GitStat {
     asked: Option<JoinHandle<Option<String>>>,
     /// Nothing has changed since git was asked last.
     is_current: bool,
+    /// Git has answered, or has not in its time: what the session knows is a step old at most.
+    answered: bool,
     /// Messages that the newest request was made of.
     sent: usize,
 }
@@ -44,8 +46,12 @@ impl GitStat {
         self.is_current = false;
     }
 
-    /// Before a request is made: has the session know what git says, if something is to be taken out now.
+    /// Before a request is made: has the session know what git says, if something is to be taken out now and nobody
+    /// has asked yet.
     pub(crate) async fn before(&mut self, root: &Path, session: &mut Session) {
+        if self.answered {
+            return;
+        }
         let new = session.sizes().get(self.sent..).unwrap_or_default();
         let new: u64 = new.iter().map(|size| session.meter().tokens(*size).tokens.0).sum();
         if session.size().tokens + Tokens(new) >= session.budget().trigger {
@@ -57,6 +63,7 @@ impl GitStat {
     pub(crate) async fn wait(&mut self, root: &Path, session: &mut Session) {
         self.begin(root);
         if let Some(asked) = self.asked.take() {
+            self.answered = true;
             tell(session, asked.await.ok().flatten());
         }
     }
@@ -72,6 +79,7 @@ impl GitStat {
     /// Tells the session what git has answered since.
     pub(crate) async fn take(&mut self, session: &mut Session) {
         if let Some(asked) = self.asked.take_if(|asked| asked.is_finished()) {
+            self.answered = true;
             tell(session, asked.await.ok().flatten());
         }
     }
