@@ -374,6 +374,34 @@ async fn a_job_ends_with_the_agent() {
     panic!("the job is still there: {}", process.display());
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_runs_outlives_a_window_that_is_closed() {
+    use rustix::process::Signal;
+    for (signal, arguments) in [(Signal::HUP, &[][..]), (Signal::TERM, &["--unconfined"])] {
+        let bash = Answer::new().call("Bash", json!({"command": "echo $$ > run.txt; sleep 600; true"}));
+        let (folder, fake) = (ground(), Settings::new().answer(bash).start().await);
+        let arguments = [&["--permissions", "all"], arguments].concat();
+        let mut person = Person::start(&fake, folder.path(), &arguments);
+        person.says("Wait long.");
+        let file = folder.path().join("project/run.txt");
+        while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let process = Path::new("/proc").join(std::fs::read_to_string(&file).unwrap().trim());
+        let agent = rustix::process::Pid::from_child(&person.child);
+        rustix::process::kill_process(agent, signal).unwrap();
+        person.leaves();
+        for _ in 0..2_000 {
+            if !process.exists() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!process.exists(), "it is still there after {signal:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_at_a_question_is_no_and_interrupts() {
     let (folder, fake) = (ground(), Settings::new().answer(read()).answer(edit()).start().await);

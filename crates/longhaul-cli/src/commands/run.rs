@@ -13,6 +13,7 @@ use crate::agent::options::Options;
 use crate::agent::plain_front::PlainFront;
 use crate::agent::spent::Spent;
 use crate::error::Failure;
+use crate::gateway::signals::Signals;
 use crate::terminal::printable;
 
 /// An agent does one task in this project
@@ -89,12 +90,14 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Does the task, until there is an answer or Ctrl-C.
+/// Does the task, until there is an answer, Ctrl-C, or a signal that ends programs.
 async fn work(agent: &mut Agent, task: &str, front: &mut dyn Front) -> Result<Ended, String> {
     let stop = CancellationToken::new();
     let interrupt = stop.clone();
     let signals = tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() {
+        let Ok(mut signals) = Signals::caught() else { return };
+        loop {
+            signals.next().await;
             if interrupt.is_cancelled() {
                 // Twice is meant: what was said is stored.
                 std::process::exit(130);

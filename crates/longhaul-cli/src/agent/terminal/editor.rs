@@ -18,6 +18,7 @@ use super::completion::Typing;
 use super::prompt::Prompt;
 use super::screen::Screen;
 use super::typed::Typed;
+use crate::gateway::signals::{Signal, Signals};
 
 /// What a person did.
 #[derive(Debug)]
@@ -158,12 +159,20 @@ impl Editor {
         }
     }
 
-    /// Listens to signals from now on: where the terminal is not the editor's, Ctrl-C is one.
+    /// Listens to signals from now on: where the terminal is not the editor's, Ctrl-C is one. A window that is closed is
+    /// the end of the lines: what runs must not live on.
     pub fn listen(&self) {
         let sender = self.sender.clone();
         tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                _ = sender.send((Input::Interrupt, Origin::Signal));
+            let Ok(mut signals) = Signals::caught() else { return };
+            loop {
+                let input = match signals.next().await {
+                    Signal::Interrupt => Input::Interrupt,
+                    Signal::Terminate | Signal::HangUp => Input::End,
+                };
+                if sender.send((input, Origin::Signal)).is_err() {
+                    return;
+                }
             }
         });
     }
