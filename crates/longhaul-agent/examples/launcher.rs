@@ -12,15 +12,23 @@ fn main() -> ExitCode {
         Some(at) => (&arguments[..at], &arguments[at + 1..]),
         None => (&arguments[..], &[][..]),
     };
+    let anywhere = [OsString::from("exec-confined"), OsString::from("--anywhere")];
+    if options == anywhere {
+        return ended(launch_confined(None, command));
+    }
     let folders: Option<Vec<PathBuf>> = match options {
         [name, folders @ ..] if name == "exec-confined" => folders.chunks(2).map(folder).collect(),
         _ => None,
     };
     let Some(folders) = folders else {
-        eprintln!("usage: launcher exec-confined [--write FOLDER]… [-- COMMAND ARGUMENTS…]");
+        eprintln!("usage: launcher exec-confined [--anywhere | --write FOLDER…] [-- COMMAND ARGUMENTS…]");
         return ExitCode::from(2);
     };
-    match launch_confined(&folders, command) {
+    ended(launch_confined(Some(&folders), command))
+}
+
+fn ended(launched: std::io::Result<()>) -> ExitCode {
+    match launched {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

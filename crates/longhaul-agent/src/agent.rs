@@ -14,11 +14,13 @@ use longhaul_store::{Keeper, StoreError};
 
 use self::frame::frame;
 use crate::envelope::Form;
+use crate::git_stat::GitStat;
 use crate::permission::Permissions;
 use crate::project::Project;
 use crate::project_rules::ProjectRules;
 use crate::repeated::RepeatedFailures;
 use crate::session_tools::RECALL;
+use crate::surroundings;
 use crate::tool::Tool;
 use crate::toolbox::Toolbox;
 
@@ -71,12 +73,15 @@ pub struct Agent {
     permissions: Permissions,
     settings: AgentSettings,
     rules: ProjectRules,
+    git: GitStat,
     summaries: SummaryWriter,
     failures: RepeatedFailures,
     /// It may have sub-agents.
     has_tasks: bool,
     /// Edits before this place of the journal were told.
     told: Cursor,
+    /// What was paid for summaries before this place of the journal was told.
+    told_paid: Cursor,
 }
 
 impl Agent {
@@ -93,6 +98,7 @@ impl Agent {
         let mut agent = Self {
             summaries: SummaryWriter::new(model.clone(), session.budget().window),
             told: session.cursor(),
+            told_paid: session.cursor(),
             session,
             keeper,
             model,
@@ -101,6 +107,7 @@ impl Agent {
             permissions,
             settings,
             rules: ProjectRules::default(),
+            git: GitStat::default(),
             failures: RepeatedFailures::default(),
             has_tasks: true,
         };
@@ -157,10 +164,11 @@ impl Agent {
 
     /// Goes on with another session, with the same tools, permissions and model.
     pub fn set_session(&mut self, session: Session, keeper: Option<Keeper>) {
-        self.told = session.cursor();
+        (self.told, self.told_paid) = (session.cursor(), session.cursor());
         self.session = session;
         self.keeper = keeper;
         (self.rules, self.failures) = (ProjectRules::default(), RepeatedFailures::default());
+        self.git = GitStat::default();
         self.settle();
     }
 
@@ -174,6 +182,7 @@ impl Agent {
     /// Tells the session what the agent is, and has the model write its summaries.
     fn settle(&mut self) {
         self.session.set_recall(RecallBy::Tool(RECALL.into()));
+        surroundings::tell(&mut self.session, self.project.root());
         self.set_frame();
         self.summaries = SummaryWriter::new(self.model.clone(), self.session.budget().window);
     }

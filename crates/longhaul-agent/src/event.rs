@@ -1,5 +1,6 @@
 //! What happens while an agent works: for who watches it.
 
+use longhaul::summary::SummaryPaid;
 use longhaul::{Tokens, Usage};
 use serde_json::Value;
 
@@ -20,6 +21,8 @@ pub enum Event<'a> {
         /// What the provider billed.
         usage: Option<&'a Usage>,
     },
+    /// A provider has billed calls for a summary.
+    SummaryBilled(SummaryPaid),
     /// A tool is called.
     Called {
         /// Names the call.

@@ -35,6 +35,8 @@ impl Project {
         if !root.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "the project is no folder"));
         }
+        // Who may not look into it has no project.
+        std::fs::read_dir(&root)?;
         Ok(Self { root, outputs: None, read: Mutex::default() })
     }
 

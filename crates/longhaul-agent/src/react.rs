@@ -43,7 +43,7 @@ impl Model for React {
             let step = self.steps.fetch_max(newest, Ordering::Relaxed).max(newest) + 1;
             let mut quiet = |delta: Delta<'_>| {
                 // What the model writes is read when it is whole.
-                if matches!(delta, Delta::Void) {
+                if matches!(delta, Delta::Void | Delta::Again { .. }) {
                     watch(delta);
                 }
             };

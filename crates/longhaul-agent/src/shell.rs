@@ -72,7 +72,11 @@ impl Shell {
             }
             None => command.args(["-c", text]),
         };
-        command.current_dir(directory).process_group(0).kill_on_drop(true);
+        if self.launcher.is_none() {
+            // A launcher makes a session of its own, which is a group too.
+            command.process_group(0);
+        }
+        command.current_dir(directory).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -334,7 +334,7 @@ async fn a_file_is_written_whole_with_its_folders() {
     // What it wrote it knows.
     ground.says("Edit", json!({"path": "a/b/c.txt", "old": "one", "new": "1"})).await;
     let over = ground.says("Write", json!({"path": "a/b/c.txt", "content": "three\n"})).await;
-    assert!(over.starts_with("a/b/c.txt was changed: 1 lines added, 2 removed\n"), "{over}");
+    assert!(over.starts_with("a/b/c.txt was changed: 1 line added, 2 removed\n"), "{over}");
     assert_eq!(ground.content("a/b/c.txt"), "three\n");
     assert_eq!(ground.refuses("Write", json!({"path": "a", "content": ""})).await.0, Code::InvalidParam);
     let mode = ground.path("a/b/c.txt").metadata().unwrap().permissions().mode() & 0o777;

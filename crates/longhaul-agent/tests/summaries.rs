@@ -80,13 +80,17 @@ async fn archive_waits_for_its_summary_and_says_so() {
     let profile = Profile { summariser: Summariser::Host, ..Profile::archive() };
     let (worker, front, _) = sixty_reads(profile).await;
     assert!(worker.summaries.load(Ordering::Relaxed) > 0);
+    // Each is billed, and who watches is told so.
+    let billed = |heard: &Heard| if let Heard::SummaryBilled(calls) = heard { *calls } else { 0 };
+    assert_eq!(front.heard.iter().map(billed).sum::<u64>(), worker.summaries.load(Ordering::Relaxed) as u64);
     let at = |wanted: fn(&Heard) -> bool| front.heard.iter().position(wanted);
     let waits = at(|heard| matches!(heard, Heard::Summarising)).unwrap();
     let told = at(|heard| matches!(heard, Heard::Compacted(_)));
     assert!(told.is_some(), "{:?}", front.heard);
     // Nothing is sent between the question and the end of the compaction.
-    let next =
-        front.heard[waits + 1..].iter().find(|heard| !matches!(heard, Heard::Summarising | Heard::Notice(_)));
+    let next = front.heard[waits + 1..]
+        .iter()
+        .find(|heard| !matches!(heard, Heard::Summarising | Heard::Notice(_) | Heard::SummaryBilled(_)));
     assert!(matches!(next, Some(Heard::Compacted(_))), "{next:?}");
 }
 

@@ -43,7 +43,7 @@ async fn a_turn_reads_changes_and_answers() {
     assert_eq!(ground.content("src/a.rs"), "fn two() {}\n");
     let results = answered(&agent);
     assert_eq!(results[..2], ["src/a.rs:1:fn one() {}\n", "1\tfn one() {}\n"]);
-    assert!(results[2].starts_with("src/a.rs was changed: 1 lines added, 1 removed"));
+    assert!(results[2].starts_with("src/a.rs was changed: 1 line added, 1 removed"));
     assert_eq!(front.heard.iter().filter(|heard| matches!(heard, Heard::Sending)).count(), 3);
     assert!(agent.session().audit().is_empty());
 }

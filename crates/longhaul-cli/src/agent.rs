@@ -6,3 +6,4 @@ pub mod plain_front;
 pub mod shell;
 pub mod spent;
 pub mod terminal;
+pub mod thinking;

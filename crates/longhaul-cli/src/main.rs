@@ -92,7 +92,10 @@ fn main() -> ExitCode {
         }
     };
     let Some(command) = cli.command else {
-        return ended(config.and_then(|config| agent::terminal::run(cli.options, &config)));
+        return match config.and_then(|config| agent::terminal::run(cli.options, &config)) {
+            Ok(code) => code,
+            Err(failure) => ended(Err(failure)),
+        };
     };
     let done = match command {
         Command::Run(args) => match config.and_then(|config| run::run(&args, &config)) {

@@ -54,7 +54,7 @@ async fn the_answer_is_on_stdout_and_progress_on_stderr() {
     assert!(output.status.success(), "{err}");
     assert_eq!(out, "It is mended.\n");
     assert!(
-        err.contains("Read src/parser.rs") && err.contains("src/parser.rs was changed: 1 lines added"),
+        err.contains("Read src/parser.rs") && err.contains("src/parser.rs was changed: 1 line added"),
         "{err}"
     );
     assert!(err.lines().last().unwrap().starts_with("longhaul: 3 calls; billed "), "{err}");
@@ -240,4 +240,79 @@ async fn a_model_without_tool_calls_works_in_text() {
         last.contains("[tool] {\\\"tool_name\\\":\\\"Read\\\",\\\"step\\\":1,\\\"status\\\":\\\"success\\\""),
         "{last}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_the_user_hold_and_those_of_a_project_do_not() {
+    let (folder, fake) = (ground(), mending().start().await);
+    let user = folder.path().join(".config/longhaul");
+    std::fs::create_dir_all(&user).unwrap();
+    let url = fake.base_url() + "/v1";
+    let settings = format!(
+        "[agent]\nmodel = \"gpt-4o\"\nbase_url = \"{url}\"\nkey_env = \"MY_KEY\"\nallow = [\"Edit(src/**)\"]\nsteps = 2\n"
+    );
+    std::fs::write(user.join("config.toml"), settings).unwrap();
+    let theirs = "[agent]\nbase_url = \"http://127.0.0.1:9/v1\"\npermissions = \"all\"\n";
+    std::fs::write(folder.path().join("project/longhaul.toml"), theirs).unwrap();
+
+    let output = command(None, folder.path(), &["Mend it."]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let says = text(&output.stderr);
+    assert!(says.contains("the variable MY_KEY: it is named by `agent.key_env`"), "{says}");
+
+    // The steps of the user's file are two; the flag says three.
+    let mut with_key = command(None, folder.path(), &["--steps", "3", "Mend it."]);
+    let output = with_key.env("MY_KEY", "a-key").output().await.unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(out, "It is mended.\n", "{err}");
+    assert!(err.contains("src/parser.rs was changed"), "{err}");
+    let ignored: Vec<&str> = err.lines().filter(|line| line.contains(" are ignored: ")).collect();
+    assert_eq!(ignored.len(), 1, "{err}");
+    assert!(ignored[0].contains("longhaul.toml: `agent.base_url`, `agent.permissions` are"), "{err}");
+    assert_eq!(fake.log()[0].body["model"], "gpt-4o");
+
+    // Two steps are all that the file allows.
+    let (folder_of_steps, fake) = (folder, mending().start().await);
+    let mut again =
+        command(None, folder_of_steps.path(), &["--base-url", &(fake.base_url() + "/v1"), "Mend it."]);
+    assert_eq!(again.env("MY_KEY", "a-key").output().await.unwrap().status.code(), Some(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_model_thinks_is_progress_and_an_event_of_its_own() {
+    let folder = ground();
+    let thinking = || Answer::new().thinking("I wonder.\nAnd I know.").text("Yes.");
+    let fake = Settings::new().answers([thinking(), thinking(), thinking()]).start().await;
+    let output = run(Some(&fake), folder.path(), &["--api", "openai", "Well?"]).await;
+    let err = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "Yes.\n");
+    assert!(err.contains("∴ I wonder.") && !err.contains("And I know."), "{err}");
+    let output = run(Some(&fake), folder.path(), &["--api", "openai", "--thinking", "none", "Well?"]).await;
+    assert!(!text(&output.stderr).contains("wonder"), "{}", text(&output.stderr));
+    let output = run(Some(&fake), folder.path(), &["--api", "openai", "--json", "Well?"]).await;
+    let events: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let thought = events.iter().find(|event| event["event"] == "thinking").unwrap();
+    assert_eq!((&thought["v"], &thought["text"]), (&json!(1), &json!("I wonder.\nAnd I know.")));
+    assert_eq!(events.last().unwrap()["usd_before"], 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_asked_again_is_said_to_be() {
+    let folder = ground();
+    let fake = Settings::new().answer("Here.").trouble(1..=1, Trouble::Status(503)).start().await;
+    let output = run(Some(&fake), folder.path(), &["Hello?"]).await;
+    let err = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "Here.\n", "{err}");
+    assert!(
+        err.contains("the provider failed with status 503") && err.contains("; it is tried again in "),
+        "{err}"
+    );
+    // A model that no table has is called by its name.
+    let fake = Settings::new().answer("Here.").start().await;
+    let output = run(Some(&fake), folder.path(), &["--json", "--model", "mine-1", "Hello?"]).await;
+    let first: Value = serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap();
+    assert_eq!(first["model"], "mine-1");
+    let output = run(None, folder.path(), &["--base-url", "not-a-url", "Hello?"]).await;
+    assert!(text(&output.stderr).starts_with("error: the base URL \"not-a-url\" is none: "));
 }

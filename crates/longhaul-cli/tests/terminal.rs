@@ -8,7 +8,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use longhaul_fake::{Answer, Fake, Settings, Trouble};
+use longhaul_fake::{Answer, Counts, Fake, Settings, Trouble};
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use serde_json::json;
@@ -213,6 +213,13 @@ async fn an_interrupt_in_a_slow_stream_leaves_a_session_that_goes_on() {
 async fn ctrl_c_twice_leaves_and_the_session_is_stored() {
     let (folder, fake) = (ground(), Settings::new().trouble(.., Trouble::Hang).start().await);
     let mut person = Person::start(&fake, folder.path(), &[]);
+    // A line that was begun is cleared, however often.
+    for line in ["half a line", "another", "a third"] {
+        person.types(line);
+        person.sees(line);
+        person.types("\x03");
+        person.sees("\n> ");
+    }
     person.types("\x03");
     person.sees("/quit or Ctrl-D leaves, and so does Ctrl-C once more");
     person.says("Anybody there?");
@@ -292,6 +299,7 @@ async fn a_command_is_asked_for_by_its_words_and_always_holds_for_those() {
     person.sees("● Bash echo one > made.txt");
     person.sees("Allow Bash: echo one > made.txt? [y]es / [n]o / or type why not");
     person.says("y");
+    person.sees("\n… ");
     person.sees("Allow Bash: echo two? [y]es / [a]lways \"Bash(echo)\" / [n]o / or type why not");
     person.says("a");
     person.sees("● Bash echo three");
@@ -366,6 +374,34 @@ async fn a_job_ends_with_the_agent() {
     panic!("the job is still there: {}", process.display());
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_runs_outlives_a_window_that_is_closed() {
+    use rustix::process::Signal;
+    for (signal, arguments) in [(Signal::HUP, &[][..]), (Signal::TERM, &["--unconfined"])] {
+        let bash = Answer::new().call("Bash", json!({"command": "echo $$ > run.txt; sleep 600; true"}));
+        let (folder, fake) = (ground(), Settings::new().answer(bash).start().await);
+        let arguments = [&["--permissions", "all"], arguments].concat();
+        let mut person = Person::start(&fake, folder.path(), &arguments);
+        person.says("Wait long.");
+        let file = folder.path().join("project/run.txt");
+        while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let process = Path::new("/proc").join(std::fs::read_to_string(&file).unwrap().trim());
+        let agent = rustix::process::Pid::from_child(&person.child);
+        rustix::process::kill_process(agent, signal).unwrap();
+        person.leaves();
+        for _ in 0..2_000 {
+            if !process.exists() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!process.exists(), "it is still there after {signal:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_at_a_question_is_no_and_interrupts() {
     let (folder, fake) = (ground(), Settings::new().answer(read()).answer(edit()).start().await);
@@ -401,7 +437,7 @@ async fn commands_show_and_change_the_context() {
     person.says("/remember tests need a database");
     person.sees("remembered");
     person.says("/compact the parser");
-    person.sees("room is made before the next request");
+    person.sees("nothing could go now");
     person.says("Again?");
     person.sees("Again.");
     assert!(fake.log().last().unwrap().body.to_string().contains("never touch the migrations"));
@@ -544,7 +580,11 @@ async fn what_was_taken_out_is_undone_made_again_and_recalled() {
     person.sees("Nothing is there.");
     person.sees("context ");
     person.says("/context");
-    person.sees("edits hold: /undo takes the newest back");
+    person.sees(": /undo takes the newest back");
+    person.sees("/compact would make ");
+    person.says("/compact the files");
+    person.sees("room is made before the next request:");
+    person.sees("/compact would make ");
     person.says("/undo");
     person.sees("undone: ");
     person.sees("context ");
@@ -601,4 +641,111 @@ async fn without_a_key_two_lines_say_what_to_do() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(says.lines().count(), 2, "{says}");
     assert!(says.contains("ANTHROPIC_API_KEY") && says.contains("longhaul demo --agent"), "{says}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_model_thinks_is_shown_as_far_as_the_person_wants() {
+    let thinking =
+        || Answer::new().thinking("The parser is short.\nIt drops nothing.\x1b[2J").text("Nothing is wrong.");
+    let (folder, fake) =
+        (ground(), Settings::new().answers([thinking(), thinking(), thinking()]).start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--api", "openai"]);
+    person.says("What is wrong?");
+    person.sees("∴ The parser is short.");
+    let shown = person.sees("context ");
+    assert!(shown.contains("Nothing is wrong.") && !shown.contains("It drops"), "{shown}");
+    person.says("/thinking whole");
+    person.sees("whole: what the model thinks is shown");
+    person.says("Really?");
+    person.sees("∴ The parser is short.");
+    person.sees("  It drops nothing.[2J");
+    person.sees("context ");
+    person.says("/thinking none");
+    person.sees("none: ");
+    person.says("Really?");
+    let shown = person.sees("context ");
+    assert!(!shown.contains("∴"), "{shown}");
+    person.says("/thinking much");
+    person.sees("much is none of none, short, whole");
+    // An answer in a pipe is the answer.
+    let fake = Settings::new().answer(thinking()).start().await;
+    let output = piped(Some(&fake), folder.path(), "What is wrong?\n").await;
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("The parser is short"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_commands_are_kept_in_is_said_at_the_start_and_with_the_permissions() {
+    let (folder, fake) = (ground(), Settings::new().start().await);
+    let mut person = Person::start(&fake, folder.path(), &[]);
+    let greeting = plain(&person.raw());
+    let line =
+        greeting.lines().find_map(|line| line.find("commands ").map(|at| line[at..].to_owned())).unwrap();
+    assert!(line.chars().count() <= 80, "{line}");
+    person.says("/permissions");
+    person.sees(&line);
+    let person = Person::start(&fake, folder.path(), &["--unconfined"]);
+    assert!(plain(&person.raw()).contains("commands are not confined: they can write wherever you may"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_cannot_reach_the_terminal() {
+    for arguments in [&["--permissions", "all"][..], &["--permissions", "all", "--unconfined"]] {
+        // What a program does that asks for a password.
+        let ask = "printf 'pass%s: ' word > /dev/tty && read answer < /dev/tty; echo \"code $?\"; \
+                   echo \"session $(cut -d' ' -f6 /proc/$$/stat) of $$\"";
+        let bash = Answer::new().call("Bash", json!({"command": ask, "timeout": 20}));
+        let (folder, fake) = (ground(), Settings::new().answer(bash).answer("Asked.").start().await);
+        let mut person = Person::start(&fake, folder.path(), arguments);
+        let begun = std::time::Instant::now();
+        person.says("Ask me.");
+        person.sees("Asked.");
+        assert!(begun.elapsed() < Duration::from_secs(15), "it waited");
+        assert!(!plain(&person.raw()).contains("password: "), "{}", plain(&person.raw()));
+        let sent = fake.log().last().unwrap().body.to_string();
+        assert!(!sent.contains("code 0") && sent.contains("code "), "{sent}");
+        if cfg!(target_os = "linux") {
+            let session = sent.split("session ").nth(2).or(sent.split("session ").last()).unwrap();
+            let words: Vec<&str> =
+                session.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).collect();
+            assert_eq!(words[0], words[1], "{sent}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_whose_lines_were_not_all_done_says_so_by_its_exit_code() {
+    let folder = ground();
+    let fake = Settings::new().answers(["One.", "Two."]).trouble(1..=1, Trouble::Status(401)).start().await;
+    let output = piped(Some(&fake), folder.path(), "First.\nSecond.\n").await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    // The lines behind it are done all the same.
+    assert!(output.status.code() == Some(1) && text.contains("> Second."), "{text}");
+    let output = piped(Some(&fake), folder.path(), "/no-such-command\n").await;
+    assert_eq!(output.status.code(), Some(2));
+    let output = piped(Some(&fake), folder.path(), "/pins\n").await;
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_goes_on_says_what_it_had_cost() {
+    let billed = |text: &str| {
+        Answer::new().text(text).usage(Counts { prompt: 2_000, output: 100_000, ..Counts::default() })
+    };
+    let (folder, fake) = (ground(), Settings::new().answers([billed("One."), billed("Two.")]).start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--model", "gpt-4o"]);
+    person.says("First?");
+    person.sees("One.");
+    person.sees("$1.00");
+    person.types("\x04");
+    person.leaves();
+    let mut person = Person::start(&fake, folder.path(), &["--model", "gpt-4o", "--continue"]);
+    assert!(plain(&person.raw()).contains("$0.00 + $1.00 before"), "{}", plain(&person.raw()));
+    person.says("Second?");
+    person.sees("Two.");
+    person.sees("$1.00 + $1.00 before");
+    person.says("/cost");
+    person.sees("before this run");
+    person.says("/clear");
+    person.sees("a new session");
+    person.sees("$0.00 · ");
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use longhaul::{Profile, Tokens};
 
+use crate::agent_settings::IgnoredSettings;
 use crate::error::{ConfigError, NoSuchProfile};
 use crate::layers::Layers;
 use crate::profile_settings::PROFILE_SETTINGS;
@@ -17,6 +18,7 @@ use crate::value::{ValueKind, tool_kind};
 pub struct Config {
     settings: Vec<Setting>,
     profiles: Vec<NamedProfile>,
+    pub(crate) ignored: Vec<IgnoredSettings>,
 }
 
 /// How the model is reached that writes summaries of recorded sessions. The key itself is no setting.
@@ -102,6 +104,38 @@ impl Default for Config {
                 "0",
             ),
             built_in(
+                "agent.api",
+                ValueKind::OneOf(&["auto", "openai", "openai-responses", "anthropic"]),
+                "what the provider speaks; auto: the key says it",
+                "auto",
+            ),
+            built_in("agent.base_url", ValueKind::Place, "where the agent's provider is", ""),
+            built_in("agent.model", ValueKind::Text, "the model that answers", ""),
+            built_in("agent.key_env", ValueKind::VariableName, "the variable that holds its key", ""),
+            built_in(
+                "agent.permissions",
+                ValueKind::OneOf(&["ask", "edits", "read-only", "all"]),
+                "what may be done without asking",
+                "ask",
+            ),
+            built_in("agent.allow", ValueKind::Rules, "calls that may run", ""),
+            built_in("agent.deny", ValueKind::Rules, "calls that may not run", ""),
+            built_in("agent.steps", ValueKind::Number(1, 1_000_000), "replies to one input at most", "200"),
+            built_in(
+                "agent.max_output",
+                ValueKind::Number(0, 10_000_000),
+                "tokens of the longest answer; 0: the provider knows",
+                "0",
+            ),
+            built_in("agent.unconfined", ValueKind::Flag, "commands write wherever you may", "false"),
+            built_in("agent.react", ValueKind::Flag, "tool calls as text", "false"),
+            built_in(
+                "agent.thinking",
+                ValueKind::OneOf(&["none", "short", "whole"]),
+                "what is shown of the model's thoughts",
+                "short",
+            ),
+            built_in(
                 "gateway.keep_days",
                 ValueKind::Number(0, 36_500),
                 "sessions are kept; 0: for ever",
@@ -115,7 +149,7 @@ impl Default for Config {
             built_in("gateway.connections", ValueKind::Number(1, 100_000), "of clients at once", "1024"),
             built_in("gateway.decide_ms", ValueKind::Number(1, 600_000), "that a decision may take", "2000"),
         ];
-        let mut config = Self { settings, profiles: Vec::new() };
+        let mut config = Self { settings, profiles: Vec::new(), ignored: Vec::new() };
         for profile in Profile::all() {
             config.define(profile.name.to_string(), profile);
         }
@@ -210,7 +244,12 @@ impl Config {
         }
     }
 
-    fn text(&self, key: &str) -> &str {
+    /// What projects say of the agent, which is not heard.
+    pub fn ignored(&self) -> &[IgnoredSettings] {
+        &self.ignored
+    }
+
+    pub(crate) fn text(&self, key: &str) -> &str {
         self.get(key).map_or("", |setting| &setting.value)
     }
 

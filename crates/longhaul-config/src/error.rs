@@ -164,6 +164,6 @@ fn place(origin: &Origin) -> String {
 }
 
 /// A name may hold anything; the message stays one line.
-fn one_line(path: &Path) -> String {
+pub(crate) fn one_line(path: &Path) -> String {
     path.display().to_string().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::agent_settings::IgnoredSettings;
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::nearest::nearest;
 use crate::places;
 use crate::setting::{Origin, Setting};
-use crate::settings_file::{Owner, SettingsFile};
+use crate::settings_file::{Entry, Owner, SettingsFile};
 use crate::value::{ValueError, ValueKind};
 
 /// What settings are read from, as text. Files, then variables, then flags: the later wins.
@@ -73,6 +74,16 @@ impl Config {
 
     fn read_file(&mut self, file: &SettingsFile) -> Result<(), ConfigError> {
         let mut entries = file.entries()?;
+        let unheard = |entry: &Entry| {
+            !file.of.is_heard_on(&entry.key)
+                && !entry.value.as_ref().is_some_and(|value| self.says(&entry.key, value))
+        };
+        let keys: Vec<String> =
+            entries.iter().filter(|entry| unheard(entry)).map(|entry| entry.key.clone()).collect();
+        entries.retain(|entry| file.of.is_heard_on(&entry.key));
+        if !keys.is_empty() {
+            self.ignored.push(IgnoredSettings { path: file.path.clone(), keys });
+        }
         self.define_own(file, &mut entries)?;
         for entry in entries {
             let origin = file.origin(&entry);

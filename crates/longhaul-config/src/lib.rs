@@ -29,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent_settings;
 mod config;
 mod error;
 mod layers;
@@ -42,6 +43,7 @@ mod settings_file;
 mod size;
 mod value;
 
+pub use agent_settings::{AgentSettings, IgnoredSettings};
 pub use config::{Config, GatewaySettings, SummariserSettings};
 pub use error::{ConfigError, NoSuchProfile};
 pub use layers::Layers;
@@ -50,4 +52,4 @@ pub use password::without_password;
 pub use setting::{Origin, Setting};
 pub use settings_file::{Owner, SettingsFile};
 pub use size::size_of;
-pub use value::{ValueError, ValueKind};
+pub use value::{ValueError, ValueKind, rules_in};

@@ -29,6 +29,12 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// Whether the owner is heard on a setting at all. A file of a project that says which model answers, where it is
+    /// or what it may do is read without these lines.
+    pub(crate) fn is_heard_on(self, key: &str) -> bool {
+        self == Self::User || !(key == "agent" || key.starts_with("agent."))
+    }
+
     /// Whether the owner may give a setting this value.
     pub(crate) fn may_set(self, key: &str, value: &str) -> bool {
         let leads_out = key.starts_with("summariser.") || key == "store" && value.contains("://");

@@ -25,6 +25,8 @@ pub enum ValueKind {
     OneOf(&'static [&'static str]),
     /// Names of strategies, in their order, with commas between them.
     Strategies,
+    /// Rules for permissions, with commas between them.
+    Rules,
     /// The name of a template.
     Template,
     /// The kind of a tool.
@@ -91,6 +93,12 @@ pub enum ValueError {
     /// No name of a variable. The value is not said: it may be a key.
     #[error("is not the name of a variable of the environment; a key itself stands in no file of settings")]
     NotVariable,
+    /// A list with something that is no rule.
+    #[error("has {rule:?}, which is no rule; one is the name of a tool, or `Tool(what)`")]
+    NoRule {
+        /// What is no rule.
+        rule: String,
+    },
     /// The name of no profile.
     #[error("is {value:?}; there is no such profile, is {nearest:?} meant?")]
     NoProfile {
@@ -153,6 +161,10 @@ impl ValueKind {
                     }
                 }
             }
+            Self::Rules => match rules_in(text).find(|rule| !is_rule(rule)) {
+                None => Ok(()),
+                Some(rule) => Err(ValueError::NoRule { rule: rule.to_owned() }),
+            },
             Self::Template if Template::find(text).is_some() => Ok(()),
             Self::Template => {
                 let known = TEMPLATES.iter().map(|template| template.name);
@@ -184,4 +196,49 @@ pub(crate) fn tool_kind(name: &str) -> Option<ToolKind> {
 /// The names in a list, as `ladder` has them.
 pub(crate) fn names_in(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// The rules in a list, as `agent.allow` has them. A comma inside of `Tool(…)` parts no rules.
+pub fn rules_in(list: &str) -> impl Iterator<Item = &str> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let is_end = |at: &usize| {
+            let rule = rest[..*at].trim();
+            !rule.contains('(') || rule.ends_with(')')
+        };
+        let end = rest.match_indices(',').map(|(at, _)| at).find(is_end);
+        let (rule, after) = end.map_or((rest, ""), |at| (&rest[..at], &rest[at + 1..]));
+        rest = after;
+        (!rule.is_empty() || !after.is_empty()).then(|| rule.trim())
+    })
+    .filter(|rule| !rule.is_empty())
+}
+
+/// The name of a tool, alone or with something in brackets.
+fn is_rule(text: &str) -> bool {
+    let (name, what) = text.split_once('(').map_or((text, None), |(name, what)| (name, Some(what)));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
+    !name.is_empty() && name.chars().all(is_name) && what.is_none_or(|what| what.ends_with(')'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_parted_where_they_end() {
+        let rules = |list| rules_in(list).collect::<Vec<_>>();
+        assert!(rules(" , ").is_empty() && rules("").is_empty());
+        assert_eq!(
+            rules("Edit, Bash(cargo test),Edit(src/**)"),
+            ["Edit", "Bash(cargo test)", "Edit(src/**)"]
+        );
+        assert_eq!(rules("Bash(echo a, b), Write"), ["Bash(echo a, b)", "Write"]);
+        assert_eq!(rules("Bash(echo (), Bash(rm)"), ["Bash(echo ()", "Bash(rm)"]);
+        assert_eq!(rules("Bash(rm"), ["Bash(rm"]);
+        assert!(ValueKind::Rules.check("Edit, mcp__docs__*", [].into_iter()).is_ok());
+        for bad in ["Bash(rm", "rm -rf", "(x)"] {
+            assert!(ValueKind::Rules.check(bad, [].into_iter()).is_err(), "{bad}");
+        }
+    }
 }

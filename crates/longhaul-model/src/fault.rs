@@ -44,9 +44,9 @@ pub enum Fault {
     #[error("the provider takes no such key: {0}")]
     Key(String),
     /// The provider does not take the request: it would not take it again.
-    #[error("the provider refused the request with status {status}: {says}")]
+    #[error("{}", refused(*status, says))]
     Refused {
-        /// The status.
+        /// The status; 0 if nobody was asked, since the address is none.
         status: u16,
         /// What the provider says.
         says: String,
@@ -66,6 +66,13 @@ pub enum Fault {
     /// Nobody is there.
     #[error("no connection: {0}")]
     Unreachable(String),
+}
+
+fn refused(status: u16, says: &str) -> String {
+    match status {
+        0 => says.to_owned(),
+        status => format!("the provider refused the request with status {status}: {says}"),
+    }
 }
 
 impl Fault {

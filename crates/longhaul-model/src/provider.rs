@@ -119,6 +119,7 @@ impl Provider {
             if began {
                 watch(Delta::Void);
             }
+            watch(Delta::Again { fault: &fault, pause });
             sleep(pause).await;
         }
     }
@@ -138,7 +139,8 @@ impl Provider {
         }
         let wait = self.patience.first;
         let sent = timeout(wait, request.body(body.to_owned()).send()).await;
-        let mut response = sent.map_err(|_| Fault::TimedOut(wait))?.map_err(unreachable)?;
+        let mut response =
+            sent.map_err(|_| Fault::TimedOut(wait))?.map_err(|error| self.unreachable(&error))?;
         if response.status() != StatusCode::OK {
             let (status, retry_after) = (response.status().as_u16(), retry::after(&response));
             let body = timeout(wait, text(&mut response, MOST_OF_AN_ERROR)).await;
@@ -154,6 +156,15 @@ impl Provider {
             return Ok(reply);
         }
         self.stream(response, watch).await
+    }
+
+    /// Who could not be reached, and why: what lies deepest says it.
+    fn unreachable(&self, error: &reqwest::Error) -> Fault {
+        let mut cause: &dyn Error = error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Fault::Unreachable(format!("{:?}: {cause}", self.address))
     }
 
     async fn stream(&self, mut response: Response, watch: &mut Watch<'_>) -> Result<Reply, Fault> {

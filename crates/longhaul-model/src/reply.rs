@@ -7,6 +7,7 @@ mod chat;
 mod responses;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul::{Block, Message, Usage};
 use longhaul_wire::api::{Api, Request};
@@ -57,6 +58,13 @@ pub enum Delta<'a> {
     Arguments(&'a str),
     /// What came so far is void: the reply was cut off, and is asked for again.
     Void,
+    /// There was no reply, and it is asked for again after a pause.
+    Again {
+        /// Why there was none.
+        fault: &'a Fault,
+        /// How long nobody asks.
+        pause: Duration,
+    },
 }
 
 /// How one API streams and writes a reply. Adding an API is one file and one row of

@@ -157,6 +157,7 @@ impl Seen {
             Delta::Thinking(text) => self.thinking += text,
             Delta::Call(name) => self.calls.push(name.to_owned()),
             Delta::Arguments(json) => self.arguments += json,
+            Delta::Again { .. } => {}
             Delta::Void => *self = Self { voids: self.voids + 1, ..Self::default() },
         }
     }

@@ -128,6 +128,7 @@ fn read(api: Api, bytes: &[u8], size: usize) -> (Result<Reply, Fault>, String) {
             Delta::Call(name) => seen += &format!(" {name}:"),
             Delta::Arguments(json) => seen += json,
             Delta::Void => seen.clear(),
+            Delta::Again { .. } => {}
         });
         if let Err(fault) = pushed {
             return (Err(fault), seen);

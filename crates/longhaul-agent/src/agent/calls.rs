@@ -35,6 +35,9 @@ impl Agent {
         };
         let together = calls.iter().zip(&allowed).all(reads)
             && calls.iter().all(|call| SessionTool::find(&call.name).is_none());
+        if !together {
+            self.git.changed();
+        }
         let mut ended: Vec<Envelope> = Vec::with_capacity(calls.len());
         if together {
             let running = calls.iter().zip(allowed).map(|(call, allowed)| self.answer(call, allowed, stop));

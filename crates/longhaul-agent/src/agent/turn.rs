@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::conversation::{Words, with_mentions};
+use longhaul::summary::SummaryPaid;
 use longhaul::{Block, Entry, Message, Prepared, Resolved, Role, Ticket, Tokens, Why};
 use longhaul_model::{Delta, Fault, Reply, Stop};
 use longhaul_wire::api::Request;
@@ -33,6 +34,8 @@ impl Agent {
             self.run_calls(front, &stopped()).await;
             self.hear(input);
         }
+        // A person may have changed files since the last turn.
+        self.git.changed();
         let ended = self.work(front, stop).await;
         // Whatever happened, what was said is kept.
         let saved = self.save();
@@ -70,6 +73,7 @@ impl Agent {
                 return Ok(Ended::StepLimit(steps));
             }
             self.rules.refresh(self.project.root(), &mut self.session);
+            self.git.before(self.project.root(), &mut self.session).await;
             let Some(ticket) = self.prepare(front, stop).await? else { return Ok(Ended::Interrupted) };
             let Some(replied) = self.ask(front, stop).await else { return Ok(Ended::Interrupted) };
             let reply = match replied {
@@ -92,11 +96,17 @@ impl Agent {
                 empty += 1;
                 continue;
             }
-            for message in &reply.messages {
-                self.session.push(message.clone());
+            // The newest message of a reply has its bill, so that a session knows what it cost when it goes on.
+            for (at, message) in reply.messages.iter().enumerate() {
+                match reply.usage.clone().filter(|_| at + 1 == reply.messages.len()) {
+                    Some(usage) => self.session.push(Message::clone(message).with_bill(usage)),
+                    None => self.session.push(message.clone()),
+                };
             }
+            self.git.take(&mut self.session).await;
             if let Some(resolved) = self.summaries.take(&mut self.session).await {
                 said_of(&resolved).iter().for_each(|says| front.event(Event::Notice(says)));
+                self.tell_paid(front);
             }
             self.save()?;
             self.session
@@ -133,19 +143,36 @@ impl Agent {
                     let whole = self.session.meter().tokens(self.session.full()).tokens;
                     front.event(Event::Sending { prompt: size, limit, whole });
                     self.summaries.begin(&self.session);
+                    self.git.beside(self.project.root(), &self.session);
                     return Ok(Some(ticket));
                 }
                 Prepared::Summarise(job) => {
                     front.event(Event::Summarising);
+                    self.git.wait(self.project.root(), &mut self.session).await;
                     let written = self.summaries.wait(job, &mut self.session);
                     tokio::select! {
                         resolved = written => {
                             said_of(&resolved).iter().for_each(|says| front.event(Event::Notice(says)));
+                            self.tell_paid(front);
                         }
                         () = stop.cancelled() => return Ok(None),
                     }
                 }
             }
+        }
+    }
+
+    /// Says what was paid for summaries since this was last said.
+    fn tell_paid(&mut self, front: &mut dyn Front) {
+        let from = std::mem::replace(&mut self.told_paid, self.session.cursor());
+        let mut paid = SummaryPaid::default();
+        for entry in self.session.since(from) {
+            if let Entry::SummaryPaid { paid: one, .. } = entry {
+                paid += *one;
+            }
+        }
+        if paid.calls > 0 {
+            front.event(Event::SummaryBilled(paid));
         }
     }
 
@@ -182,6 +209,10 @@ impl Agent {
             Delta::Text(text) => front.event(Event::Text(text)),
             Delta::Thinking(text) => front.event(Event::Thinking(text)),
             Delta::Void => front.event(Event::Void),
+            Delta::Again { fault, pause } => {
+                let says = format!("{fault}; it is tried again in {:.1} s", pause.as_secs_f64());
+                front.event(Event::Notice(&says));
+            }
             Delta::Call(_) | Delta::Arguments(_) => {}
         };
         tokio::select! {

@@ -34,6 +34,9 @@ pub enum Confinement {
     /// They may write inside the project, to temporary files and where the settings say. This program launches them:
     /// it is called as `PROGRAM exec-confined --write FOLDER… -- COMMAND ARGUMENTS…`.
     By(PathBuf),
+    /// They may write wherever the user may, and are kept from the terminal by this program: it is called as
+    /// `PROGRAM exec-confined --anywhere -- COMMAND ARGUMENTS…`.
+    NoTerminal(PathBuf),
 }
 
 /// How much of a confinement the system enforces.
@@ -62,12 +65,13 @@ impl Enforced {
 #[derive(Debug, Clone)]
 pub(crate) struct Launcher {
     program: PathBuf,
-    writable: Vec<PathBuf>,
+    /// Where commands may write; everywhere if `None`.
+    writable: Option<Vec<PathBuf>>,
 }
 
 impl Launcher {
     /// A launcher, and what the system enforces. It is run once to see that.
-    pub(crate) fn new(program: &Path, writable: Vec<PathBuf>) -> io::Result<(Self, Enforced)> {
+    pub(crate) fn new(program: &Path, writable: Option<Vec<PathBuf>>) -> io::Result<(Self, Enforced)> {
         let launcher = Self { program: program.to_owned(), writable };
         let failed = |problem: &dyn std::fmt::Display| {
             io::Error::other(format!("the launcher {} does not work: {problem}", program.display()))
@@ -89,20 +93,25 @@ impl Launcher {
 
     /// All up to `--`.
     pub(crate) fn arguments(&self) -> Vec<&OsStr> {
-        let folders = self.writable.iter().flat_map(|folder| [OsStr::new("--write"), folder.as_os_str()]);
-        std::iter::once(OsStr::new(CONFINED)).chain(folders).collect()
+        let anywhere = self.writable.is_none().then_some(OsStr::new("--anywhere"));
+        let folders = self.writable.iter().flatten();
+        let folders = folders.flat_map(|folder| [OsStr::new("--write"), folder.as_os_str()]);
+        std::iter::once(OsStr::new(CONFINED)).chain(anywhere).chain(folders).collect()
     }
 }
 
-/// What a launcher does: confines this process, so that it writes below these folders only, and becomes the command.
+/// What a launcher does: leaves the terminal, so that nothing can ask a person or draw on the screen; confines this
+/// process, so that it writes below these folders only (everywhere, if `None`); and becomes the command.
 /// Without a command it writes to stdout how much the system enforces (`full`, `partly`, `none`), and returns.
 ///
 /// Only for a process that has no other threads: those would not be confined.
-pub fn launch_confined(writable: &[PathBuf], command: &[OsString]) -> io::Result<()> {
-    let enforced = confine(writable)?;
+pub fn launch_confined(writable: Option<&[PathBuf]>, command: &[OsString]) -> io::Result<()> {
+    let enforced = writable.map_or(Ok(Enforced::NotAtAll), confine)?;
     let Some((program, arguments)) = command.split_first() else {
         return writeln!(io::stdout(), "{}", enforced.as_str());
     };
+    // A process that leads a group already cannot leave: somebody started the launcher by hand.
+    _ = rustix::process::setsid();
     let error = Command::new(program).args(arguments).exec();
     Err(io::Error::new(error.kind(), format!("`{}` cannot be run: {error}", program.display())))
 }

@@ -46,9 +46,15 @@ const OTHERS: [&str; 4] = ["AWS_BEARER_TOKEN_BEDROCK", "CO_API_KEY", "HF_TOKEN",
 /// Settings of ours: the address and the token of a gateway, a database, keys.
 const OURS: &str = "LONGHAUL_";
 
-/// Set for every command.
-const SET: [(&str, &str); 4] =
-    [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
+/// Set for every command. Nobody is asked for a password, in the terminal or in a window.
+const SET: [(&str, &str); 6] = [
+    ("TERM", "dumb"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", ""),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+];
 
 /// What commands see of the agent's environment.
 pub(crate) fn of_commands(
@@ -107,7 +113,9 @@ mod tests {
                 "TERM",
                 "PAGER",
                 "GIT_PAGER",
-                "GIT_TERMINAL_PROMPT"
+                "GIT_TERMINAL_PROMPT",
+                "GIT_ASKPASS",
+                "SSH_ASKPASS_REQUIRE"
             ]
         );
         assert!(seen.contains(&("TERM".into(), "dumb".into())));

@@ -17,6 +17,8 @@ use super::output::{Output, Stream};
 
 /// What a command left running has so long to say its last words.
 const DRAIN: Duration = Duration::from_secs(2);
+/// What has closed its output has so long to end by itself.
+const LAST_BREATH: Duration = Duration::from_millis(50);
 /// What is ended has so long to be gone: its grace, three rounds, and some.
 const ENDING: Duration = Duration::from_secs(8);
 /// Bytes read at once: what a pipe holds.
@@ -114,7 +116,11 @@ impl Process {
         if !is_read && matches!(how, How::Exited(_)) {
             // A stop is heard here too: what was left behind may be a server.
             tokio::select! {
-                () = &mut reading => is_read = true,
+                () = &mut reading => {
+                    is_read = true;
+                    // Who has closed its output is about to end.
+                    tokio::time::sleep(LAST_BREATH).await;
+                }
                 () = tokio::time::sleep(DRAIN) => {}
                 () = stop.cancelled() => {}
             }

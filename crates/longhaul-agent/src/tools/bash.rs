@@ -145,6 +145,10 @@ impl Bash {
         let private = tempfile::Builder::new().prefix("longhaul-").tempdir()?;
         let (launcher, enforced) = match &settings.confinement {
             Confinement::Off => (None, Enforced::NotAtAll),
+            Confinement::NoTerminal(program) => {
+                let (launcher, enforced) = Launcher::new(program, None)?;
+                (Some(launcher), enforced)
+            }
             Confinement::By(program) => {
                 let temporary =
                     environment.iter().filter(|(name, _)| name == "TMPDIR").map(|(_, value)| value);
@@ -153,7 +157,7 @@ impl Bash {
                 writable.extend(["/tmp".into(), "/var/tmp".into()]);
                 writable.extend(temporary.map(PathBuf::from));
                 writable.extend(settings.writable);
-                let (launcher, enforced) = Launcher::new(program, writable)?;
+                let (launcher, enforced) = Launcher::new(program, Some(writable))?;
                 (Some(launcher), enforced)
             }
         };

@@ -85,7 +85,8 @@ pub(crate) fn changed(
 ) -> Envelope {
     let diff = diff(before, after);
     let (added, removed) = counts(&diff);
-    let text = format!("{} was changed: {added} lines added, {removed} removed", place.shown());
+    let noun = if added == 1 { "line" } else { "lines" };
+    let text = format!("{} was changed: {added} {noun} added, {removed} removed", place.shown());
     let ranges: Vec<Value> = lines.iter().take(50).map(|range| json!([range.start, range.end - 1])).collect();
     Envelope::success(text.clone())
         .with("path", place.shown())

@@ -26,6 +26,7 @@ pub enum Heard {
     Summarising,
     Compacted(usize),
     Sending,
+    SummaryBilled(u64),
     Notice(String),
     Other,
 }
@@ -55,6 +56,7 @@ impl Front for Recorder {
             Event::Summarising => Heard::Summarising,
             Event::Compacted(told) => Heard::Compacted(told.edits),
             Event::Sending { .. } => Heard::Sending,
+            Event::SummaryBilled(paid) => Heard::SummaryBilled(paid.calls),
             Event::Notice(text) => Heard::Notice(text.to_owned()),
             _ => Heard::Other,
         };

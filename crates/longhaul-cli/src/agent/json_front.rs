@@ -10,7 +10,7 @@ use longhaul_agent::{Ended, Event, Front, Permission, Question};
 use serde_json::{Value, json};
 
 use crate::agent::plain_front::nobody;
-use crate::agent::spent::Spent;
+use crate::agent::spent::{Before, Spent};
 
 /// The version of the schema.
 const VERSION: u32 = 1;
@@ -19,12 +19,13 @@ const VERSION: u32 = 1;
 pub struct JsonFront {
     spent: Spent,
     text: String,
+    thought: String,
 }
 
 impl JsonFront {
     /// Says which session it is.
     pub fn begin(spent: Spent, session: &str, model: &str, window: u64) -> Self {
-        let mut front = Self { spent, text: String::new() };
+        let mut front = Self { spent, text: String::new(), thought: String::new() };
         front.say("session", json!({ "session": session, "model": model, "window": window }));
         front
     }
@@ -46,6 +47,11 @@ impl JsonFront {
             "cache_write": cache_write,
             "output": output,
             "usd": self.spent.dollars(),
+            "usd_before": match self.spent.before() {
+                Before::Nothing => Some(0.0),
+                Before::Dollars(sum) => Some(sum),
+                Before::Unknown => None,
+            },
         });
         extend(&mut fields, answer);
         self.say("end", fields);
@@ -60,8 +66,12 @@ impl JsonFront {
         _ = out.flush();
     }
 
-    /// Says the text of a reply that is whole.
+    /// Says what was thought and said in a reply that is whole.
     fn flush_text(&mut self) {
+        if !self.thought.is_empty() {
+            let text = std::mem::take(&mut self.thought);
+            self.say("thinking", json!({ "text": text }));
+        }
         if !self.text.is_empty() {
             let text = std::mem::take(&mut self.text);
             self.say("text", json!({ "text": text }));
@@ -79,7 +89,11 @@ impl Front for JsonFront {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Text(text) => self.text.push_str(text),
-            Event::Void => self.text.clear(),
+            Event::Thinking(text) => self.thought.push_str(text),
+            Event::Void => {
+                self.text.clear();
+                self.thought.clear();
+            }
             Event::Replied { usage } => {
                 self.spent.add(usage);
                 self.flush_text();
@@ -92,6 +106,16 @@ impl Front for JsonFront {
                     })
                 };
                 self.say("usage", json!({ "usage": usage.map(billed) }));
+            }
+            Event::SummaryBilled(paid) => {
+                self.spent.add_summary(&paid);
+                let fields = json!({
+                    "calls": paid.calls,
+                    "cache_read": paid.prompt.read.0,
+                    "input": paid.prompt.written.0,
+                    "output": paid.output.0,
+                });
+                self.say("summary", fields);
             }
             Event::Called { id, tool, arguments } => {
                 self.say("call", json!({ "id": id, "tool": tool, "arguments": arguments }));

@@ -11,7 +11,8 @@ use longhaul_model::{Key, Model, Provider};
 use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
-use crate::agent::shell;
+use crate::agent::shell::{self, Commands};
+use crate::agent::thinking::Thinking;
 use crate::commands::sessions::naming;
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI};
@@ -50,15 +51,18 @@ pub struct Options {
     /// Let commands write wherever you may
     #[arg(long)]
     unconfined: bool,
-    /// Replies of the model to one input at most
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    steps: usize,
+    /// Replies of the model to one input at most; 200 if nobody says another number
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
     /// The longest answer in tokens
     #[arg(long, value_name = "N")]
     max_output: Option<u64>,
     /// Tool calls as text, for models that know no others
     #[arg(long)]
     react: bool,
+    /// What is shown of the model's thoughts; the first line if left out
+    #[arg(long, value_enum)]
+    thinking: Option<Thinking>,
     /// Go on with this session: its id, the start of it, or `last`
     #[arg(long, value_name = "SESSION", conflicts_with = "continues")]
     resume: Option<String>,
@@ -74,6 +78,9 @@ pub struct Options {
     /// The project; the current folder if left out
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
+    /// The variable that holds the key, if it is another than the provider's own.
+    #[arg(skip)]
+    key_env: Option<String>,
 }
 
 /// What a provider speaks.
@@ -119,6 +126,9 @@ struct Whom {
     model: String,
 }
 
+/// Replies of the model to one input, if nobody says another number.
+const STEPS: usize = 200;
+
 /// Models that are asked if nobody names one.
 const CLAUDE: &str = "claude-sonnet-5-5";
 const GPT: &str = "gpt-5.5";
@@ -128,19 +138,50 @@ pub const NO_KEY: &str = "no key for a model: set ANTHROPIC_API_KEY or OPENAI_AP
     to see it without one: `longhaul demo --agent`";
 
 impl Options {
-    /// The agent, and the folder that it works in.
-    pub fn agent(&self, config: &Config) -> Result<Agent, Failure> {
+    /// With what the settings say where the command line says nothing. Rules of both hold.
+    pub fn with_settings(self, config: &Config) -> Self {
+        let settings = config.agent();
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let named = |name: &str| PermissionsName::from_str(name, false).ok();
+        let both = |said: Vec<String>, set: Vec<&str>| {
+            set.into_iter().map(str::to_owned).chain(said).collect::<Vec<_>>()
+        };
+        Self {
+            api: self.api.or_else(|| ApiName::from_str(settings.api?, false).ok()),
+            base_url: self.base_url.or_else(|| owned(settings.base_url)),
+            model: self.model.or_else(|| owned(settings.model)),
+            key_env: owned(settings.key_env),
+            permissions: self.permissions.or_else(|| named(settings.permissions)),
+            allow: both(self.allow, settings.allow),
+            deny: both(self.deny, settings.deny),
+            steps: self.steps.or(Some(settings.steps)),
+            max_output: self.max_output.or(settings.max_output),
+            unconfined: self.unconfined || settings.unconfined,
+            react: self.react || settings.react,
+            thinking: self.thinking.or_else(|| Thinking::from_str(settings.thinking, false).ok()),
+            ..self
+        }
+    }
+
+    /// The agent, and how its commands are kept in.
+    pub fn agent(&self, config: &Config) -> Result<(Agent, Commands), Failure> {
         let (model, name) = self.model()?;
         let project = shell::project(&self.folder()?)?;
         let (keeper, session) = self.session(config, &project, &name)?;
-        let (tools, _) = shell::tools(&project, !self.unconfined, &self.writable)?;
+        let (tools, commands) = shell::tools(&project, !self.unconfined, &self.writable)?;
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,
-            steps: self.steps.max(1),
+            steps: self.steps.and_then(|steps| usize::try_from(steps).ok()).unwrap_or(STEPS).max(1),
             form: self.form(session.profile()),
         };
-        Ok(Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings))
+        let agent = Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings);
+        Ok((agent, commands))
+    }
+
+    /// What is shown of the model's thoughts.
+    pub fn thinking(&self) -> Thinking {
+        self.thinking.unwrap_or_default()
     }
 
     /// The folder of the project.
@@ -198,7 +239,8 @@ impl Options {
     fn whom(&self) -> Result<Whom, Failure> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let has_claude = set("ANTHROPIC_API_KEY").is_some();
-        let has_openai = set("OPENAI_API_KEY").is_some();
+        // A key by another name is for a provider that speaks what most do, unless the settings say what it speaks.
+        let has_openai = set("OPENAI_API_KEY").is_some() || self.key_env.is_some();
         let api = match (self.api, &self.model) {
             (Some(api), _) => api,
             (None, Some(model)) if model.starts_with("claude") && has_claude => ApiName::Anthropic,
@@ -216,7 +258,13 @@ impl Options {
             ApiName::Openai => (Api::Chat, "OPENAI_API_KEY", "OPENAI_BASE_URL", OPENAI, GPT),
         };
         let base_url = self.base_url.clone().or_else(|| set(url)).unwrap_or_else(|| usual_url.to_owned());
-        let key = Key::from_env(key);
+        let key = match &self.key_env {
+            Some(name) => Some(Key::from_env(name).ok_or_else(|| {
+                let problem = "it is named by `agent.key_env` and not set, or empty";
+                Failure::Input(format!("the variable {name}: {problem}"))
+            })?),
+            None => Key::from_env(key),
+        };
         if key.is_none() && base_url == usual_url {
             return Err(Failure::Input(NO_KEY.to_owned()));
         }
@@ -274,10 +322,13 @@ impl Options {
         Ok((Keeper::create(self.store(config)?.1, &about, &session)?, session))
     }
 
+    /// The window that the user has set; else it is the model's own.
+    pub fn window(&self, config: &Config) -> Option<Tokens> {
+        self.window.map(Tokens).or_else(|| config.own_window())
+    }
+
     fn set_window(&self, config: &Config, session: &mut Session) {
-        if let Some(window) = self.window.map(Tokens).or_else(|| config.own_window()) {
-            session.set_window(window);
-        }
+        self.window(config).into_iter().for_each(|window| session.set_window(window));
     }
 
     fn profile(&self, config: &Config) -> Result<Profile, Failure> {

@@ -8,6 +8,7 @@ use longhaul_agent::{Effect, Envelope, Event, Front, Permission, Question};
 use serde_json::Value;
 
 use crate::agent::spent::Spent;
+use crate::agent::thinking::{Thinking, Thought};
 use crate::terminal::{BAD, FAINT, STRONG, one_line, short};
 
 /// Columns of a line.
@@ -16,11 +17,17 @@ const WIDE: usize = 100;
 /// Lines on stderr.
 pub struct PlainFront {
     spent: Spent,
+    thought: Thought,
 }
 
 impl PlainFront {
-    pub fn new(spent: Spent) -> Self {
-        Self { spent }
+    pub fn new(spent: Spent, thinking: Thinking) -> Self {
+        Self { spent, thought: Thought::new(thinking) }
+    }
+
+    /// The thought has ended.
+    fn end_thought(&mut self) {
+        think(self.thought.finish(WIDE));
     }
 
     /// What was billed, in one line.
@@ -28,7 +35,7 @@ impl PlainFront {
         let Spent { calls, input, cache_read, cache_write, output, .. } = self.spent;
         let share =
             self.spent.share_read().map(|share| format!(" ({:.0} %)", share * 100.0)).unwrap_or_default();
-        let dollars = self.spent.dollars().map(|sum| format!(", ${sum:.4}")).unwrap_or_default();
+        let dollars = self.spent.told(4).map(|told| format!(", {told}")).unwrap_or_default();
         let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
         format!(
             "longhaul: {calls}; billed {} read from cache{share}, {} new, {} out{dollars}",
@@ -44,10 +51,20 @@ fn line(text: std::fmt::Arguments<'_>) {
     _ = writeln!(anstream::stderr(), "{text}");
 }
 
+fn think(lines: Vec<String>) {
+    lines.iter().for_each(|text| line(format_args!("{FAINT}{text}{FAINT:#}")));
+}
+
 impl Front for PlainFront {
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Replied { usage } => self.spent.add(usage),
+            Event::Thinking(text) => think(self.thought.push(text, WIDE)),
+            Event::Text(_) | Event::Void => self.end_thought(),
+            Event::Replied { usage } => {
+                self.end_thought();
+                self.spent.add(usage);
+            }
+            Event::SummaryBilled(paid) => self.spent.add_summary(&paid),
             Event::Called { tool, arguments, .. } => {
                 line(format_args!("{STRONG}{tool}{STRONG:#} {}", one_line(&subject(arguments), WIDE)));
             }

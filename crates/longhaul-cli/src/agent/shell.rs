@@ -25,6 +25,38 @@ const CACHES: [&str; 9] = [
     ".m2/repository",
 ];
 
+/// How commands are kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    /// Confined, as far as the system enforces it.
+    Confined(Enforced),
+    /// The user wants them to write everywhere.
+    Unconfined,
+}
+
+impl Commands {
+    /// What a person should know of it.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Confined(Enforced::Fully) => {
+                "commands can write to the project, temporary files and caches only (Landlock)"
+            }
+            Self::Confined(Enforced::Partly) => {
+                "commands are confined in part: this kernel lets them truncate files elsewhere"
+            }
+            Self::Confined(Enforced::NotAtAll) => {
+                "commands are not confined: this system has no Landlock, they write where you may"
+            }
+            Self::Unconfined => "commands are not confined: they can write wherever you may",
+        }
+    }
+
+    /// Whether a person should be warned.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Confined(Enforced::NotAtAll) | Self::Unconfined)
+    }
+}
+
 /// A project whose commands have a folder for their outputs, if there is a place for one.
 pub fn project(folder: &Path) -> Result<Arc<Project>, Failure> {
     let project = Project::new(folder).map_err(|error| Failure::file(folder, error))?;
@@ -40,11 +72,12 @@ pub fn tools(
     project: &Arc<Project>,
     confined: bool,
     writable: &[PathBuf],
-) -> Result<(Toolbox, Enforced), Failure> {
+) -> Result<(Toolbox, Commands), Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("commands cannot be run: {error}"));
+    let launcher = std::env::current_exe().map_err(failed)?;
     let confinement = match confined {
-        true => Confinement::By(std::env::current_exe().map_err(failed)?),
-        false => Confinement::Off,
+        true => Confinement::By(launcher),
+        false => Confinement::NoTerminal(launcher),
     };
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let caches =
@@ -52,10 +85,10 @@ pub fn tools(
     let writable = writable.iter().cloned().chain(caches).collect();
     let bash = Bash::new(project, BashSettings { confinement, writable, ..BashSettings::default() })
         .map_err(failed)?;
-    let enforced = bash.confinement();
+    let commands = if confined { Commands::Confined(bash.confinement()) } else { Commands::Unconfined };
     let mut tools = Toolbox::files(project);
     tools.add(Box::new(bash));
-    Ok((tools, enforced))
+    Ok((tools, commands))
 }
 
 /// The folder for whole outputs of commands, without those that are old.

@@ -14,6 +14,7 @@ mod screen;
 mod typed;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use longhaul_config::Config;
 use tokio::runtime::Runtime;
@@ -30,7 +31,8 @@ use crate::error::Failure;
 use crate::terminal::{one_line, width};
 
 /// Starts the agent, and ends with the person.
-pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
+pub fn run(options: Options, config: &Config) -> Result<ExitCode, Failure> {
+    let options = options.with_settings(config);
     options.check()?;
     let folder = options.folder()?;
     let folder = folder.canonicalize().map_err(|error| Failure::file(&folder, error))?;
@@ -39,15 +41,19 @@ pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
         // A person may type at once: what the agent needs (a vocabulary, certificates) takes longer than a prompt.
         editor.ask();
     }
-    let mut agent = match options.agent(config) {
-        Ok(agent) => agent,
+    let (mut agent, commands) = match options.agent(config) {
+        Ok(made) => made,
         Err(failure) => {
             editor.close();
             return Err(failure);
         }
     };
-    let mut front = TerminalFront::new(screen, Spent::on(agent.session().model()), editor.is_terminal());
+    let mut front = TerminalFront::new(screen, Spent::going_on(agent.session()), editor.is_terminal());
     (front.prompt, front.typed) = (editor.prompt(), editor.typed());
+    if editor.is_terminal() {
+        // An answer in a pipe has nothing else in it.
+        front.thought.shown = options.thinking();
+    }
     let runtime = Runtime::new()?;
     let done = runtime.block_on(async {
         let problems = match options.connect(&mut agent).await {
@@ -57,10 +63,11 @@ pub fn run(options: Options, config: &Config) -> Result<(), Failure> {
                 return Err(failure);
             }
         };
-        for problem in problems {
+        let ignored = config.ignored().iter().map(ToString::to_string);
+        for problem in ignored.chain(problems) {
             front.screen.bad(one_line(&problem, 3 * width()));
         }
-        let mut conversation = Conversation::new(agent, front, options, config);
+        let mut conversation = Conversation::new(agent, front, options, config, commands);
         conversation.talk(editor).await
     });
     // A tool that still runs is not waited for.

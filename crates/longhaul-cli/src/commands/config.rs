@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Subcommand;
-use longhaul_config::{Config, Setting, ValueKind};
+use longhaul_config::{Config, Setting, ValueKind, rules_in};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -85,6 +85,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         let assigned = format!("{} = {}", bare(name), in_toml(setting));
         writeln!(out, "{assigned:38} {faint}# {}{faint:#}", setting.origin)?;
     }
+    for ignored in config.ignored() {
+        _ = writeln!(io::stderr(), "longhaul: {ignored}");
+    }
     Ok(())
 }
 
@@ -95,6 +98,10 @@ fn in_toml(setting: &Setting) -> String {
         ValueKind::Strategies => {
             let names = setting.value.split(", ").filter(|name| !name.is_empty());
             format!("[{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+        }
+        ValueKind::Rules => {
+            let rules: Vec<String> = rules_in(&setting.value).map(quoted).collect();
+            format!("[{}]", rules.join(", "))
         }
         _ => quoted(&setting.shown()),
     }

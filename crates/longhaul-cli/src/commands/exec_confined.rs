@@ -13,6 +13,9 @@ pub struct Args {
     /// A folder that may be written to, with all that is in it
     #[arg(long, value_name = "FOLDER")]
     write: Vec<PathBuf>,
+    /// Everything may be written to that the user may write to
+    #[arg(long, conflicts_with = "write")]
+    anywhere: bool,
     /// The command; without one, say how much the system enforces
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -20,8 +23,10 @@ pub struct Args {
 
 /// Runs the command. Comes back only where there is none to become.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    longhaul_agent::launch_confined(&args.write, &args.command).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::Input(error.to_string()),
-        _ => Failure::Failed(error.to_string()),
-    })
+    longhaul_agent::launch_confined((!args.anywhere).then_some(&*args.write), &args.command).map_err(
+        |error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::Input(error.to_string()),
+            _ => Failure::Failed(error.to_string()),
+        },
+    )
 }

@@ -13,6 +13,7 @@ use crate::agent::options::Options;
 use crate::agent::plain_front::PlainFront;
 use crate::agent::spent::Spent;
 use crate::error::Failure;
+use crate::gateway::signals::Signals;
 use crate::terminal::printable;
 
 /// An agent does one task in this project
@@ -48,25 +49,28 @@ const LONGEST: u64 = 4 << 20;
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let task = task(&args.task)?;
-    let mut agent = args.options.agent(config)?;
+    for ignored in config.ignored() {
+        _ = writeln!(std::io::stderr(), "longhaul: {ignored}");
+    }
+    let options = args.options.clone().with_settings(config);
+    let (mut agent, _) = options.agent(config)?;
     // Nobody is there: the task is pinned as a whole in profiles that heed pins.
     agent.session_mut().set_unattended(true);
-    let spent = Spent::on(agent.session().model());
+    let spent = Spent::going_on(agent.session());
     let runtime = Runtime::new()?;
     let ended = runtime.block_on(async {
-        for problem in args.options.connect(&mut agent).await? {
+        for problem in options.connect(&mut agent).await? {
             _ = writeln!(std::io::stderr(), "longhaul: {problem}");
         }
         if args.json {
             let session = agent.keeper().map(|keeper| keeper.id().to_string()).unwrap_or_default();
-            let (model, window) =
-                (agent.session().model().name.to_string(), agent.session().budget().window.0);
+            let (model, window) = (agent.model_name().to_owned(), agent.session().budget().window.0);
             let mut front = JsonFront::begin(spent, &session, &model, window);
             let ended = work(&mut agent, &task, &mut front).await;
             front.end(&ended);
             ended
         } else {
-            let mut front = PlainFront::new(spent);
+            let mut front = PlainFront::new(spent, options.thinking());
             let ended = work(&mut agent, &task, &mut front).await;
             if let Ok(Ended::Answered(answer)) = &ended {
                 print(answer)?;
@@ -86,12 +90,14 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Does the task, until there is an answer or Ctrl-C.
+/// Does the task, until there is an answer, Ctrl-C, or a signal that ends programs.
 async fn work(agent: &mut Agent, task: &str, front: &mut dyn Front) -> Result<Ended, String> {
     let stop = CancellationToken::new();
     let interrupt = stop.clone();
     let signals = tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() {
+        let Ok(mut signals) = Signals::caught() else { return };
+        loop {
+            signals.next().await;
             if interrupt.is_cancelled() {
                 // Twice is meant: what was said is stored.
                 std::process::exit(130);

@@ -468,6 +468,12 @@ impl Message {
         Self { usage: Some(Box::new(usage)), raw: None, ..self }
     }
 
+    /// With what the provider billed for it, beside what it came as: for a reply of an API, whose own form says
+    /// nothing of it.
+    pub fn with_bill(self, usage: Usage) -> Self {
+        Self { usage: Some(Box::new(usage)), ..self }
+    }
+
     /// With the model that wrote it.
     pub fn with_model(self, model: impl Into<Box<str>>) -> Self {
         Self { model: Some(model.into()), raw: None, ..self }

@@ -65,6 +65,12 @@ pub const COMMANDS: &[Command] = &[
         run: settings::permissions,
     },
     Command {
+        name: "thinking",
+        takes: "[MODE]",
+        does: "what is shown of the model's thoughts",
+        run: settings::thinking,
+    },
+    Command {
         name: "resume",
         takes: "[SESSION]",
         does: "sessions of this project, or go on with one",

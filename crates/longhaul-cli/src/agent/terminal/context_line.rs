@@ -22,7 +22,7 @@ pub fn context_line(session: &Session, spent: &Spent, width: usize) -> String {
 fn line(used: Tokens, limit: Tokens, filling: &Filling, spent: &Spent, width: usize) -> String {
     let percent = used.0 * 100 / limit.0.max(1);
     let mut parts = vec![format!("context {} of {} ({percent} %)", short(used.0), short(limit.0))];
-    parts.extend(spent.dollars().map(|sum| format!("${sum:.2}")));
+    parts.extend(spent.told(2));
     parts.extend(spent.share_read().map(|share| format!("{:.0} % from cache", share * 100.0)));
     let mut whole = parts.join(" · ");
     // Categories as far as they fit, the largest first.

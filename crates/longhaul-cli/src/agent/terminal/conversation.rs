@@ -1,6 +1,7 @@
 //! The loop: a line is a command or a message; while the agent works, lines wait their turn.
 
 use std::collections::VecDeque;
+use std::process::ExitCode;
 
 use longhaul::Role;
 use longhaul_agent::{Agent, AgentError, Ended};
@@ -15,8 +16,9 @@ use super::front::TerminalFront;
 use super::prompt::Means;
 use super::screen::Screen;
 use crate::agent::options::Options;
+use crate::agent::shell::Commands;
 use crate::error::Failure;
-use crate::terminal::{FAINT, STRONG, one_line, width};
+use crate::terminal::{FAINT, STRONG, one_line, short, width};
 
 /// A person and an agent.
 pub struct Conversation<'a> {
@@ -24,21 +26,47 @@ pub struct Conversation<'a> {
     pub front: TerminalFront,
     pub options: Options,
     pub config: &'a Config,
+    /// How commands of the agent are kept in.
+    pub commands: Commands,
     /// The person wants to leave.
     pub leaving: bool,
     /// The last turn has no answer: it can be gone on with.
     unfinished: bool,
     /// What was typed while the agent worked.
     waiting: VecDeque<String>,
+    /// What came of the first line that was not done.
+    failed: Option<u8>,
 }
 
+/// Exit codes of a pipe whose lines were not all done; `run` has the same.
+const FAILED: u8 = 1;
+const BAD_INPUT: u8 = 2;
+const STEP_LIMIT: u8 = 3;
+const INTERRUPTED: u8 = 130;
+
 impl<'a> Conversation<'a> {
-    pub fn new(agent: Agent, front: TerminalFront, options: Options, config: &'a Config) -> Self {
-        Self { agent, front, options, config, leaving: false, unfinished: false, waiting: VecDeque::new() }
+    pub fn new(
+        agent: Agent,
+        front: TerminalFront,
+        options: Options,
+        config: &'a Config,
+        commands: Commands,
+    ) -> Self {
+        Self {
+            agent,
+            front,
+            options,
+            config,
+            commands,
+            leaving: false,
+            unfinished: false,
+            waiting: VecDeque::new(),
+            failed: None,
+        }
     }
 
-    /// Talks until the person leaves.
-    pub async fn talk(&mut self, mut editor: Editor) -> Result<(), Failure> {
+    /// Talks until the person leaves. A person has seen what was not done; who reads a pipe has the exit code.
+    pub async fn talk(&mut self, mut editor: Editor) -> Result<ExitCode, Failure> {
         editor.listen();
         self.greet();
         let mut interrupted = false;
@@ -60,6 +88,7 @@ impl<'a> Conversation<'a> {
                     }
                     self.hear(&line, &mut editor).await;
                 }
+                Input::Cleared => interrupted = false,
                 Input::Interrupt if !interrupted => {
                     interrupted = true;
                     self.front.screen.faint("/quit or Ctrl-D leaves, and so does Ctrl-C once more");
@@ -76,7 +105,8 @@ impl<'a> Conversation<'a> {
             // The editor is closed: nothing is typed any longer.
             Screen::stdout().faint(format_args!("`longhaul --resume {}` goes on with it", keeper.id()));
         }
-        Ok(())
+        let failed = self.failed.filter(|_| !self.front.attended);
+        Ok(failed.map_or(ExitCode::SUCCESS, ExitCode::from))
     }
 
     fn greet(&self) {
@@ -91,6 +121,11 @@ impl<'a> Conversation<'a> {
         if self.front.attended {
             screen.faint("/help says what there is; Ctrl-C interrupts, Ctrl-D leaves");
         }
+        match self.commands.is_open() {
+            true => screen.bad(self.commands.says()),
+            false => screen.faint(self.commands.says()),
+        }
+        self.tell_unknown_model();
         let messages = session.log().messages();
         let last = messages.iter().rev().find(|message| message.role() == Role::User);
         if let Some(said) = last.and_then(|message| message.texts().next()) {
@@ -99,6 +134,17 @@ impl<'a> Conversation<'a> {
                 .faint(one_line(&format!("goes on after {count} messages; you said last: {said}"), width()));
         }
         self.tell_context();
+    }
+
+    /// Says that nothing is known of the model, if it is so: a wrong name looks the same.
+    pub fn tell_unknown_model(&self) {
+        let session = self.agent.session();
+        if session.model().is_unknown() && self.options.window(self.config).is_none() {
+            let window = short(session.budget().window.0);
+            self.front.screen.faint(format_args!(
+                "nothing is known of this model: {window} tokens are taken for its window (--window says another)"
+            ));
+        }
     }
 
     /// How full the context is.
@@ -114,6 +160,7 @@ impl<'a> Conversation<'a> {
         match text.strip_prefix('/') {
             Some(command) => {
                 if let Err(problem) = commands::run(self, command) {
+                    self.failed.get_or_insert(BAD_INPUT);
                     self.front.screen.bad(one_line(&problem, 3 * width()));
                 }
             }
@@ -127,7 +174,8 @@ impl<'a> Conversation<'a> {
     async fn turn(&mut self, input: Option<&str>, editor: &mut Editor) {
         let stop = CancellationToken::new();
         self.front.prompt.set(Means::Waits);
-        let (screen, asked) = (self.front.screen.clone(), self.front.asked.clone());
+        let (screen, asked, prompt) =
+            (self.front.screen.clone(), self.front.asked.clone(), self.front.prompt.clone());
         let is_terminal = editor.is_terminal();
         let mut waiting = Vec::new();
         let ended = {
@@ -141,12 +189,20 @@ impl<'a> Conversation<'a> {
                 tokio::select! {
                     ended = &mut turn => break Some(ended),
                     input = editor.next() => match input {
-                        Input::Line(line) if line.trim().is_empty() => _ = asked.answer(line),
-                        Input::Line(line) => if let Err(line) = asked.answer(line) {
-                            screen.faint("(waits its turn)");
-                            waiting.push(line);
+                        // The next prompt is drawn at once, before the agent has heard the answer.
+                        Input::Line(line) => match asked.answer(line) {
+                            Ok(()) => prompt.set(Means::Waits),
+                            Err(line) if line.trim().is_empty() => {}
+                            Err(line) => {
+                                screen.faint("(waits its turn)");
+                                waiting.push(line);
+                            }
                         },
-                        Input::Interrupt if !stop.is_cancelled() => stop.cancel(),
+                        Input::Interrupt | Input::Cleared if !stop.is_cancelled() => {
+                            prompt.set(Means::Waits);
+                            stop.cancel();
+                        }
+                        Input::Cleared => {}
                         // Twice is meant.
                         Input::Interrupt | Input::End => break None,
                     },
@@ -165,6 +221,13 @@ impl<'a> Conversation<'a> {
     fn tell_end(&mut self, ended: Result<Ended, AgentError>) {
         let screen = &self.front.screen;
         self.unfinished = !matches!(ended, Ok(Ended::Answered(_)));
+        let code = match &ended {
+            Ok(Ended::Answered(_)) => None,
+            Ok(Ended::Interrupted) => Some(INTERRUPTED),
+            Ok(Ended::StepLimit(_)) => Some(STEP_LIMIT),
+            Err(_) => Some(FAILED),
+        };
+        self.failed = self.failed.or(code);
         match ended {
             Ok(Ended::Answered(_)) => {}
             Ok(Ended::Interrupted) => {

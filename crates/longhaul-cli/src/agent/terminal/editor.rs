@@ -18,6 +18,7 @@ use super::completion::Typing;
 use super::prompt::Prompt;
 use super::screen::Screen;
 use super::typed::Typed;
+use crate::gateway::signals::{Signal, Signals};
 
 /// What a person did.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub enum Input {
     Line(String),
     /// Pressed Ctrl-C.
     Interrupt,
+    /// Pressed Ctrl-C behind a line that was begun, which is gone.
+    Cleared,
     /// Pressed Ctrl-D, or the lines are at their end.
     End,
 }
@@ -156,12 +159,20 @@ impl Editor {
         }
     }
 
-    /// Listens to signals from now on: where the terminal is not the editor's, Ctrl-C is one.
+    /// Listens to signals from now on: where the terminal is not the editor's, Ctrl-C is one. A window that is closed is
+    /// the end of the lines: what runs must not live on.
     pub fn listen(&self) {
         let sender = self.sender.clone();
         tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                _ = sender.send((Input::Interrupt, Origin::Signal));
+            let Ok(mut signals) = Signals::caught() else { return };
+            loop {
+                let input = match signals.next().await {
+                    Signal::Interrupt => Input::Interrupt,
+                    Signal::Terminate | Signal::HangUp => Input::End,
+                };
+                if sender.send((input, Origin::Signal)).is_err() {
+                    return;
+                }
             }
         });
     }
@@ -218,16 +229,17 @@ fn edit(
     std::thread::spawn(move || {
         for () in asks {
             let mut readings = 0;
-            let line = loop {
+            let (line, begun) = loop {
                 stage.set(Stage::Coming);
                 let line = editor.readline(Prompt::FIRST);
                 stage.set(Stage::Away);
+                let begun = !typed.text().is_empty();
                 typed.set("");
                 readings += 1;
                 match line {
                     // A signal that comes while the terminal is made ready is an error of that, and no end.
                     Err(ReadlineError::Io(_) | ReadlineError::Errno(_)) if readings < READINGS => {}
-                    line => break line,
+                    line => break (line, begun),
                 }
             };
             let input = match line {
@@ -239,6 +251,7 @@ fn edit(
                     }
                     Input::Line(line)
                 }
+                Err(ReadlineError::Interrupted) if begun => Input::Cleared,
                 Err(ReadlineError::Interrupted) => Input::Interrupt,
                 Err(_) => Input::End,
             };

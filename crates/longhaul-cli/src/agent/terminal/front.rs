@@ -14,6 +14,7 @@ use super::screen::Screen;
 use super::typed::Typed;
 use crate::agent::plain_front::{nobody, outcome, subject};
 use crate::agent::spent::Spent;
+use crate::agent::thinking::{Thinking, Thought};
 use crate::terminal::{BAD, FAINT, GOOD, STRONG, cut, one_line, short, width};
 
 /// Lines on a screen.
@@ -25,6 +26,7 @@ pub struct TerminalFront {
     pub typed: Typed,
     /// Whether anybody can be asked.
     pub attended: bool,
+    pub thought: Thought,
     answer: Markdown,
     has_text: bool,
     /// What calls are about, by their ids.
@@ -42,6 +44,7 @@ impl TerminalFront {
             prompt: Prompt::default(),
             typed: Typed::default(),
             attended,
+            thought: Thought::new(Thinking::None),
             answer: Markdown::default(),
             has_text: false,
             calls: HashMap::new(),
@@ -51,9 +54,15 @@ impl TerminalFront {
 
     /// Prints what is left of an answer: a turn has ended, however it did.
     pub fn end_answer(&mut self) {
+        self.end_thought();
         let rest = self.answer.finish(width());
         self.screen.lines(rest);
         self.has_text = false;
+    }
+
+    fn end_thought(&mut self) {
+        let rest = self.thought.finish(width());
+        rest.iter().for_each(|line| self.screen.faint(line));
     }
 
     fn called(&mut self, id: &str, tool: &str, about: String) {
@@ -102,7 +111,11 @@ fn compacted(told: &Compaction) -> String {
 impl Front for TerminalFront {
     fn event(&mut self, event: Event<'_>) {
         match event {
+            Event::Thinking(text) => {
+                self.thought.push(text, width()).iter().for_each(|line| self.screen.faint(line));
+            }
             Event::Text(text) => {
+                self.end_thought();
                 self.has_text = true;
                 let lines = self.answer.push(text, width());
                 self.screen.lines(lines);
@@ -111,10 +124,12 @@ impl Front for TerminalFront {
                 self.end_answer();
                 self.screen.faint("the answer broke off: it is asked for again");
             }
+            Event::Void => self.end_thought(),
             Event::Replied { usage } => {
                 self.spent.add(usage);
                 self.end_answer();
             }
+            Event::SummaryBilled(paid) => self.spent.add_summary(&paid),
             Event::Called { id, tool, arguments } => self.called(id, tool, subject(arguments)),
             Event::Answered { id, envelope, .. } => self.answered(id, envelope),
             Event::Compacted(told) => {

@@ -1,15 +1,15 @@
 //! `/help`, `/cost`, `/quit`.
 
 use super::{COMMANDS, Command};
-use crate::agent::spent::Spent;
+use crate::agent::spent::{Before, Spent};
 use crate::agent::terminal::conversation::Conversation;
 use crate::terminal::grouped;
 
 pub fn help(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> {
     let screen = &conversation.front.screen;
     screen.lines(COMMANDS.iter().map(help_line));
-    screen.faint("@path names a file; a line that ends in \\ goes on, and so does an open ``` fence.");
-    screen.faint("Ctrl-C interrupts the agent, twice leaves; what is typed while it works waits its turn.");
+    screen.faint("@path names a file; a line goes on behind a \\ at its end or an open ``` fence");
+    screen.faint("Ctrl-C interrupts, twice leaves; what is typed meanwhile waits its turn");
     Ok(())
 }
 
@@ -34,10 +34,20 @@ pub fn cost(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> 
     let summaries = conversation.agent.session().paid_for_summaries();
     if summaries.calls > 0 {
         let tokens = grouped(summaries.prompt.written.0 + summaries.prompt.read.0 + summaries.output.0);
-        screen.line(format_args!("  {:18}{tokens:>12} by {} calls", "for summaries", summaries.calls));
+        let more = format!(" by {} calls", summaries.calls);
+        screen.line(format_args!("  {:18}{tokens:>12}{more}", "for summaries"));
     }
     match spent.dollars() {
-        Some(sum) => screen.line(format_args!("  {:18}{:>12}", "dollars", format!("{sum:.4}"))),
+        Some(sum) => {
+            screen.line(format_args!("  {:18}{:>12}", "dollars", format!("{sum:.4}")));
+            match spent.before() {
+                Before::Nothing => {}
+                Before::Dollars(sum) => {
+                    screen.line(format_args!("  {:18}{:>12}", "before this run", format!("{sum:.4}")));
+                }
+                Before::Unknown => screen.faint("  what the session cost before this run is not known"),
+            }
+        }
         None => screen.faint("  the prices of this model are not known"),
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use longhaul_store::{Form, SessionId};
 
 use crate::agent::options::sessions_of;
+use crate::agent::spent::Spent;
 use crate::agent::terminal::conversation::Conversation;
 use crate::commands::sessions::{export as stored_export, naming, when};
 use crate::terminal::{one_line, width};
@@ -49,6 +50,7 @@ fn open(conversation: &mut Conversation<'_>, id: SessionId) -> Result<(), String
     let opened = conversation.options.stored(conversation.config, id, conversation.agent.model_name());
     let (keeper, session) = opened.map_err(|failure| failure.to_string())?;
     conversation.agent.set_session(session, Some(keeper));
+    conversation.front.spent = Spent::going_on(conversation.agent.session());
     Ok(())
 }
 
@@ -59,6 +61,7 @@ pub fn fork(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String> 
     let keeper = conversation.agent.keeper().ok_or("the session is not stored, so it cannot be forked")?;
     let (before, keeper) = (keeper.id(), keeper.fork(&fork).map_err(|error| error.to_string())?);
     conversation.agent.set_session(fork, Some(keeper));
+    conversation.front.spent = Spent::going_on(conversation.agent.session());
     conversation.front.screen.line(format_args!("going on in a copy; /resume {before} goes back"));
     Ok(())
 }
@@ -70,6 +73,7 @@ pub fn clear(conversation: &mut Conversation<'_>, _: &str) -> Result<(), String>
     let fresh = conversation.options.fresh(conversation.config, agent.project(), agent.model_name());
     let (keeper, session) = fresh.map_err(|failure| failure.to_string())?;
     conversation.agent.set_session(session, Some(keeper));
+    conversation.front.spent = Spent::going_on(conversation.agent.session());
     let back = before.map(|id| format!("; /resume {id} goes back")).unwrap_or_default();
     conversation.front.screen.line(format_args!("a new session{back}"));
     conversation.tell_context();

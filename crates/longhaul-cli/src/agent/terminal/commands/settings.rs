@@ -5,6 +5,7 @@ use longhaul_agent::Mode;
 use longhaul_config::nearest;
 
 use crate::agent::terminal::conversation::Conversation;
+use crate::agent::thinking::Thinking;
 use crate::terminal::{one_line, width};
 
 pub fn model(conversation: &mut Conversation<'_>, name: &str) -> Result<(), String> {
@@ -19,6 +20,7 @@ pub fn model(conversation: &mut Conversation<'_>, name: &str) -> Result<(), Stri
     conversation.front.spent.switch(&row);
     conversation.agent.switch_model(model, name, row);
     conversation.front.screen.line(format_args!("{} goes on from here", one_line(name, 60)));
+    conversation.tell_unknown_model();
     conversation.tell_context();
     Ok(())
 }
@@ -51,6 +53,7 @@ pub fn permissions(conversation: &mut Conversation<'_>, name: &str) -> Result<()
         permissions
             .rules()
             .for_each(|(kind, rule)| screen.line(format_args!("  {kind} {}", one_line(rule, width()))));
+        screen.line(conversation.commands.says());
         return Ok(());
     }
     let Some((_, mode)) = Mode::NAMES.into_iter().find(|(known, _)| *known == name) else {
@@ -59,6 +62,24 @@ pub fn permissions(conversation: &mut Conversation<'_>, name: &str) -> Result<()
     };
     conversation.agent.permissions_mut().mode = mode;
     conversation.front.screen.line(format_args!("{}: {}", mode.name(), says(mode)));
+    Ok(())
+}
+
+pub fn thinking(conversation: &mut Conversation<'_>, name: &str) -> Result<(), String> {
+    if !name.is_empty() {
+        let Some((_, shown)) = Thinking::NAMES.into_iter().find(|(known, _)| *known == name) else {
+            let names: Vec<&str> = Thinking::NAMES.iter().map(|(known, _)| *known).collect();
+            return Err(format!("{name} is none of {}", names.join(", ")));
+        };
+        conversation.front.thought.shown = shown;
+    }
+    let shown = conversation.front.thought.shown;
+    let says = match shown {
+        Thinking::None => "nothing is shown of what the model thinks",
+        Thinking::Short => "the first line is shown of what the model thinks",
+        Thinking::Whole => "what the model thinks is shown as a whole",
+    };
+    conversation.front.screen.line(format_args!("{}: {says}", shown.name()));
     Ok(())
 }
 
