@@ -4,13 +4,52 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use longhaul::Extra;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 
+/// Whether usage is to be asked for, and where the option goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// Nothing is streamed, or the client asks itself.
+    Needless,
+    /// The client says nothing of such options: they go behind all that it says.
+    AtEnd,
+    /// The body must be read to know it.
+    Unknown,
+}
+
+impl Asking {
+    /// By the settings of a request that was read.
+    pub(crate) fn of(settings: &Extra) -> Self {
+        match settings.get("stream_options") {
+            _ if settings.get("stream").is_none_or(|stream| stream.as_str() != "true") => Self::Needless,
+            None => Self::AtEnd,
+            Some(options) if options.value()["include_usage"] == true => Self::Needless,
+            Some(_) => Self::Unknown,
+        }
+    }
+
+    /// The body with the option, written into its text; `None` if there is nothing to ask for.
+    pub(crate) fn within(self, body: &[u8]) -> Option<Bytes> {
+        match self {
+            Self::Needless => None,
+            Self::AtEnd => at_end(body),
+            Self::Unknown => asking(body),
+        }
+    }
+}
+
+/// An object with the option behind its last field.
+fn at_end(body: &[u8]) -> Option<Bytes> {
+    let end = body.trim_ascii_end().strip_suffix(b"}")?.len();
+    Some(replaced(body, end..end, r#","stream_options":{"include_usage":true}"#))
+}
+
 /// The body with the option, written into the client's text; `None` if there is nothing to ask for: nothing
 /// is streamed, the client asks itself, or the body is none.
-pub(crate) fn asking(body: &[u8]) -> Option<Bytes> {
+fn asking(body: &[u8]) -> Option<Bytes> {
     #[derive(Deserialize)]
     struct Top<'a> {
         #[serde(default)]
@@ -28,25 +67,22 @@ pub(crate) fn asking(body: &[u8]) -> Option<Bytes> {
     if top.stream != Some(true) {
         return None;
     }
-    let Some(options) = top.stream_options else {
-        let end = text.trim_end().strip_suffix('}')?.len();
-        return Some(replaced(text, end..end, r#","stream_options":{"include_usage":true}"#));
-    };
+    let Some(options) = top.stream_options else { return at_end(body) };
     let at = place(text, options.get());
     if options.get() == "null" {
-        return Some(replaced(text, at, r#"{"include_usage":true}"#));
+        return Some(replaced(body, at, r#"{"include_usage":true}"#));
     }
     if !is_object(options.get()) {
         return None;
     }
     match serde_json::from_str::<Options<'_>>(options.get()).ok()?.include_usage {
         Some(set) if set.get() == "true" => None,
-        Some(set) => Some(replaced(text, place(text, set.get()), "true")),
+        Some(set) => Some(replaced(body, place(text, set.get()), "true")),
         None => {
             let open = at.start + 1;
             let is_empty = options.get()[1..].trim_start().starts_with('}');
             let comma = if is_empty { "" } else { "," };
-            Some(replaced(text, open..open, &format!("\"include_usage\":true{comma}")))
+            Some(replaced(body, open..open, &format!("\"include_usage\":true{comma}")))
         }
     }
 }
@@ -67,8 +103,8 @@ fn place(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-fn replaced(text: &str, at: Range<usize>, by: &str) -> Bytes {
-    [&text[..at.start], by, &text[at.end..]].concat().into()
+fn replaced(body: &[u8], at: Range<usize>, by: &str) -> Bytes {
+    [&body[..at.start], by.as_bytes(), &body[at.end..]].concat().into()
 }
 
 /// Keeps the event with the usage back. All others go on as soon as they are whole.
@@ -154,6 +190,7 @@ fn is_usage(event: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use longhaul_wire::api::{Api, Request};
     use proptest::prelude::*;
 
     use super::*;
@@ -194,6 +231,27 @@ mod tests {
             r#"{"stream":true,"stream":true}"#,
         ] {
             assert_eq!(asked(body), None, "{body}");
+        }
+    }
+
+    /// What the settings of a request say is what its body says.
+    #[test]
+    fn settings_tell_where_the_option_goes() {
+        for options in [
+            "",
+            r#","stream_options":null"#,
+            r#","stream_options":{}"#,
+            r#","stream_options":{"include_usage":false}"#,
+            r#","stream_options":{"include_usage":true}"#,
+            r#","stream_options":{"x":[1]}"#,
+            r#","stream_options":[true]"#,
+        ] {
+            for stream in ["true", "false", "null"] {
+                let body = format!(r#"{{"model":"m","stream":{stream}{options},"messages":[]}} "#);
+                let request = Request::decode(Api::Chat, body.as_str()).unwrap();
+                let asked = Asking::of(&request.frame().settings).within(body.as_bytes());
+                assert_eq!(asked, asking(body.as_bytes()), "{body}");
+            }
         }
     }
 

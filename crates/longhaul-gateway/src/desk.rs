@@ -22,6 +22,8 @@ use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary,
 use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
+use crate::ask_usage::Asking;
+
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
 use finding::{Found, Search};
@@ -229,6 +231,10 @@ pub struct Call {
     pub edits: usize,
     /// Why it does not go on from what was sent before, if it does not.
     pub broke: Option<Break>,
+    /// Whether usage is asked for where the client does not.
+    pub(crate) asking: Asking,
+    /// What the answer said of its price was heard.
+    is_heard: bool,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
 }
@@ -251,7 +257,8 @@ impl Call {
     /// A call of a desk that is not ours.
     #[doc(hidden)]
     pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
-        Self { body, session, how, view, full, edits: 0, broke: None, at: None }
+        let asking = Asking::Unknown;
+        Self { body, session, how, view, full, edits: 0, broke: None, asking, is_heard: false, at: None }
     }
 }
 
@@ -333,11 +340,10 @@ impl Desk {
         if incoming.is_off() {
             return Err(Reason::Off);
         }
-        let text = str::from_utf8(&incoming.body).map_err(|_| Reason::Unreadable)?;
         // Another request, or another replica, may have been here in between: it is looked at again.
         let mut looks = 0..LOOKS;
         loop {
-            match (self.taken(incoming, text), looks.next()) {
+            match (self.taken(incoming), looks.next()) {
                 (Err(Refused::Moved | Refused::Broken), Some(_)) => {}
                 (Err(Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))), Some(_)) => {}
                 (taken, _) => {
@@ -351,10 +357,10 @@ impl Desk {
     }
 
     /// The call that a request becomes.
-    fn taken(&self, incoming: &Incoming, text: &str) -> Result<Call, Refused> {
+    fn taken(&self, incoming: &Incoming) -> Result<Call, Refused> {
         let hints = incoming.hints();
         let begun = self.turns.begun();
-        let beginning = match self.find(incoming, text, &hints)? {
+        let beginning = match self.find(incoming, &hints)? {
             Search::Found(found) => return self.take(incoming, found, &hints),
             Search::Begins(beginning) if beginning.is_side() => return Err(Refused::Side),
             Search::Begins(beginning) => beginning,
@@ -363,7 +369,7 @@ impl Desk {
         let beginning = match self.turns.begun() == begun {
             true => beginning,
             // The same request may have come twice, and the other one was faster.
-            false => match self.find(incoming, text, &hints)? {
+            false => match self.find(incoming, &hints)? {
                 Search::Found(found) => return self.take(incoming, found, &hints),
                 Search::Begins(beginning) => beginning,
             },
@@ -413,9 +419,21 @@ impl Desk {
         });
     }
 
-    /// The provider answered a call; `usage` is what it said of its price.
+    /// The provider answered a call; `usage` is what it said of its price. It counts for the next request, and nothing
+    /// is stored: [`answered`](Self::answered) does that.
+    pub fn heard(&self, call: &mut Call, usage: Option<&Usage>) {
+        let (Some(at), Some(usage)) = (&call.at, usage) else { return };
+        if let Ok(mut conversation) = at.conversation.lock() {
+            conversation.heard(at.ticket, usage);
+            call.is_heard = true;
+        }
+    }
+
+    /// The provider answered a call; `usage` is what it said of its price. All that is known of the conversation is
+    /// stored when this returns.
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
         let Some(at) = call.at else { return };
+        let usage = usage.filter(|_| !call.is_heard);
         let stored = at
             .conversation
             .lock()
@@ -454,10 +472,9 @@ impl Desk {
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
-        let text = str::from_utf8(&incoming.body).ok()?;
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
             let conversation = shared.lock().ok()?;
-            let request = conversation.read(text.to_owned())?;
+            let request = conversation.read(incoming.body.clone())?;
             if conversation.common(&request.identities()) == 0 { None } else { conversation.count(&request) }
         })
     }
@@ -491,11 +508,12 @@ fn call(
     let body = conversation.body(&request);
     let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
-    let (session, at) =
-        (conversation.id(), At { ticket, conversation: shared.clone(), request: Some(request) });
+    let asking = Asking::of(&request.frame().settings);
+    let at = At { ticket, conversation: shared.clone(), request: Some(request) };
+    let session = conversation.id();
     // A conversation that begins has nothing before it.
     let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
-    Call { body, session, how, view, full, edits, broke, at: Some(at) }
+    Call { body, session, how, view, full, edits, broke, asking, is_heard: false, at: Some(at) }
 }
 
 impl From<Refused> for Reason {

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::ask_usage::Asking;
 use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 use crate::mcp;
 
@@ -23,6 +24,9 @@ use crate::mcp;
 pub trait Decide: Send + Sync + 'static {
     /// Says what is done with a request.
     fn decide(&self, incoming: &Incoming) -> Decision;
+    /// The provider answered a call: what it said of the price counts for the next request. It is short, and
+    /// [`answered`](Self::answered) comes behind it.
+    fn heard(&self, _call: &mut Call, _usage: Option<&Usage>) {}
     /// The provider answered a call.
     fn answered(&self, call: Call, usage: Option<&Usage>);
     /// The provider refused a call as too long.
@@ -52,6 +56,10 @@ pub trait Decide: Send + Sync + 'static {
 impl Decide for Desk {
     fn decide(&self, incoming: &Incoming) -> Decision {
         Desk::decide(self, incoming)
+    }
+
+    fn heard(&self, call: &mut Call, usage: Option<&Usage>) {
+        Desk::heard(self, call, usage);
     }
 
     fn answered(&self, call: Call, usage: Option<&Usage>) {
@@ -302,14 +310,16 @@ pub(crate) struct OpenCall {
     pub(crate) brief: Brief,
     /// The body to send; `None` if it is the client's own.
     pub(crate) body: Option<Bytes>,
+    /// Whether usage is asked for where the client does not.
+    pub(crate) asking: Asking,
 }
 
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
-        let Call { session, how, view, full, edits, broke, .. } = call;
+        let Call { session, how, view, full, edits, broke, asking, .. } = call;
         let brief = Brief { session, how, view, full, edits, broke };
         let body = call.body.clone();
-        Self { call: Some(call), engine, brief, body }
+        Self { call: Some(call), engine, brief, body, asking }
     }
 
     /// The call is not sent again: what it was made of goes, and what is needed for its end stays.
@@ -343,9 +353,17 @@ impl OpenCall {
     }
 
     fn tell(&mut self, usage: Option<Usage>) {
-        if let Some(call) = self.call.take() {
-            self.engine.run(Box::new(move |desk| desk.answered(call, usage.as_ref())));
-        }
+        /// What is stored behind an answer does not take the processor from the client that reads the answer.
+        const WHILE_IT_IS_READ: Duration = Duration::from_micros(500);
+        let Some(mut call) = self.call.take() else { return };
+        let waiting = self.engine.waiting.clone();
+        self.engine.run(Box::new(move |desk| {
+            desk.heard(&mut call, usage.as_ref());
+            if waiting.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(WHILE_IT_IS_READ);
+            }
+            desk.answered(call, usage.as_ref());
+        }));
     }
 }
 

@@ -11,11 +11,11 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming as ClientRequestBody;
-use longhaul_wire::api::Api;
+use longhaul_wire::api::{Api, SharedText};
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, ClientBody, Ledger};
-use crate::ask_usage::{KeepBack, asking};
+use crate::ask_usage::KeepBack;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Brief, Engine, OpenCall, Verdict};
@@ -182,12 +182,13 @@ impl Shared {
             Err(no_body) => return refuse_body(side, no_body),
         };
         report.read = Some(Instant::now());
-        let verdict = match self.incoming(&asked, &body, limits.body_bytes, &mut place).await {
+        let (body, incoming) = self.incoming(&asked, body, limits.body_bytes, &mut place).await;
+        let verdict = match incoming {
             Ok(incoming) => {
                 let plain = incoming.body.clone();
                 (self.engine.decide(incoming).await, plain)
             }
-            Err(reason) => (Verdict::PassOn(reason), Bytes::new()),
+            Err(reason) => (Verdict::PassOn(reason), SharedText::default()),
         };
         match verdict {
             (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
@@ -198,30 +199,48 @@ impl Shared {
         }
     }
 
-    /// What the desk sees; or why the body cannot be unpacked.
+    /// The body as it came, and what the desk sees of it, or why it sees nothing. A body that was not compressed is in
+    /// memory once for both.
     async fn incoming(
         &self,
         asked: &Asked,
-        body: &Bytes,
+        body: Vec<u8>,
         most: usize,
         place: &mut Place,
-    ) -> Result<Incoming, Reason> {
+    ) -> (Bytes, Result<Incoming, Reason>) {
         let packings = packings(&asked.parts.headers);
-        let body = match packings.is_empty() {
-            true => body.clone(),
+        let (body, text) = match packings.is_empty() {
+            true => match String::from_utf8(body).map(SharedText::from) {
+                Ok(text) => (Bytes::from_owner(text.clone()), Ok(text)),
+                Err(error) => (Bytes::from(error.into_bytes()), Err(Reason::Unreadable)),
+            },
             false => {
-                let _turn = self.unpacking.acquire().await.map_err(|_| Reason::Unreadable)?;
-                let packed = body.clone();
-                let unpacked = tokio::task::spawn_blocking(move || unpacked(&packed, &packings, most));
-                let unpacked = unpacked.await.ok().and_then(Result::ok).ok_or(Reason::Unreadable)?;
-                if !place.grow_to(body.len() + unpacked.len()) {
-                    return Err(Reason::NoRoom);
-                }
-                unpacked
+                let body = Bytes::from(body);
+                let text = self.unpacked(body.clone(), packings, most, place).await;
+                (body, text)
             }
         };
         let headers = headers::without_keys(&asked.parts.headers);
-        Ok(Incoming { tenant: asked.tenant.clone(), api: asked.api, headers, body })
+        let incoming = |body| Incoming { tenant: asked.tenant.clone(), api: asked.api, headers, body };
+        (body, text.map(incoming))
+    }
+
+    /// The text of a body that came compressed; or why there is none.
+    async fn unpacked(
+        &self,
+        body: Bytes,
+        packings: Vec<String>,
+        most: usize,
+        place: &mut Place,
+    ) -> Result<SharedText, Reason> {
+        let _turn = self.unpacking.acquire().await.map_err(|_| Reason::Unreadable)?;
+        let packed = body.len();
+        let unpacked = tokio::task::spawn_blocking(move || unpacked(&body, &packings, most));
+        let unpacked = unpacked.await.ok().and_then(Result::ok).ok_or(Reason::Unreadable)?;
+        if !place.grow_to(packed + unpacked.len()) {
+            return Err(Reason::NoRoom);
+        }
+        String::from_utf8(unpacked.into()).map(SharedText::from).map_err(|_| Reason::Unreadable)
     }
 
     /// Passes a request to a model on as it came.
@@ -304,9 +323,9 @@ impl Shared {
 
     /// What is sent for a call.
     fn outgoing(&self, api: Api, call: &OpenCall, bodies: &Bodies) -> Outgoing {
-        let plain = call.body.as_ref().unwrap_or(&bodies.plain);
+        let plain: &[u8] = call.body.as_ref().map_or(bodies.plain.as_ref(), |body| body);
         let may_ask = api == Api::Chat && !self.no_usage.load(Ordering::Relaxed);
-        if let Some(body) = may_ask.then(|| asking(plain)).flatten() {
+        if let Some(body) = may_ask.then(|| call.asking.within(plain)).flatten() {
             return Outgoing { body, form: headers::Body::Plain, asks_usage: true };
         }
         match &call.body {
@@ -360,7 +379,8 @@ impl Shared {
             }
             Err(no_body) => return refuse_body(Side::Anthropic, no_body),
         };
-        if let Ok(incoming) = self.incoming(&asked, &body, limits.body_bytes, &mut place).await
+        let (body, incoming) = self.incoming(&asked, body, limits.body_bytes, &mut place).await;
+        if let Ok(incoming) = incoming
             && let Some(tokens) = self.engine.count(incoming).await
         {
             return words::json(StatusCode::OK, serde_json::json!({ "input_tokens": tokens.0 }).to_string());
@@ -442,7 +462,7 @@ impl Shared {
 /// A body as the client sent it, and without its compression.
 struct Bodies {
     body: Bytes,
-    plain: Bytes,
+    plain: SharedText,
 }
 
 /// What goes to the provider.

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -15,7 +15,7 @@ use crate::room::{Place, Room};
 /// A body.
 pub(crate) enum Taken {
     /// All of it, and the room that it has.
-    Whole(Bytes, Place),
+    Whole(Vec<u8>, Place),
     /// Longer than a body that is kept.
     Long(Chained),
     /// There was no room to keep it.
@@ -45,17 +45,17 @@ pub(crate) async fn take(
     let Some(mut place) = room.reserve(expected).await else {
         return Ok(Taken::NoRoom(Chained::unread(body)));
     };
-    let mut read = BytesMut::with_capacity(expected);
+    let mut read = Vec::with_capacity(expected);
     loop {
         let frame = timeout(wait, body.frame()).await.map_err(|_| NoBody::Slow)?;
-        let Some(frame) = frame else { return Ok(Taken::Whole(read.freeze(), place)) };
+        let Some(frame) = frame else { return Ok(Taken::Whole(read, place)) };
         let Ok(piece) = frame.map_err(|_| NoBody::Broken)?.into_data() else { continue };
         read.extend_from_slice(&piece);
         let has_room = place.grow_to(read.len());
         if has_room && read.len() <= most {
             continue;
         }
-        let chained = Chained { first: Some(read.freeze()), rest: body, place: Some(place) };
+        let chained = Chained { first: Some(read.into()), rest: body, place: Some(place) };
         return Ok(if has_room { Taken::Long(chained) } else { Taken::NoRoom(chained) });
     }
 }

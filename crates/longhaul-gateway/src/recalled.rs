@@ -2,8 +2,12 @@
 
 use longhaul::RecallPart;
 
-/// Bytes of the longest page: no agent takes more at once.
-pub(crate) const PAGE: usize = 60_000;
+/// Bytes of the longest page. No agent cuts it by rules of its own: opencode cuts results of more than 50 KB, Claude
+/// Code those of more than 25,000 tokens.
+pub(crate) const PAGE: usize = 40_000;
+
+/// Lines of the longest page: opencode cuts results of more than 2,000.
+const LINES: usize = 1_900;
 
 /// A page of a recalled text.
 pub(crate) struct Page<'a> {
@@ -22,11 +26,13 @@ impl Page<'_> {
     pub(crate) fn of(&self, text: &str) -> String {
         let from = text.floor_char_boundary(self.from);
         let rest = &text[from..];
-        if rest.len() <= self.most {
+        let lines = rest.match_indices('\n').nth(LINES - 1).map_or(rest.len(), |(at, _)| at + 1);
+        let most = self.most.min(lines);
+        if rest.len() <= most {
             return rest.to_owned();
         }
         // A page is never empty: who asks for the next one would get the same again.
-        let most = rest.floor_char_boundary(self.most).max(rest.ceil_char_boundary(1));
+        let most = rest.floor_char_boundary(most).max(rest.ceil_char_boundary(1));
         let end = rest[..most].rfind('\n').map(|end| end + 1);
         let shown = &rest[..end.unwrap_or(most)];
         let numbers = match self.part {
@@ -65,7 +71,7 @@ mod tests {
     fn a_long_text_has_pages() {
         let text: String = (1..=9_000).map(|n| format!("line {n}\n")).collect();
         let shown = page(&text, &RecallPart::Whole, 0);
-        assert!(shown.len() < PAGE + 200);
+        assert!(shown.len() < PAGE + 200 && shown.lines().count() <= LINES + 1);
         // What is left out begins behind what is shown.
         let last = shown.lines().rev().nth(1).unwrap();
         let next = last.strip_prefix("line ").unwrap().parse::<usize>().unwrap() + 1;

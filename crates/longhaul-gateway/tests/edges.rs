@@ -31,7 +31,7 @@ fn desk(ground: &Ground) -> Desk {
 }
 
 fn incoming(api: Api, body: &Value) -> Incoming {
-    let (tenant, body) = (Arc::from(""), Bytes::from(body.to_string()));
+    let (tenant, body) = (Arc::from(""), body.to_string().into());
     Incoming { tenant, api, headers: HeaderMap::new(), body }
 }
 
@@ -47,7 +47,7 @@ fn sent(desk: &Desk, incoming: &Incoming) -> Call {
 }
 
 fn bytes(call: &Call, incoming: &Incoming) -> Bytes {
-    call.body.clone().unwrap_or_else(|| incoming.body.clone())
+    call.body.clone().unwrap_or_else(|| Bytes::from_owner(incoming.body.clone()))
 }
 
 fn asked(desk: &Desk, incoming: &Incoming) -> Bytes {

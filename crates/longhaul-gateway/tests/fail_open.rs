@@ -146,7 +146,7 @@ async fn a_compressed_body_is_read_and_goes_on_as_it_came() {
     {
         let request = client().post(url(&gateway) + path(Api::Anthropic)).header("content-encoding", packing);
         see(request.body(packed.clone()), LONG).await;
-        assert_eq!(desk.seen.lock().unwrap().last().unwrap().body, plain);
+        assert_eq!(*desk.seen.lock().unwrap().last().unwrap().body, *plain);
         let call = fake.log().last().unwrap().clone();
         assert_eq!(call.header("content-encoding"), Some(packing));
         assert_eq!(call.header("content-length"), Some(packed.len().to_string().as_str()));

@@ -11,7 +11,6 @@ mod common;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model, result};
 use common::{Dice, Ground};
 use http::HeaderMap;
@@ -151,7 +150,7 @@ impl Agent {
     fn incoming_with(&self, change: impl Fn(&mut Value)) -> Incoming {
         let mut body = body_of(self.api, model(self.api), &self.messages, true);
         change(&mut body);
-        let (tenant, body) = (Arc::from(""), Bytes::from(body.to_string()));
+        let (tenant, body) = (Arc::from(""), body.to_string().into());
         Incoming { tenant, api: self.api, headers: HeaderMap::new(), body }
     }
 }
@@ -164,7 +163,7 @@ fn sent(desk: &Desk, incoming: &Incoming) -> Call {
 }
 
 fn text(call: &Call, incoming: &Incoming) -> String {
-    let body = call.body.as_ref().unwrap_or(&incoming.body);
+    let body = call.body.as_ref().map_or(incoming.body.as_ref(), |body| &body[..]);
     String::from_utf8(body.to_vec()).unwrap()
 }
 
@@ -298,7 +297,7 @@ fn the_tool_stands_behind_those_of_the_client_in_every_call_and_nothing_else_is_
             let call = sent(&desk, incoming);
             assert_eq!(call.how, if n == 0 { How::New } else { How::Extends }, "{api:?} {n}");
             let (edits, body) = (call.edits, text(&call, incoming));
-            let own = str::from_utf8(&incoming.body).unwrap();
+            let own = &*incoming.body;
             let (tool, without) = without_tool(api, &body);
             assert_eq!(*first.get_or_insert(tool.clone()), tool);
             // What the client wrote around its messages is as it wrote it.

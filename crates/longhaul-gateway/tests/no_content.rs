@@ -90,7 +90,7 @@ impl Talk {
     fn incoming(&self) -> Incoming {
         let mut headers = HeaderMap::new();
         headers.insert("user-agent", HeaderValue::from_static("claude-cli/2.1"));
-        Incoming { tenant: "".into(), api: self.api, headers, body: Bytes::from(self.body.to_string()) }
+        Incoming { tenant: "".into(), api: self.api, headers, body: self.body.to_string().into() }
     }
 }
 
@@ -105,7 +105,7 @@ fn sent(desk: &Desk, incoming: &Incoming) -> Call {
 fn asked(desk: &Desk, incoming: &Incoming) -> (How, usize, String) {
     let call = sent(desk, incoming);
     let (how, edits) = (call.how, call.edits);
-    let body = call.body.clone().unwrap_or_else(|| incoming.body.clone());
+    let body = call.body.clone().unwrap_or_else(|| Bytes::from_owner(incoming.body.clone()));
     let usage = Usage { input: body.len() as u64 / 4, output: 40, ..Usage::default() };
     desk.answered(call, Some(&usage));
     (how, edits, String::from_utf8(body.to_vec()).unwrap())

@@ -177,16 +177,27 @@ impl SqliteFile {
 
     /// Reads one moment of the store.
     fn read<T>(&self, run: impl FnOnce(&mut Reader) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.read_once(|reader| {
+            reader.connection.execute_batch("BEGIN")?;
+            let read = run(reader);
+            reader.connection.execute_batch("COMMIT")?;
+            read
+        })
+    }
+
+    /// Reads by one statement, which sees one moment of the store by itself.
+    fn read_once<T>(&self, run: impl FnOnce(&mut Reader) -> Result<T, Fault>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let read = || {
             let mut reader = match idle {
                 Some(reader) => reader,
                 None => Reader { connection: opening::reader(&self.path)?, unpacker: Unpacker::new()? },
             };
-            reader.connection.execute_batch("BEGIN")?;
             let read = run(&mut reader);
-            reader.connection.execute_batch("COMMIT")?;
-            self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            // A reader that is left inside of a transaction is not used again.
+            if reader.connection.is_autocommit() {
+                self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            }
             read
         };
         read().map_err(|fault| self.faults.of(fault))
@@ -215,7 +226,7 @@ impl Store for SqliteStore {
     }
 
     fn meta(&self, id: SessionId) -> Result<Meta, StoreError> {
-        self.file.read(|reader| reading::meta(&reader.connection, id))
+        self.file.read_once(|reader| reading::meta(&reader.connection, id))
     }
 
     fn since(&self, id: SessionId, from: Cursor) -> Result<Vec<Entry>, StoreError> {

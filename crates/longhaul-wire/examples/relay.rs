@@ -83,7 +83,7 @@ pub fn run(recorded: &str, window: u64) -> Result<(), Box<dyn Error>> {
         times.push(start.elapsed());
         own += usize::from(sent.is_clients());
         bytes += sent.len();
-        marks = marks.max(Relay::new(api).read(&sent)?.marks().len());
+        marks = marks.max(Relay::new(api).read(&*sent)?.marks().len());
     }
     times.sort();
     println!("{} requests, {bytes} of {} bytes sent, {own} bodies as they came", times.len(), bodies.len());

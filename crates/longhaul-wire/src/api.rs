@@ -5,7 +5,7 @@
 //! | what | where |
 //! |---|---|
 //! | an API: a file that implements `format`, and a row of [`Api`] | `anthropic`, `chat`, `responses` |
-//! | a request, and the body it was read from | `request`, `body` |
+//! | a request, and the body it was read from | `request`, `body`, `shared_text` |
 //! | a client that sends its conversation again and again | `relay` |
 //! | marks of the cache, which message this is, state with the provider | `marks`, `identity`, `held` |
 //! | the frame, and one tool more; fields and pictures; writing JSON | `settings`, `tools_end`, `object`, `picture`, `write` |
@@ -23,6 +23,7 @@ mod relay;
 mod request;
 mod responses;
 mod settings;
+mod shared_text;
 mod tools_end;
 mod write;
 
@@ -45,6 +46,7 @@ pub use identity::{Chain, Identity, VERSION as IDENTITY_VERSION};
 pub use marks::{ClientMark, MarkPlace};
 pub use relay::Relay;
 pub use request::{BodyText, Encoded, Request};
+pub use shared_text::SharedText;
 
 /// An API that takes a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

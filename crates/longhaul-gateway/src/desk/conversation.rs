@@ -11,7 +11,7 @@ use longhaul::{
 };
 use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
-use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request};
+use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request, SharedText};
 
 use super::asking::{Action, AskError};
 use super::fill;
@@ -188,7 +188,7 @@ impl Conversation {
     }
 
     /// How the client says it: its request, read with what is known.
-    pub(super) fn read(&self, body: String) -> Option<Request> {
+    pub(super) fn read(&self, body: SharedText) -> Option<Request> {
         self.relay.read(body).ok().map(|request| self.offering(request))
     }
 
@@ -384,11 +384,14 @@ impl Conversation {
         broke.then_some(why)
     }
 
+    /// What an answer said of its price counts from now on.
+    pub(super) fn heard(&mut self, ticket: Ticket, usage: &Usage) {
+        self.session.observe(ticket, usage);
+    }
+
     /// The provider answered.
     pub(super) fn answered(&mut self, ticket: Ticket, usage: Option<&Usage>) -> Result<(), StoreError> {
-        if let Some(usage) = usage {
-            self.session.observe(ticket, usage);
-        }
+        usage.into_iter().for_each(|usage| self.heard(ticket, usage));
         self.save()
     }
 

@@ -63,16 +63,16 @@ pub(super) struct Beginning {
 
 impl Desk {
     /// The conversation that a request goes on with, if there is one.
-    pub(super) fn find(&self, incoming: &Incoming, text: &str, hints: &[Hint]) -> Result<Search, Refused> {
+    pub(super) fn find(&self, incoming: &Incoming, hints: &[Hint]) -> Result<Search, Refused> {
         let mut best: Option<Candidate> = None;
         let mut seen: Vec<Shared> = Vec::new();
         let hinted = hints.iter().flat_map(|hint| self.live.hinted(hint));
-        if let Some(found) = self.going_on(incoming, text, hinted, &mut seen, &mut best)? {
+        if let Some(found) = self.going_on(incoming, hinted, &mut seen, &mut best)? {
             return Ok(Search::Found(found));
         }
         let request = match &best {
             Some(best) => best.request.clone(),
-            None => read(&Relay::new(incoming.api), incoming, text)?,
+            None => read(&Relay::new(incoming.api), incoming)?,
         };
         let hashes: Vec<[u8; 16]> = {
             let identities = request.identities();
@@ -87,12 +87,12 @@ impl Desk {
         };
         let longest = hashes.iter().rev().map(unseen).find(|ending| !ending.is_empty());
         let longest = longest.into_iter().flatten();
-        if let Some(found) = self.going_on(incoming, text, longest, &mut seen, &mut best)? {
+        if let Some(found) = self.going_on(incoming, longest, &mut seen, &mut best)? {
             return Ok(Search::Found(found));
         }
         // Sessions without content cannot be gone on with, and those with content must not be.
         if !self.settings().without_content
-            && let Some(found) = self.stored(incoming, text, &request, &hashes, &mut seen, &mut best)?
+            && let Some(found) = self.stored(incoming, &request, &hashes, &mut seen, &mut best)?
         {
             return Ok(Search::Found(found));
         }
@@ -100,7 +100,7 @@ impl Desk {
         let leaves = best.filter(|best| best.answered);
         let request = match leaves.is_none() && request.is_offering() {
             // The request has the tool of a conversation that it is not of.
-            true => read(&Relay::new(incoming.api), incoming, text)?,
+            true => read(&Relay::new(incoming.api), incoming)?,
             false => request,
         };
         Ok(Search::Begins(Beginning { leaves, request, end }))
@@ -110,7 +110,6 @@ impl Desk {
     fn stored(
         &self,
         incoming: &Incoming,
-        text: &str,
         request: &Request,
         hashes: &[[u8; 16]],
         seen: &mut Vec<Shared>,
@@ -138,7 +137,7 @@ impl Desk {
                     None => self.load(incoming, meta.id)?,
                 };
                 let one = std::iter::once(shared);
-                if let Some(found) = self.going_on(incoming, text, one, seen, best)? {
+                if let Some(found) = self.going_on(incoming, one, seen, best)? {
                     return Ok(Some(found));
                 }
             }
@@ -150,7 +149,6 @@ impl Desk {
     fn going_on(
         &self,
         incoming: &Incoming,
-        text: &str,
         conversations: impl Iterator<Item = Shared>,
         seen: &mut Vec<Shared>,
         best: &mut Option<Candidate>,
@@ -160,7 +158,7 @@ impl Desk {
                 continue;
             }
             seen.push(shared.clone());
-            match self.candidate(incoming, shared, text)? {
+            match self.candidate(incoming, shared)? {
                 Some(candidate) if candidate.goes_on => return Ok(Some(candidate.going_on())),
                 Some(candidate) => *best = better(best.take(), candidate),
                 None => {}
@@ -178,12 +176,7 @@ impl Desk {
     }
 
     /// What a request has in common with a conversation; `None` if that is nothing.
-    fn candidate(
-        &self,
-        incoming: &Incoming,
-        shared: Shared,
-        text: &str,
-    ) -> Result<Option<Candidate>, Refused> {
+    fn candidate(&self, incoming: &Incoming, shared: Shared) -> Result<Option<Candidate>, Refused> {
         let Ok(conversation) = shared.lock() else {
             self.live.forget(shared.id);
             return Err(Refused::Broken);
@@ -193,12 +186,13 @@ impl Desk {
             self.live.forget(shared.id);
             return Err(Refused::Moved);
         }
-        let Some(request) = conversation.read(text.to_owned()) else { return Err(Refused::Unreadable) };
-        if request.is_stateful() {
+        let Some(request) = conversation.read(incoming.body.clone()) else { return Err(Refused::Unreadable) };
+        let common = conversation.common(&request.identities());
+        // What the conversation has was looked at when it came.
+        if request.is_stateful_behind(common) {
             return Err(Refused::Stateful);
         }
         let request = with_betas(request, incoming);
-        let common = conversation.common(&request.identities());
         let new_from = conversation.new_from(&request);
         if common == 0 && new_from.is_none() {
             return Ok(None);
@@ -265,8 +259,8 @@ impl Candidate {
     }
 }
 
-fn read(relay: &Relay, incoming: &Incoming, text: &str) -> Result<Request, Refused> {
-    let request = relay.read(text.to_owned()).map_err(|_| Refused::Unreadable)?;
+fn read(relay: &Relay, incoming: &Incoming) -> Result<Request, Refused> {
+    let request = relay.read(incoming.body.clone()).map_err(|_| Refused::Unreadable)?;
     match request.is_stateful() {
         true => Err(Refused::Stateful),
         false => Ok(with_betas(request, incoming)),

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderMap;
 use longhaul_store::About;
-use longhaul_wire::api::Api;
+use longhaul_wire::api::{Api, SharedText};
 
 use super::live::Hint;
 
@@ -20,7 +19,7 @@ pub struct Incoming {
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body, without what it was compressed with.
-    pub body: Bytes,
+    pub body: SharedText,
 }
 
 impl fmt::Debug for Incoming {
@@ -63,7 +62,7 @@ impl Incoming {
             name.extend(others.iter().filter_map(|other| self.header(other)));
             Some(self.hint(name.iter().map(|part| part.as_bytes())))
         });
-        let head = &self.body[..self.body.len().min(HEAD)];
+        let head = &self.body.as_bytes()[..self.body.len().min(HEAD)];
         named.chain([self.hint([&b"head"[..], head])]).collect()
     }
 

@@ -14,6 +14,7 @@ use super::identity::Identity;
 use super::marks::{ClientMark, MarkPlace};
 use super::object::Fields;
 use super::settings::{self, Before, FrameText};
+use super::shared_text::SharedText;
 use super::tools_end::ToolsEnd;
 use super::{Api, RequestError};
 use crate::fields::{FieldError, excerpt};
@@ -22,7 +23,7 @@ use crate::scan::{Scanner, Value};
 /// A body that was read.
 #[derive(Debug)]
 pub(super) struct Body {
-    pub text: String,
+    pub text: SharedText,
     /// Where its list stands, if it has one.
     list: Option<List>,
     pub read: Arc<Read>,
@@ -123,7 +124,7 @@ struct Scanned {
 
 impl Body {
     /// Reads a body. What `last` has too is taken from there.
-    pub fn read(api: Api, text: String, last: Option<&Read>) -> Result<Self, RequestError> {
+    pub fn read(api: Api, text: SharedText, last: Option<&Read>) -> Result<Self, RequestError> {
         let last = last.filter(|last| last.api == api);
         let longer = match last {
             Some(last) => Self::read_longer(&text, last)?,

@@ -8,7 +8,7 @@ use longhaul::{Message, Role};
 
 use super::body::{Body, Read};
 use super::format::Unit;
-use super::{Api, Encoded, LeftOut, Request, RequestError};
+use super::{Api, Encoded, LeftOut, Request, RequestError, SharedText};
 
 /// One conversation of a client with its provider, request by request.
 ///
@@ -48,7 +48,7 @@ impl Relay {
 
     /// Reads a request with the help of the one before it. One that turns out to be of another
     /// conversation costs this one nothing: the one before is what was [kept](Self::keep) or written last.
-    pub fn read(&self, body: impl Into<String>) -> Result<Request, RequestError> {
+    pub fn read(&self, body: impl Into<SharedText>) -> Result<Request, RequestError> {
         let body = Body::read(self.api, body.into(), self.last.as_deref())?;
         Ok(Request::read(Arc::new(body)))
     }

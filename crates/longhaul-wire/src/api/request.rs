@@ -90,7 +90,7 @@ impl AsRef<[u8]> for BodyText {
 impl From<BodyText> for String {
     fn from(body: BodyText) -> Self {
         match body.0 {
-            Text::Client(body) => body.text.clone(),
+            Text::Client(body) => body.text.to_string(),
             Text::Written(text) => text,
         }
     }
@@ -180,7 +180,7 @@ impl Request {
     /// Reads a body. A [`Relay`](super::Relay) reads one that is much like the one before it without
     /// reading all of it again.
     pub fn decode(api: Api, body: impl Into<String>) -> Result<Self, RequestError> {
-        Ok(Self::read(Arc::new(Body::read(api, body.into(), None)?)))
+        Ok(Self::read(Arc::new(Body::read(api, body.into().into(), None)?)))
     }
 
     /// With the value of the header `anthropic-beta`.
@@ -271,7 +271,13 @@ impl Request {
     /// True if a part of the conversation is with the provider and not in the request: then it
     /// is not for us to shorten it, and it is passed on as it came.
     pub fn is_stateful(&self) -> bool {
-        self.held().into_iter().any(Held::passes_on)
+        self.is_stateful_behind(0)
+    }
+
+    /// The same for a request of whose first messages it is known that nothing is with the provider.
+    pub fn is_stateful_behind(&self, first: usize) -> bool {
+        let messages = self.messages.iter().skip(first).map(|message| &**message);
+        Held::of(&self.frame, messages).into_iter().any(Held::passes_on)
     }
 
     /// True for a request that was read from a body.
