@@ -6,7 +6,7 @@
 mod common;
 
 use common::histories::{WINDOWS, answer, histories, message, other_rest, prepare, start};
-use common::{entries, model, observe, overflowed, reload, saved, sent, session, step, text};
+use common::{by_limits, entries, model, observe, overflowed, reload, saved, sent, session, step, text};
 use longhaul::conversation::{Image, Thinking};
 use longhaul::edits::Limit;
 use longhaul::policy::Tripped;
@@ -21,10 +21,8 @@ use proptest::prelude::*;
 fn digests_first(window: u64) -> Session {
     let named =
         |name: &str| longhaul::policy::STRATEGIES.into_iter().find(|strategy| strategy.name == name).unwrap();
-    let profile = Profile {
-        ladder: ["old-results", "fold-turns", "fold-steps"].map(named).to_vec(),
-        ..by_limits()
-    };
+    let profile =
+        Profile { ladder: ["old-results", "fold-turns", "fold-steps"].map(named).to_vec(), ..by_limits() };
     Session::new(profile, model("m", window)).with_meter(Meter::neutral())
 }
 
