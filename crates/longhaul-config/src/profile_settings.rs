@@ -63,11 +63,26 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
     number!("warn", PERCENT, "a person is warned, in percent of the window", &[], shares.warn),
     number!("trigger", PERCENT, "compaction starts", &[], shares.trigger),
     number!("target", PERCENT, "what it works to; 0 takes everything", &[], shares.target),
+    ProfileSetting {
+        name: "dial",
+        kind: ValueKind::Dial,
+        says: "how many recalls one avoided miss may cost: thrifty, default, safe, or 1 to 100; off leaves it to the limits",
+        of: &["longhaul", "thrifty", "safe"],
+        get: |profile| profile.dial.map_or("off".to_owned(), |dial| dial.to_string()),
+        set: |profile, value| profile.dial = value.parse().ok(),
+    },
+    number!(
+        "keep_steps",
+        COUNT,
+        "the newest steps that are left alone, as far as they fit into that part; 0 is as many as fit",
+        &["longhaul", "thrifty", "safe"],
+        keep_steps
+    ),
     number!(
         "keep_recent",
         ValueKind::Number(0, 90),
         "the newest part that is left alone, in percent of the window",
-        &["longhaul"],
+        &["longhaul", "thrifty", "safe"],
         keep_recent
     ),
     number!(

@@ -1,7 +1,8 @@
 //! What a setting may be, and what is wrong with a value that it may not.
 
+use longhaul::Dial;
 use longhaul::digest::ToolKind;
-use longhaul::policy::STRATEGIES;
+use longhaul::policy::{DialError, STRATEGIES};
 use longhaul::summary::{TEMPLATES, Template};
 
 use crate::nearest::nearest;
@@ -29,6 +30,8 @@ pub enum ValueKind {
     Rules,
     /// The name of a template.
     Template,
+    /// A dial, or `off`.
+    Dial,
     /// The kind of a tool.
     Tool,
     /// The path of a file, or a URL, which may hold a password.
@@ -46,6 +49,9 @@ pub enum ValueError {
     /// A table, a date, a list of something else than texts.
     #[error("has a value of a kind that no setting has")]
     NoKind,
+    /// No dial.
+    #[error("is {0}")]
+    NotDial(DialError),
     /// No whole number, or none in the bounds.
     #[error("is {value:?}, not a whole number from {least} to {most}")]
     NotWhole {
@@ -170,6 +176,11 @@ impl ValueKind {
                 let known = TEMPLATES.iter().map(|template| template.name);
                 Err(ValueError::NoTemplate { value: value(), nearest: nearest(text, known) })
             }
+            Self::Dial if text == "off" => Ok(()),
+            Self::Dial => match text.parse::<Dial>() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(ValueError::NotDial(error)),
+            },
             Self::Tool if tool_kind(text).is_some() => Ok(()),
             Self::Tool => {
                 let words = ToolKind::NAMES.iter().map(|(name, _)| *name).collect();

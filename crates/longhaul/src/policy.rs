@@ -9,7 +9,7 @@ pub(crate) mod task;
 pub(crate) mod trigger;
 
 pub use breaker::Tripped;
-pub use dial::Dial;
+pub use dial::{Dial, DialError};
 pub use profile::{Constants, OnFailure, Profile, Summariser, Templates, Triggers};
 pub use strategy::{STRATEGIES, Strategy};
 pub use task::Task;

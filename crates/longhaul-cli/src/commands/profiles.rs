@@ -107,8 +107,15 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     if triggers.summary_mark {
         writeln!(out, "  when a person writes <Summary>")?;
     }
-    if profile.when_cold {
-        writeln!(out, "  down to the target whenever the prompt cache has gone cold")?;
+    if let Some(dial) = profile.dial {
+        let recalls = dial.recalls();
+        writeln!(out, "  when carrying what a fold would take has cost more than the fold")?;
+        writeln!(out, "  keeps what is worth it: one avoided miss may cost {recalls} recalls (dial {dial})")?;
+    }
+    match (profile.when_cold, profile.dial) {
+        (true, Some(_)) => writeln!(out, "  whenever the prompt cache has gone cold")?,
+        (true, None) => writeln!(out, "  down to the target whenever the prompt cache has gone cold")?,
+        (false, _) => {}
     }
     writeln!(out, "  always before a request would pass the hard limit, and when asked")?;
     if triggers.full_when_asked {

@@ -22,7 +22,7 @@ pub struct Dial {
 
 /// A dial that is neither a name nor a number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no dial: thrifty, default, safe, or how many recalls an avoided miss may cost (1 to 100)")]
+#[error("{0:?}, not thrifty, default, safe or how many recalls an avoided miss may cost, from 1 to 100")]
 pub struct DialError(Box<str>);
 
 impl Dial {

@@ -494,7 +494,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// long for a heading.
 fn headed(text: &str) -> Option<(String, impl Iterator<Item = &str>)> {
     /// So much of a long line tells what it is.
-    const START: usize = 80;
+    const START: usize = 160;
     let first = lines(text).next()?;
     let fits = first.len() <= CALL;
     let heading = if fits { first.to_owned() } else { shorten(first, START) };

@@ -114,12 +114,16 @@ impl PromptCache {
         let common = self.common(view);
         self.messages.truncate(common);
         self.sums.truncate(common);
-        self.starts.truncate(common);
+        // What was found by content may stand elsewhere in the log now.
+        let placed = view.unchanged().min(common);
+        self.starts.truncate(placed);
         let mut sum = self.sums.last().copied().unwrap_or(view.fixed().measure);
         for part in &view.parts()[common..] {
             sum += part.measure;
             self.messages.push(part.message.clone());
             self.sums.push(sum);
+        }
+        for part in &view.parts()[placed..] {
             // Rules stand behind system messages and belong to no place: the order is kept.
             let start = start_of(part).max(self.starts.last().copied().unwrap_or_default());
             self.starts.push(start);
