@@ -31,7 +31,7 @@ impl Dial {
     /// Half the bill, and nearly all that is needed.
     pub const DEFAULT: Self = Self::new(6);
     /// What is needed stays, as far as it can be foreseen.
-    pub const SAFE: Self = Self::new(13);
+    pub const SAFE: Self = Self::new(10);
     /// The names.
     pub const NAMES: [(&str, Self); 3] =
         [("thrifty", Self::THRIFTY), ("default", Self::DEFAULT), ("safe", Self::SAFE)];

@@ -33,7 +33,8 @@ impl Session {
         // What is demanded is the smallest view; and where summaries have filled their share of the window,
         // they make room for the next ones.
         let demanded = full || matches!(why, Why::Forced(_) | Why::Asked);
-        let first = match demanded || plan.chain.len() >= LONGEST {
+        let first = match demanded || why == Why::Cold || plan.chain.len() >= LONGEST {
+            // In a cold moment all is billed again anyway.
             true => 0,
             false => self.first_worn(&plan.chain),
         };

@@ -774,12 +774,43 @@ fn that_pay(entries: &[Entry<'_>], choices: Vec<Choice>, byte: f32) -> Vec<Choic
         let of_heading = if entries[at].heading.is_empty() { 0.0 } else { gain(&heading) };
         if of_lines + of_heading > 0.0 {
             paying.extend(lines());
+            paying.extend(neighbours(&entries[at], of_entry, lines(), byte));
             if of_heading > 0.0 {
                 paying.push(heading);
             }
         }
     }
     paying
+}
+
+/// Lines beside those that are kept, which are worth a share of them: what stands around a line says what it
+/// means.
+fn neighbours<'c>(
+    entry: &Entry<'_>,
+    of_entry: &[Choice],
+    kept: impl Iterator<Item = &'c Choice>,
+    byte: f32,
+) -> Vec<Choice> {
+    const SHARE: f32 = 0.03;
+    // By number of the line, with an empty place at both ends.
+    let (mut own, mut shared) = (vec![0.0; entry.lines.len() + 2], vec![0.0_f32; entry.lines.len() + 2]);
+    of_entry.iter().for_each(|(_, number, worth)| own[*number] = *worth);
+    let mut is_kept = vec![false; entry.lines.len() + 2];
+    for (_, number, worth) in kept {
+        is_kept[*number] = true;
+        for beside in [number - 1, number + 1] {
+            shared[beside] = shared[beside].max(SHARE * worth);
+        }
+    }
+    let (at, mut beside) = (of_entry[0].0, Vec::new());
+    for (number, line) in (1..).zip(&entry.lines) {
+        let worth = own[number] + shared[number];
+        let pays = worth > byte * (line.text.len() + 3) as f32;
+        if shared[number] > 0.0 && pays && !is_kept[number] && line.text.len() <= LINE {
+            beside.push((at, number, worth));
+        }
+    }
+    beside
 }
 
 /// How many bytes of these entries would not be kept now: their names were mentioned again elsewhere since,
