@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod arguments;
 mod commands;
 mod error;
 mod filling;

@@ -196,7 +196,7 @@ fn bad_input_is_one_line_and_exit_2() {
     let empty = file("empty.jsonl", b"");
     let cases: [(&[&str], &str); 4] = [
         (&["replay", "none.jsonl"], "error: none.jsonl: no such file\n"),
-        (&["replay", "."], "error: .: is a folder, not a transcript\n"),
+        (&["replay", "small.jsonl#3"], "error: small.jsonl: has no conversation 3: the last is 0\n"),
         (&["replay", &empty], "empty.jsonl: has no messages\n"),
         (&["replay", "small.jsonl", "--views", "no/such/folder"], "No such file or directory (os error 2)\n"),
     ];

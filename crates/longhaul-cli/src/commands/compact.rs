@@ -11,6 +11,7 @@ use longhaul_config::Config;
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
+use crate::lab::inputs;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
@@ -26,7 +27,7 @@ Examples:
   longhaul compact session.jsonl --dry-run
   longhaul compact session.jsonl -o smaller.jsonl --window 64000 --profile mini")]
 pub struct Args {
-    /// The transcript, of any known format
+    /// The transcript, of any known format; of a folder, its newest session; `path#2` is one conversation of a file
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Where the smaller conversation goes; `-` is standard output
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Tokens that fit into the model's window; without it, the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
@@ -45,7 +46,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut file = TranscriptFile::open(&args.file)?;
+    let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, "", &profile);
@@ -53,7 +54,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut recorded =
         RecordedSession::new(profile, "", Tokens(1 << 40), MeterKind::Neutral).with_stopped_clock();
     let mut empty = true;
-    for message in file.main_log() {
+    for message in file.one_log() {
         empty = false;
         if message.role() == Role::Assistant {
             // Sent once, so that the price knows what is warm.

@@ -11,6 +11,7 @@ use longhaul_config::Config;
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::lab::inputs;
 use crate::lab::needs::text_of;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
@@ -26,14 +27,14 @@ Examples:
   longhaul explain session.jsonl --call 40 --profile archive
   longhaul explain session.jsonl --call 40 --json | jq .parts[0]")]
 pub struct Args {
-    /// The transcript, of any known format
+    /// The transcript, of any known format; of a folder, its newest session; `path#2` is one conversation of a file
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The call, counted from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     call: u64,
     /// Tokens that fit into the model's window; without it, the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
@@ -102,14 +103,14 @@ struct Explained {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut file = TranscriptFile::open(&args.file)?;
+    let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, "", &profile);
     let mut recorded = RecordedSession::new(profile, "", window, MeterKind::Neutral);
     let (mut calls, mut empty) = (0, true);
     let (mut batches, mut sent) = (Vec::new(), Position(0));
-    for message in file.main_log() {
+    for message in file.one_log() {
         empty = false;
         if message.role() == Role::Assistant {
             calls += 1;

@@ -9,9 +9,11 @@ use longhaul::{Edit, EditId, Message, Profile, Role, Tokens};
 use longhaul_config::Config;
 use serde::Serialize;
 
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::lab::figures::Figures;
 use crate::lab::growth::Growth;
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of};
@@ -36,11 +38,12 @@ Examples:
   longhaul replay session.jsonl --window 32000 --summariser model")]
 pub struct Args {
     /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
-    /// SWE-agent, gzip or plain; `-` reads standard input
+    /// SWE-agent, gzip or plain, or folders of them; `path#2` is one conversation of a
+    /// file; `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Tokens that fit into the model's window; without it, that of --model, or the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// How to compact
     #[arg(long, default_value = "longhaul", value_name = "P")]
@@ -73,28 +76,29 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    // All files are looked at before the first is replayed: a typing error in the last
-    // name should not cost the work on the others.
-    for path in &args.files {
-        if path != Path::new("-") && !path.exists() {
-            return Err(Failure::file(path, "no such file"));
-        }
-        if path.is_dir() {
-            return Err(Failure::file(path, "is a folder, not a transcript"));
-        }
-    }
+    let inputs = inputs::find(&args.files)?;
+    say_unknown_model(args.model.as_deref().unwrap_or_default());
     let summaries = Summaries::of(args.summariser, config)?;
     let profile = summaries.for_profile(config.profile(&args.profile)?);
-    let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &args.files)).transpose()?;
+    let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &inputs)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
+    let (mut read, mut unread) = (0, Unread::default());
     if !args.json {
         writeln!(out, "{}", header())?;
     }
-    for (number, path) in args.files.iter().enumerate() {
-        progress(number, args.files.len(), path);
-        let sessions = replay_file(args, &profile, &summaries, path, views.as_mut())?;
+    for (number, input) in inputs.iter().enumerate() {
+        progress(number, inputs.len(), &input.path);
+        let replayed = replay_file(args, &profile, &summaries, input, views.as_mut());
         terminal::clear_progress();
+        let sessions = match replayed {
+            Ok(sessions) => sessions,
+            Err(failure) => {
+                unread.add(input, failure)?;
+                continue;
+            }
+        };
+        read += 1;
         for (name, figures) in sessions {
             if args.json {
                 let line = ReplayLine::new(&name, &profile.name, args.window_for(&profile), &figures);
@@ -108,10 +112,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(views) = views {
         views.finish()?;
     }
-    if !args.json {
+    if !args.json && read > 0 {
         summary(&mut out, args.window_for(&profile), &summaries, &total)?;
     }
-    Ok(())
+    unread.finish(read)
 }
 
 /// The conversations of a file, with their names: the path, and `path#n` for all but the main
@@ -120,10 +124,10 @@ fn replay_file(
     args: &Args,
     profile: &Profile,
     summaries: &Summaries,
-    path: &Path,
+    input: &Input,
     mut views: Option<&mut ViewsFile>,
 ) -> Result<Vec<(String, Figures)>, Failure> {
-    let mut reader = TranscriptFile::open(path)?;
+    let mut reader = TranscriptFile::open(input)?;
     let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
     while let Some((number, message)) = reader.next() {
         let replay = sessions
