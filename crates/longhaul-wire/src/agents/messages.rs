@@ -11,7 +11,7 @@ use crate::transcript;
 
 /// A list whose elements have roles.
 pub(super) fn fits_list(first: &Value) -> bool {
-    first.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(|value| is_message(value)))
+    first.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_message))
 }
 
 /// All messages of a list.
