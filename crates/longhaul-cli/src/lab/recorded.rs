@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use longhaul::edits::Audited;
 use longhaul::size::Measure;
+use longhaul::view::Sent;
 use longhaul::{
     EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Seals,
-    Session, Time, Tokens,
+    Session, Time, Tokens, Usage,
 };
 use longhaul_wire::transcript;
 
@@ -40,6 +41,19 @@ pub struct RecordedSession {
     spent: Spent,
     /// How long the last call waited for summaries.
     waited: Duration,
+    overhead: Overhead,
+}
+
+/// System prompt and tools that a file does not hold, as the recorded prompts show them.
+#[derive(Clone, Copy, Default)]
+enum Overhead {
+    /// No prompt was reported yet, or the meter is the neutral one.
+    #[default]
+    Unknown,
+    /// The next view is to be counted with it.
+    Found(Tokens),
+    /// Views are counted with it.
+    Counted(Tokens),
 }
 
 /// What time it is for the session.
@@ -84,6 +98,7 @@ impl RecordedSession {
             summaries: Summaries::Extractor,
             spent: Spent::default(),
             waited: Duration::ZERO,
+            overhead: Overhead::Unknown,
         }
     }
 
@@ -178,6 +193,10 @@ impl RecordedSession {
         let is_other = model.name != self.session.model().name;
         if is_other {
             self.session.switch(model, Seals::Engine);
+            // Another model counts anew; what stands before the log stays about as large.
+            if let Overhead::Counted(tokens) = self.overhead {
+                self.overhead = Overhead::Found(tokens);
+            }
         }
         is_other
     }
@@ -188,6 +207,51 @@ impl RecordedSession {
         let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
         let name = frame.map(str::to_owned).or(answered);
         name.is_some_and(|name| self.switch_to(&name))
+    }
+
+    /// The prompt of the call that was just prepared had so many tokens, as it was recorded. The first such report
+    /// shows what the provider saw beyond the log; from then on each view is counted with it.
+    pub fn reported(&mut self, prompt: Tokens) {
+        if self.session.meter().calibration().is_none() {
+            return;
+        }
+        if let Overhead::Unknown = self.overhead
+            && prompt > Tokens::ZERO
+        {
+            // More than a third of the window is no system prompt: the file begins in the middle of a session.
+            let most = Tokens(self.session.budget().window.0 / 3);
+            self.overhead = Overhead::Found((prompt - self.full_tokens()).min(most));
+        }
+        if let (Overhead::Found(tokens), Some(ticket)) = (self.overhead, self.session.last_ticket()) {
+            let view = self.session.meter().tokens(self.session.view().measure()).tokens;
+            self.session.observe(ticket, &Usage { input: (view + tokens).0, ..Usage::default() });
+            self.overhead = Overhead::Counted(tokens);
+        }
+    }
+
+    /// What was billed for the newest view, with what stands before the log. Where the session has nothing in the
+    /// cache, `shared` tokens of that may still be read: other sessions begin alike.
+    pub fn sent(&self, shared: Tokens) -> Option<Sent> {
+        let mut sent = self.session.sent()?;
+        let before = self.overhead_tokens();
+        let is_new = sent.cold || sent.billed.read == Tokens::ZERO;
+        let read = if is_new { before.min(shared) } else { before };
+        sent.billed.read += read;
+        sent.billed.written += before - read;
+        Some(sent)
+    }
+
+    /// Tokens that stand before the log and are not in the file.
+    pub fn overhead_tokens(&self) -> Tokens {
+        match self.overhead {
+            Overhead::Unknown => Tokens::ZERO,
+            Overhead::Found(tokens) | Overhead::Counted(tokens) => tokens,
+        }
+    }
+
+    /// Prefixes live so long in the provider's cache.
+    pub fn set_cache_lifetime(&mut self, seconds: u64) {
+        self.session.set_cache_lifetime(seconds);
     }
 
     /// The session, to be kept.
