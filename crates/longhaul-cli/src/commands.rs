@@ -16,6 +16,7 @@ pub mod explain;
 pub mod persist;
 pub mod profiles;
 pub mod replay;
+pub mod report;
 pub mod run;
 pub mod serve;
 pub mod sessions;

@@ -12,6 +12,7 @@ mod gateway;
 mod lab;
 mod parts;
 mod place;
+mod report;
 mod terminal;
 mod writing_model;
 
@@ -23,8 +24,8 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay, run,
-    serve, sessions, unpersist, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay,
+    report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
@@ -39,6 +40,7 @@ Examples:
   longhaul                            an agent in this project, in the terminal
   longhaul demo                       a long session in a small window, live
   longhaul run \"mend the parser\"      an agent works on this project
+  longhaul report                     what your sessions cost, and why
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
   longhaul replay *.gz --json         the same for scripts, one JSON line a file
   longhaul bench corpus               profiles beside reference policies
@@ -60,6 +62,7 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Demo(demo::Args),
+    Report(report_command::Args),
     Replay(replay::Args),
     Bench(bench::Args),
     Explain(explain::Args),
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         },
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => config.and_then(|config| replay::run(&args, &config)),
+        Command::Report(args) => config.and_then(|config| report_command::run(&args, &config)),
         Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
         Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
