@@ -233,8 +233,8 @@ pub struct Comparison {
 }
 
 /// Bytes of sessions that are done in seconds, and of a single one of them.
-const AUTO_BYTES: u64 = 24 << 20;
-const AUTO_FILE: u64 = 12 << 20;
+const AUTO_BYTES: u64 = 48 << 20;
+const AUTO_FILE: u64 = 24 << 20;
 
 fn replay(
     files: &[SessionFile],
@@ -255,6 +255,10 @@ fn replay(
         let model = |at: u32| main.models.get(at as usize).map(String::as_str).unwrap_or_default();
         let pico: u128 = main.calls.iter().map(|call| prices.bill(call, model(call.model)).pico).sum();
         candidates.push((pico, file));
+    }
+    // Where dollars are known, sessions without them say nothing of the cost.
+    if candidates.iter().any(|(pico, _)| *pico > 0) {
+        candidates.retain(|(pico, _)| *pico > 0);
     }
     candidates.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path)));
     let of = candidates.len() as u64;

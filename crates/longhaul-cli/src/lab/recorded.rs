@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use longhaul::edits::Audited;
 use longhaul::size::Measure;
-use longhaul::view::Sent;
 use longhaul::{
     EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Seals,
     Session, Time, Tokens, Usage,
@@ -227,18 +226,6 @@ impl RecordedSession {
             self.session.observe(ticket, &Usage { input: (view + tokens).0, ..Usage::default() });
             self.overhead = Overhead::Counted(tokens);
         }
-    }
-
-    /// What was billed for the newest view, with what stands before the log. Where the session has nothing in the
-    /// cache, `shared` tokens of that may still be read: other sessions begin alike.
-    pub fn sent(&self, shared: Tokens) -> Option<Sent> {
-        let mut sent = self.session.sent()?;
-        let before = self.overhead_tokens();
-        let is_new = sent.cold || sent.billed.read == Tokens::ZERO;
-        let read = if is_new { before.min(shared) } else { before };
-        sent.billed.read += read;
-        sent.billed.written += before - read;
-        Some(sent)
     }
 
     /// Tokens that stand before the log and are not in the file.

@@ -135,12 +135,10 @@ fn kinds(bill: &Bill) -> [(&'static str, &'static str, u128); 4] {
 /// Dollars over time, stacked by kind.
 fn over_time(totals: &Totals) -> String {
     const MOST_BARS: usize = 92;
-    let known =
-        |rows: Vec<(String, Bill)>| rows.into_iter().filter(|(name, _)| name != NO_DAY).collect::<Vec<_>>();
-    let mut rows = known(totals.by_period(Period::Day));
+    let mut rows = totals.by_period_whole(Period::Day);
     for period in [Period::Week, Period::Month] {
         if rows.len() > MOST_BARS {
-            rows = known(totals.by_period(period));
+            rows = totals.by_period_whole(period);
         }
     }
     let highest = rows.iter().map(|(_, bill)| bill.pico).max().unwrap_or_default();

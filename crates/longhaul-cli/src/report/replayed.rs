@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul::{Message, Profile, Role, Tokens};
+use longhaul::{Message, Profile, Role, Tokens, Usage};
 use longhaul_wire::agents;
 use serde::{Deserialize, Serialize};
 
@@ -67,14 +67,20 @@ fn add(to: &mut Vec<(String, Call)>, model: &str, call: &Call) {
     sum.output += call.output;
 }
 
-/// The window that a session is replayed in: what was asked for, else 200,000 tokens, or the model's own if the session
-/// went beyond.
+/// The window that a session is replayed in: what was asked for, else 200,000 tokens. If the session went beyond, the one
+/// that its compactions show, or the model's own.
 pub fn window(asked: Option<u64>, conversation: &Conversation) -> Tokens {
     const USUAL: u64 = 200_000;
     let peak = conversation.calls.iter().map(|call| call.prompt() + call.output).max().unwrap_or_default();
     let model = conversation.models.first().map(String::as_str).unwrap_or_default();
     let own = longhaul::Models::builtin().find(model).window.0;
-    Tokens(asked.unwrap_or(if peak > USUAL { own.max(peak) } else { own.min(USUAL) }))
+    let found = match () {
+        () if peak <= USUAL => own.min(USUAL),
+        // Agents compact when about nine tenths are full.
+        () if !conversation.compactions.is_empty() => (peak / 9 * 10).min(own.max(peak)),
+        () => own.max(peak),
+    };
+    Tokens(asked.unwrap_or(found))
 }
 
 /// Replays the main conversation of a file. `None` if it cannot be read, or has no call with usage.
@@ -99,6 +105,10 @@ struct Replay {
     /// The context of the recorded agent: the log since its last compaction, and its summary.
     theirs: Holdings,
     context: Vec<Arc<Piece>>,
+    /// The recorded prompt of the call before, unless the agent compacted since.
+    recorded_before: Option<u64>,
+    /// Our prompt of the call before.
+    sent_before: u64,
     out: Replayed,
 }
 
@@ -115,6 +125,8 @@ impl Replay {
             ours: Holdings::default(),
             theirs: Holdings::default(),
             context: Vec::new(),
+            recorded_before: None,
+            sent_before: 0,
             out: Replayed::default(),
         }
     }
@@ -122,6 +134,7 @@ impl Replay {
     fn message(&mut self, message: Message) {
         if message.is_recorded_compaction() {
             self.growth.compacted();
+            self.recorded_before = None;
             if message.recorded_compaction() == Some(longhaul::conversation::RecordedCompaction::Boundary) {
                 self.context.clear();
             } else {
@@ -146,6 +159,35 @@ impl Replay {
         }
     }
 
+    /// Tokens of the view that are read from the cache, and the others. The cache is as it was recorded: of what the
+    /// request before had in common with this one, the share is read that was read of the recorded one.
+    fn billed(&mut self, usage: &Usage) -> (u64, u64) {
+        let Some(sent) = self.session.session().sent() else { return (0, 0) };
+        let overhead = self.session.overhead_tokens().0;
+        let all = sent.billed.read.0 + sent.billed.written.0 + overhead;
+        let recorded = usage.prompt().0;
+        let read = match self.recorded_before.filter(|_| self.sent_before > 0) {
+            // What others had sent before: a system prompt like this one.
+            None if self.sent_before == 0 => usage.cache_read.min(overhead),
+            before => {
+                let common = match (sent.cold, sent.broke) {
+                    (false, _) => sent.billed.read.0 + overhead,
+                    (true, false) => self.sent_before.min(all),
+                    (true, true) => overhead,
+                };
+                // Behind a compaction nobody knows; the cache is taken to be there.
+                let share = before.map_or(1.0, |before| {
+                    let possible = before.min(recorded).max(1);
+                    (usage.cache_read as f64 / possible as f64).min(1.0)
+                });
+                (common as f64 * share).round() as u64
+            }
+        };
+        self.recorded_before = Some(recorded);
+        self.sent_before = all;
+        (read.min(all), all - read.min(all))
+    }
+
     /// What would be sent to get this answer, beside what was.
     fn call(&mut self, answer: &Message) {
         let Some(usage) = answer.usage() else { return };
@@ -159,25 +201,23 @@ impl Replay {
             return;
         }
         self.session.reported(usage.prompt());
-        let hour = self.lifetime.is_some_and(|seconds| seconds >= 3_600);
-        if let Some(sent) = self.session.sent(Tokens(usage.cache_read)) {
-            let (read, written) = (sent.billed.read.0, sent.billed.written.0);
-            // Where nothing is written to a cache, what is new is plain input.
-            let marked = usage.cache_write > 0 || usage.cache_read == 0;
-            let (input, write) = if marked { (0, written) } else { (written, 0) };
-            let write_1h = if hour { write } else { 0 };
-            let ours = Call { input, read, write, write_1h, output: usage.output, ..Call::default() };
-            add(&mut self.out.sent, model, &ours);
-            let theirs = Call {
-                input: usage.input,
-                read: usage.cache_read,
-                write: usage.cache_write,
-                write_1h: if hour { usage.cache_write } else { 0 },
-                output: usage.output,
-                ..Call::default()
-            };
-            add(&mut self.out.recorded, model, &theirs);
-        }
+        let (read, written) = self.billed(usage);
+        // Where nothing is written to a cache, what is new is plain input.
+        let (input, write) = if usage.cache_write > 0 { (0, written) } else { (written, 0) };
+        let for_an_hour =
+            |write| if self.lifetime.is_some_and(|seconds| seconds >= 3_600) { write } else { 0 };
+        let output = usage.output;
+        let ours = Call { input, read, write, write_1h: for_an_hour(write), output, ..Call::default() };
+        add(&mut self.out.sent, model, &ours);
+        let theirs = Call {
+            input: usage.input,
+            read: usage.cache_read,
+            write: usage.cache_write,
+            write_1h: for_an_hour(usage.cache_write),
+            output,
+            ..Call::default()
+        };
+        add(&mut self.out.recorded, model, &theirs);
         let view = self.pieces.of_view(self.session.session().view(), &mut self.needs);
         self.ours.replace(&view.parts, view.tail);
         self.theirs.replace(&self.context, Vec::new());

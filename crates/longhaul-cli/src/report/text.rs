@@ -311,7 +311,7 @@ pub fn sentence(comparison: &Comparison, found: &Found) -> String {
     );
     format!(
         "{sessions} {verb} taken call by call through profile {}, in the window that the session had: prompts counted with the \
-         model's meter and the recorded system prompt and tools, the cache kept as long as the provider keeps it, answers as \
+         model's meter and the recorded system prompt and tools, the cache as it was recorded, answers as \
          recorded, summaries by the built-in extractor. What a model would have done differently is not in it.{errors}",
         found.profile
     )

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use jiff::ToSpan;
+
 use super::bill::{Bill, Prices};
 use super::conversation::{Conversation, LargeResult, Part, Repeated};
 use super::days::{Calendar, Period};
@@ -257,5 +259,20 @@ impl Totals {
         let mut sums = self.by(name);
         sums.sort_by(|a, b| a.0.cmp(&b.0));
         sums
+    }
+
+    /// The same with the periods between the first and the last in which nothing was billed.
+    pub fn by_period_whole(&self, period: Period) -> Vec<(String, Bill)> {
+        let days = self.rows.keys().filter_map(|key| key.day.parse::<jiff::civil::Date>().ok());
+        let (first, last) = days.fold((None, None), |(first, last), day| {
+            (first.map_or(Some(day), |first: jiff::civil::Date| Some(first.min(day))), last.max(Some(day)))
+        });
+        let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
+        let mut sums: BTreeMap<String, Bill> = BTreeMap::new();
+        for day in first.series(1.day()).take_while(|day| *day <= last) {
+            sums.entry(period.name(day)).or_default();
+        }
+        sums.extend(self.by_period(period).into_iter().filter(|(name, _)| name != NO_DAY));
+        sums.into_iter().collect()
     }
 }
