@@ -115,7 +115,8 @@ fn kinds(call: &Call, price: &Price) -> Kinds {
     Kinds {
         input: times(call.input, price.input),
         cache_read: times(call.read, price.cache_read),
-        cache_write: times(call.write - call.write_1h, price.cache_write) + times(call.write_1h, hour),
+        cache_write: times(call.write.saturating_sub(call.write_1h), price.cache_write)
+            + times(call.write_1h, hour),
         output: times(call.output, price.output),
     }
 }

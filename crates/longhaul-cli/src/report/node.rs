@@ -17,6 +17,9 @@ pub enum Node<'a> {
     Fields(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
+/// No count of tokens is larger: a number that is says nothing, and sums stay sums.
+const MOST: f64 = 1e12;
+
 static NOTHING: Node<'static> = Node::Nothing;
 
 /// Fields that say nothing of cost or context, and are large: copies of results, snapshots of files, seals.
@@ -52,15 +55,20 @@ impl<'a> Node<'a> {
         if let Self::Text(text) = self { text } else { "" }
     }
 
-    /// The number, or 0.
+    /// The whole number, or 0 for what can be no count.
     pub fn number(&self) -> u64 {
-        // A negative or absurd number is none.
-        if let Self::Number(number) = self { *number as u64 } else { 0 }
+        match self {
+            Self::Number(number) if (0.0..=MOST).contains(number) => *number as u64,
+            _ => 0,
+        }
     }
 
     /// The fraction, or 0.
     pub fn fraction(&self) -> f64 {
-        if let Self::Number(number) = self { *number } else { 0.0 }
+        match self {
+            Self::Number(number) if (0.0..=MOST).contains(number) => *number,
+            _ => 0.0,
+        }
     }
 
     pub fn is_true(&self) -> bool {

@@ -133,3 +133,55 @@ fn seconds(time: &Node<'_>) -> i64 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of all formats, changed in places, cut and put in another order: whatever they are, they are read.
+    #[test]
+    fn no_line_is_too_odd() {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../longhaul-wire/tests/agents");
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        for name in [
+            "claude-code.jsonl",
+            "claude-code-speakers.jsonl",
+            "codex.jsonl",
+            "pi.jsonl",
+            "pi-branches.jsonl",
+        ] {
+            let text = std::fs::read(samples.join(name)).unwrap();
+            lines.extend(text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));
+        }
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = |most: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed % most.max(1) as u64) as usize
+        };
+        for round in 0..2_000 {
+            let scanner = &SCANNERS[round % SCANNERS.len()];
+            let mut scan = (scanner.new)("name");
+            for _ in 0..20 {
+                let mut line = lines[next(lines.len())].clone();
+                for _ in 0..next(4) {
+                    let at = next(line.len());
+                    match next(3) {
+                        0 if !line.is_empty() => line[at] = b"0123456789\"{}[],:ntf-e"[next(22)],
+                        1 => line.truncate(at),
+                        _ => line.splice(at..at, *b"99999999999999999").for_each(drop),
+                    }
+                }
+                if let Some(node) = Node::read(&line) {
+                    scan.line(&node);
+                }
+            }
+            for conversation in scan.finish() {
+                let prompts: u64 = conversation.calls.iter().map(|call| call.prompt()).sum();
+                let filled: u64 = conversation.filled.values().sum();
+                assert!(prompts == 0 || filled >= prompts, "{prompts} {filled}");
+            }
+        }
+    }
+}
