@@ -51,12 +51,13 @@ pub struct FrameRow {
 /// The parts of the newest view, and its tail.
 pub fn rows(session: &Session) -> Vec<PartRow> {
     let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
-    let mut warm = billed.read.0.saturating_sub(frame(session).tokens);
+    let mut upto = session.view().fixed().measure;
     let parts = session.view().parts().iter().chain(session.view().tail()).map(|part| {
         let size = session.meter().tokens(part.measure).tokens.0;
-        let is_warm = part.source != Source::Tail && size <= warm;
-        warm = if is_warm { warm - size } else { 0 };
-        row(session, part, size, is_warm)
+        upto += part.measure;
+        // One token of rounding is no change.
+        let is_warm = session.meter().tokens(upto).tokens.0 <= billed.read.0 + 1;
+        row(session, part, size, part.source != Source::Tail && is_warm)
     });
     parts.collect()
 }

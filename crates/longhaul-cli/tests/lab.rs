@@ -44,7 +44,7 @@ fn explain_names_each_part_and_its_edit() {
     insta::assert_snapshot!(stdout(&["explain", "small.jsonl", "--call", "4"]));
     let folder = tempfile::tempdir().unwrap();
     let file = long_session(folder.path());
-    let args = ["explain", &file, "--call", "40", "--window", "6000"];
+    let args = ["explain", &file, "--call", "40", "--window", "6000", "--meter", "neutral"];
     let text = stdout(&args);
     assert!(text.contains("└ fold ") && text.contains("  recall "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

@@ -180,7 +180,15 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
         if !(args.json || args.csv) {
             let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
             let (strong, window) = (terminal::STRONG, terminal::grouped(args.window));
-            writeln!(out, "{strong}{agent}{strong:#}: {} calls, window {window}", terminal::grouped(calls))?;
+            let meter = match args.meter {
+                MeterKind::Neutral => "neutral meter (bytes / 4)",
+                MeterKind::Model => "the model's meter",
+            };
+            writeln!(
+                out,
+                "{strong}{agent}{strong:#}: {} calls, window {window}, {meter}",
+                terminal::grouped(calls)
+            )?;
             let titles = ["cost", "sent", "line", "ret", "near", "reach", "break", "peak", "viol", "µs"];
             writeln!(out, "{}", columns("", &titles))?;
         }

@@ -39,6 +39,9 @@ pub struct Args {
     /// Tokens that fit into the model's window; without it, the profile's
     #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
+    meter: MeterKind,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
@@ -51,16 +54,16 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, "", &profile);
     // The recorded session was sent whole: a window that nothing fills, until the end.
-    let mut recorded =
-        RecordedSession::new(profile, "", Tokens(1 << 40), MeterKind::Neutral).with_stopped_clock();
+    let mut recorded = RecordedSession::new(profile, "", Tokens(1 << 40), args.meter).with_stopped_clock();
     let mut empty = true;
     for message in file.one_log() {
         empty = false;
         if message.role() == Role::Assistant {
             // Sent once, so that the price knows what is warm.
             _ = recorded.prepare();
+            recorded.learn(&message);
         }
-        recorded.push(message);
+        recorded.take(message);
     }
     file.finish(empty)?;
     let before = recorded.full_tokens();

@@ -10,6 +10,7 @@ use longhaul::{Block, EditKind, Message, Position, Role, Session, Source, Tokens
 use longhaul_config::Config;
 use serde::Serialize;
 
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::lab::inputs;
 use crate::lab::needs::text_of;
@@ -39,6 +40,12 @@ pub struct Args {
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
+    meter: MeterKind,
+    /// The model to count for, where the transcript does not say
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Show what is gone from the log and what stands in its place
     #[arg(long, conflicts_with = "json")]
     diff: bool,
@@ -104,10 +111,12 @@ struct Explained {
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
+    say_unknown_model(args.model.as_deref().unwrap_or_default());
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
-    let window = window_of(args.window, "", &profile);
-    let mut recorded = RecordedSession::new(profile, "", window, MeterKind::Neutral);
+    let window = window_of(args.window, args.model.as_deref().unwrap_or_default(), &profile);
+    let mut recorded =
+        RecordedSession::new(profile, args.model.as_deref().unwrap_or_default(), window, args.meter);
     let (mut calls, mut empty) = (0, true);
     let (mut batches, mut sent) = (Vec::new(), Position(0));
     for message in file.one_log() {
@@ -116,6 +125,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             calls += 1;
             let first = recorded.session().ledger().next_id().0 as usize;
             let prepared = recorded.prepare();
+            recorded.learn(&message);
             let session = recorded.session();
             // What was never sent before: the newest messages as they are shown, and the tail.
             if prepared.is_ok() {
@@ -132,40 +142,48 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 for batch in &mut batches {
                     batch.saved = batch.saves * (calls - batch.call + 1);
                 }
-                return print(args, session, batches);
+                return print(args, &recorded, batches);
             }
         }
-        recorded.push(message);
+        recorded.take(message);
     }
     file.finish(empty)?;
     Err(Failure::file(&args.file, format!("has {calls} calls; --call {} is past the last", args.call)))
 }
 
-fn print(args: &Args, session: &Session, batches: Vec<Batch>) -> Result<(), Failure> {
-    let explained = explain(args, session, batches);
+fn print(args: &Args, recorded: &RecordedSession, batches: Vec<Batch>) -> Result<(), Failure> {
+    let explained = explain(args, recorded, batches);
+    let session = recorded.session();
     let mut out = anstream::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&explained).map_err(io::Error::from)?)?;
     } else if args.diff {
         diff(&mut out, session)?;
     } else {
-        table(&mut out, parts::frame(session), &explained)?;
+        table(&mut out, frame(recorded), &explained)?;
     }
     Ok(())
 }
 
-fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
-    let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
+/// System prompt and tools: those of the frame, and those that the file does not hold.
+fn frame(recorded: &RecordedSession) -> FrameRow {
+    let frame = parts::frame(recorded.session());
+    FrameRow { tokens: frame.tokens + recorded.overhead_tokens().0, ..frame }
+}
+
+fn explain(args: &Args, recorded: &RecordedSession, batches: Vec<Batch>) -> Explained {
+    let session = recorded.session();
+    let billed = recorded.sent().map(|sent| sent.billed).unwrap_or_default();
     Explained {
         transcript: args.file.display().to_string(),
         call: args.call,
         upto: session.log().messages().len(),
         window: session.budget().window.0,
         tokens: session.size().tokens.0,
-        full_tokens: session.meter().tokens(session.full()).tokens.0,
+        full_tokens: recorded.full_tokens().0,
         read: billed.read.0,
         written: billed.written.0,
-        frame_tokens: parts::frame(session).tokens,
+        frame_tokens: frame(recorded).tokens,
         parts: parts::rows(session),
         batches,
     }

@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::lab::figures::Figures;
-use crate::lab::growth::Growth;
 use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
@@ -49,7 +48,7 @@ pub struct Args {
     #[arg(long, default_value = "longhaul", value_name = "P")]
     profile: String,
     /// How tokens are counted
-    #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
     meter: MeterKind,
     /// The model to count for, where the transcript does not say
     #[arg(long, value_name = "NAME")]
@@ -144,7 +143,6 @@ struct Replay<'a> {
     args: &'a Args,
     name: String,
     recorded: RecordedSession,
-    growth: Growth,
     full_before: Tokens,
     edits_seen: u32,
     needs: Needs,
@@ -162,7 +160,6 @@ impl<'a> Replay<'a> {
             args,
             name,
             recorded,
-            growth: Growth::default(),
             full_before: Tokens::ZERO,
             edits_seen: 0,
             needs: Needs::new(|text| text.len() as f64),
@@ -174,7 +171,7 @@ impl<'a> Replay<'a> {
 
     fn message(&mut self, message: Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         if message.is_recorded_compaction() {
-            self.growth.compacted();
+            self.recorded.was_compacted();
             return Ok(());
         }
         if message.role() == Role::Assistant {
@@ -183,11 +180,7 @@ impl<'a> Replay<'a> {
         if self.args.json {
             self.needs.push(&message, &text_of(&message));
         }
-        let model = message.model().map(str::to_owned);
-        self.recorded.push(message);
-        if self.args.meter == MeterKind::Model && self.recorded.follow_model(model) {
-            self.growth.compacted();
-        }
+        self.recorded.take(message);
         Ok(())
     }
 
@@ -199,8 +192,10 @@ impl<'a> Replay<'a> {
         let prepare_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let spent = self.recorded.spent().since(spent);
 
+        let growth_error = self.recorded.learn(answer);
+        growth_error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         let full = self.recorded.full_tokens();
-        let sent = if prepared.is_ok() { self.recorded.session().sent() } else { None };
+        let sent = if prepared.is_ok() { self.recorded.sent() } else { None };
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
         self.figures.add_summaries(spent);
         let first_new = self.edits_seen;
@@ -238,10 +233,6 @@ impl<'a> Replay<'a> {
             })?;
         }
         self.full_before = full;
-        if let Some(usage) = answer.usage() {
-            let error = self.growth.call(&mut self.recorded, usage.prompt());
-            error.into_iter().for_each(|error| self.figures.add_growth_error(error));
-        }
         Ok(())
     }
 }

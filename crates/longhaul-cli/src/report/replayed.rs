@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::bill::Prices;
 use super::conversation::{Call, Conversation};
-use crate::lab::growth::Growth;
 use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::lab::pieces::PieceCache;
 use crate::lab::recorded::{MeterKind, RecordedSession};
@@ -97,7 +96,6 @@ pub fn replay(path: &Path, profile: &Profile, window: Tokens, lifetime: Option<u
 
 struct Replay {
     session: RecordedSession,
-    growth: Growth,
     lifetime: Option<u64>,
     needs: Needs,
     pieces: PieceCache,
@@ -118,7 +116,6 @@ impl Replay {
         lifetime.into_iter().for_each(|seconds| session.set_cache_lifetime(seconds));
         Self {
             session,
-            growth: Growth::default(),
             lifetime,
             needs: Needs::new(|text| text.len() as f64),
             pieces: PieceCache::default(),
@@ -133,7 +130,7 @@ impl Replay {
 
     fn message(&mut self, message: Message) {
         if message.is_recorded_compaction() {
-            self.growth.compacted();
+            self.session.was_compacted();
             self.recorded_before = None;
             if message.recorded_compaction() == Some(longhaul::conversation::RecordedCompaction::Boundary) {
                 self.context.clear();
@@ -151,10 +148,9 @@ impl Replay {
         self.needs.push(&message, &text);
         let piece = self.needs.piece(&text);
         self.context.push(piece);
-        let model = message.model().filter(|name| !name.starts_with('<')).map(str::to_owned);
-        self.session.push(message);
-        if self.session.follow_model(model) {
-            self.growth.compacted();
+        let before = self.session.session().model().name.clone();
+        self.session.take(message);
+        if self.session.session().model().name != before {
             self.lifetime.into_iter().for_each(|seconds| self.session.set_cache_lifetime(seconds));
         }
     }
@@ -200,7 +196,7 @@ impl Replay {
             self.out.errors += 1;
             return;
         }
-        self.session.reported(usage.prompt());
+        self.session.learn(answer);
         let (read, written) = self.billed(usage);
         // Where nothing is written to a cache, what is new is plain input.
         let (input, write) = if usage.cache_write > 0 { (0, written) } else { (written, 0) };
@@ -224,6 +220,5 @@ impl Replay {
         let session = &self.session;
         self.out.found.add(self.ours.judge(&self.needs, answer, |at| session.is_recallable(at)));
         self.out.recorded_found.add(self.theirs.judge(&self.needs, answer, |_| false));
-        self.growth.call(&mut self.session, usage.prompt());
     }
 }
