@@ -14,6 +14,15 @@ pub fn window(text: &str) -> Result<u64, String> {
     tokens_of(text).filter(|tokens| WINDOWS.contains(tokens)).ok_or_else(|| problem.to_owned())
 }
 
+/// Lines of a text, counted from 1: `10-20`, `10-`, `10`.
+pub fn lines(text: &str) -> Result<(usize, usize), String> {
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    let (first, last) = text.split_once('-').map_or((text, text), |(first, last)| (first, last));
+    let last = if last.trim().is_empty() { Some(usize::MAX) } else { number(last) };
+    let range = number(first).zip(last).filter(|(first, last)| first <= last);
+    range.ok_or_else(|| "not lines: give 10-20, 10- or 10; the first line is 1".to_owned())
+}
+
 /// Says that the table of models has no row for a name, and which name is nearest.
 pub fn say_unknown_model(name: &str) {
     let models = Models::builtin();

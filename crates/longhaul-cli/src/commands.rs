@@ -15,6 +15,7 @@ pub mod exec_confined;
 pub mod explain;
 pub mod persist;
 pub mod profiles;
+pub mod recall;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -24,8 +24,8 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay,
-    report as report_command, run, serve, sessions, unpersist, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, recall,
+    replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
@@ -67,6 +67,7 @@ enum Command {
     Bench(bench::Args),
     Explain(explain::Args),
     Compact(compact::Args),
+    Recall(recall::Args),
     Convert(convert::Args),
     Sessions(sessions::Args),
     Config(config::Args),
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
         Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
+        Command::Recall(args) => config.and_then(|config| recall::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
         Command::Sessions(args) => config.and_then(|config| sessions::run(&args, &config)),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
@@ -152,7 +154,7 @@ fn command(config: Option<&Config>) -> clap::Command {
         Some(setting) => command.mut_arg(flag, |arg| arg.default_value(setting.value.clone())),
         None => command,
     };
-    ["replay", "bench", "explain", "compact"].into_iter().fold(Cli::command(), |all, name| {
+    ["replay", "bench", "explain", "compact", "recall"].into_iter().fold(Cli::command(), |all, name| {
         all.mut_subcommand(name, |command| {
             // Where nobody set a window, it is the model's or the profile's; a comparison has one for all.
             let own = name == "bench" || config.own_window().is_some();

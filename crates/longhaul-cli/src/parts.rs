@@ -111,7 +111,7 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
 /// Where the edits of a part are told, under it.
 const INDENT: usize = 14;
 
-/// A table of 80 columns.
+/// A table as wide as the terminal.
 pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Result<()> {
     let (faint, good) = (terminal::FAINT, terminal::GOOD);
     writeln!(out, "\n  {:>11} {:9} {:>7}  what", "messages", "role", "tokens")?;
@@ -131,8 +131,7 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
             [(start, end)] => format!("{start}–{}", end - 1),
         };
         let mark = if part.warm { '·' } else { '+' };
-        let what: String =
-            part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(44).collect();
+        let what = terminal::one_line(&part.text, terminal::width().saturating_sub(36));
         writeln!(
             out,
             "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
@@ -150,8 +149,7 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
                 terminal::short(edit.after)
             );
             let recall = format!("recall {}", edit.handles.join(" "));
-            // As wide as a terminal of 80 columns.
-            let wide = INDENT + made.chars().count() + 1 + recall.chars().count() > 80;
+            let wide = INDENT + made.chars().count() + 1 + recall.chars().count() > terminal::width();
             let between = if wide { format!("\n{:INDENT$}  ", "") } else { " ".to_owned() };
             writeln!(out, "{:INDENT$}{good}{made}{between}{recall}{good:#}", "")?;
         }

@@ -1,6 +1,6 @@
 //! `longhaul compact`: one compaction of a transcript, with its price.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use longhaul::edits::EditPrice;
@@ -33,6 +33,9 @@ pub struct Args {
     /// Where the smaller conversation goes; `-` is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
+    /// Replace OUT if it is there, without asking
+    #[arg(long)]
+    force: bool,
     /// Say what would go, and its price; write nothing
     #[arg(long)]
     dry_run: bool,
@@ -120,6 +123,17 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     )
 }
 
+/// Asks the person, if there is one.
+fn may_replace(output: &Path) -> io::Result<bool> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Ok(false);
+    }
+    write!(io::stderr(), "{} is there already. Replace it? [y/N] ", output.display())?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 fn write(args: &Args, output: &Path, session: &Session) -> Result<(), Failure> {
     if let (Ok(input), Ok(existing)) = (args.file.canonicalize(), output.canonicalize())
         && input == existing
@@ -134,6 +148,9 @@ fn write(args: &Args, output: &Path, session: &Session) -> Result<(), Failure> {
     if output == Path::new("-") {
         io::stdout().lock().write_all(text.as_bytes())?;
         return Ok(());
+    }
+    if output.exists() && !args.force && !may_replace(output)? {
+        return Err(Failure::file(output, "is there already (--force replaces it)"));
     }
     std::fs::write(output, text).map_err(|error| Failure::file(output, error))
 }
