@@ -20,6 +20,9 @@ pub struct Found {
     pub home: String,
 }
 
+/// Columns of the figures in a table of sums.
+const FIGURES: usize = 50;
+
 /// The columns that lines are made for.
 const WIDEST: usize = 100;
 
@@ -51,10 +54,7 @@ pub fn report(
     let dearest: Vec<(String, Bill)> = (totals.sessions.iter())
         .map(|session| {
             let day = calendar.day(session.begins).map_or(NO_DAY.to_owned(), |day| day.to_string());
-            (
-                format!("{day} {} {}", shown_path(&session.project, found), short_id(&session.session)),
-                session.bill,
-            )
+            (format!("{day} {} {}", last_name(&session.project), short_id(&session.session)), session.bill)
         })
         .collect();
     if dearest.len() > 1 {
@@ -119,7 +119,7 @@ fn sums(
     if rows.is_empty() {
         return Ok(());
     }
-    let name_width = width.saturating_sub(56).clamp(20, 44);
+    let name_width = width.saturating_sub(FIGURES).clamp(20, 44);
     writeln!(
         out,
         "\n{STRONG}{title:name_width$}{STRONG:#}{:>7}{:>8}{:>8}{:>8}{:>8}{:>11}",
@@ -366,8 +366,7 @@ pub fn table(
         Table::Sessions => {
             let row = |session: &super::totals::Session| {
                 let day = calendar.day(session.begins).map_or(NO_DAY.to_owned(), |day| day.to_string());
-                let name =
-                    format!("{day} {} {}", shown_path(&session.project, found), short_id(&session.session));
+                let name = format!("{day} {} {}", last_name(&session.project), short_id(&session.session));
                 (name, session.bill)
             };
             ("session", totals.sessions.iter().map(row).collect())
@@ -375,7 +374,7 @@ pub fn table(
     };
     head(out, totals, found)?;
     sums(out, title, &rows, usize::MAX, width)?;
-    let name_width = width.saturating_sub(56).clamp(20, 44);
+    let name_width = width.saturating_sub(FIGURES).clamp(20, 44);
     writeln!(out, "{STRONG}{}{STRONG:#}", line("all", &totals.bill, name_width))?;
     notes(out, totals, found)
 }
@@ -431,11 +430,13 @@ fn shortened(name: &str, most: usize) -> String {
     if !clean.contains(['/', '\\']) {
         return terminal::cut(&clean, most);
     }
-    let (head, tail) =
-        if clean.starts_with("20") { (11, most.saturating_sub(12)) } else { (0, most.saturating_sub(1)) };
-    let start: String = clean.chars().take(head).collect();
-    let end: String = clean.chars().skip(count - tail.min(count)).collect();
-    terminal::cut(&format!("{start}…{end}"), most)
+    let end: String = clean.chars().skip(count - most.saturating_sub(1).min(count)).collect();
+    terminal::cut(&format!("…{end}"), most)
+}
+
+/// The last name of a path.
+fn last_name(path: &str) -> &str {
+    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 /// The beginning of a session's name.
@@ -470,7 +471,8 @@ mod tests {
         assert_eq!([0.0, 0.004, 1.5, 12_345.6].map(money), ["$0.00", "<$0.01", "$1.50", "$12,346"]);
         assert_eq!((change(50.0, 100.0), change(110.0, 100.0)), ("−50.0%".to_owned(), "+10.0%".to_owned()));
         assert_eq!(shortened("/a/long/path/of/a/project", 12), "…f/a/project");
-        assert_eq!(shortened("2026-03-02 /a/long/path abcd", 20), "2026-03-02 …ath abcd");
+        assert_eq!(shortened("a model with a long name", 12), "a model wit…");
+        assert_eq!((last_name("/a/b/"), last_name("C:\\x\\y"), last_name("")), ("b", "y", ""));
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
     }
 }
