@@ -14,6 +14,12 @@ pub fn window(text: &str) -> Result<u64, String> {
     tokens_of(text).filter(|tokens| WINDOWS.contains(tokens)).ok_or_else(|| problem.to_owned())
 }
 
+/// Tokens, at least one: `64000`, `64k`.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    let problem = "not a number of tokens, such as 8000 or 8k";
+    tokens_of(text).filter(|tokens| *tokens > 0).ok_or_else(|| problem.to_owned())
+}
+
 /// Lines of a text, counted from 1: `10-20`, `10-`, `10`.
 pub fn lines(text: &str) -> Result<(usize, usize), String> {
     let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);

@@ -366,6 +366,7 @@ fn what_is_asked_for_is_shown() {
     assert_eq!(figures(&home.json(&["--since", "20260305", "--agent", "codex"]))[0], 1);
     assert_eq!(figures(&home.json(&["--project", "Work/pi"]))[0], 3);
     assert_eq!(figures(&home.json(&[".codex"]))[0], 3);
+    assert_eq!(figures(&home.json(&[".claude/projects/-work-api/two.jsonl#1"])), [1, 7, 0, 5_000, 30]);
     let rows = |view: &str| home.json(&[view])["rows"].as_array().unwrap().len();
     assert_eq!((rows("daily"), rows("weekly"), rows("monthly"), rows("session")), (6, 1, 1, 7));
     let text = home.stdout(&["daily", "--agent", "codex"]);

@@ -54,7 +54,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 200)]
     steps: usize,
     /// The longest answer in tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::tokens)]
     max_output: Option<u64>,
     /// Tool calls as text, for models that know no others
     #[arg(long)]

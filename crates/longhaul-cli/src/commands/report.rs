@@ -154,6 +154,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             files => format!("no session found: {} files have no messages", terminal::grouped(files)),
         }));
     }
+    keep_named(&inputs, &mut read.files);
     let repeated = counted::once(&mut read.files);
     filter.apply(&mut read.files);
     if read.files.is_empty() {
@@ -213,6 +214,16 @@ fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     terminal::show_progress(format_args!("looking at {}", agents.into_iter().collect::<Vec<_>>().join(", ")));
     let paths: Vec<PathBuf> = places.into_iter().map(|place| place.path).collect();
     Ok(unique(inputs::find(&paths)?))
+}
+
+/// Keeps the one conversation of a file that was named: `path#2`.
+fn keep_named(inputs: &[Input], files: &mut [SessionFile]) {
+    for (input, number) in inputs.iter().filter_map(|input| Some((input, input.conversation?))) {
+        for file in files.iter_mut().filter(|file| file.path == input.path) {
+            let mut at = 0..;
+            file.scanned.conversations.retain(|_| at.next() == Some(number));
+        }
+    }
 }
 
 /// Each file once, whatever names it was given by.

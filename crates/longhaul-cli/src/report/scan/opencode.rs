@@ -17,10 +17,23 @@ pub fn scan(path: &Path) -> io::Result<Scanned> {
     read(path).map_err(io::Error::other)
 }
 
-fn read(path: &Path) -> rusqlite::Result<Scanned> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let file = Connection::open_with_flags(path, flags)?;
+/// Opens a file for reading, and reads a little.
+fn open(path: &Path, how: &str) -> rusqlite::Result<Connection> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let name: String = (path.to_string_lossy().bytes())
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let file = Connection::open_with_flags(format!("file:{name}?{how}"), flags)?;
     file.busy_timeout(std::time::Duration::from_secs(2))?;
+    file.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
+    Ok(file)
+}
+
+fn read(path: &Path) -> rusqlite::Result<Scanned> {
+    // A folder that nobody may write to has no room for SQLite's own files: then the file is taken as it is.
+    let file = open(path, "mode=ro").or_else(|_| open(path, "immutable=1"))?;
     let tables: i64 = file.query_row(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'message', 'part')",
         [],
