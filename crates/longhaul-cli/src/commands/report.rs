@@ -15,6 +15,7 @@ use crate::report::bill::Prices;
 use crate::report::cache::Cache;
 use crate::report::days::{Calendar, Period};
 use crate::report::files::{self, Progress, SessionFile, on_all_cores};
+use crate::report::recorder::key;
 use crate::report::replayed::{self, Replayed};
 use crate::report::text::Found;
 use crate::report::totals::{Filter, Totals};
@@ -60,7 +61,7 @@ pub struct Args {
     /// Write one page with charts, which needs nothing else
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How many sessions are taken through Longhaul: `auto` for the dearest that are done in seconds, a number, `all` or
+    /// How many sessions are taken through Longhaul: `auto` for as many as are done in seconds, a number, `all` or
     /// `none`
     #[arg(long, value_name = "N", default_value = "auto")]
     replay: Sessions,
@@ -244,8 +245,8 @@ pub struct Comparison {
 }
 
 /// Bytes of sessions that are done in seconds, and of a single one of them.
-const AUTO_BYTES: u64 = 48 << 20;
-const AUTO_FILE: u64 = 24 << 20;
+const AUTO_BYTES: u64 = 80 << 20;
+const AUTO_FILE: u64 = 16 << 20;
 
 fn replay(
     files: &[SessionFile],
@@ -271,7 +272,8 @@ fn replay(
     if candidates.iter().any(|(pico, _)| *pico > 0) {
         candidates.retain(|(pico, _)| *pico > 0);
     }
-    candidates.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path)));
+    // In no order that has to do with cost: the dearest sessions would flatter the comparison.
+    candidates.sort_by_cached_key(|(_, file)| key(&[&file.path.to_string_lossy()]));
     let of = candidates.len() as u64;
     let all: u128 = candidates.iter().map(|(pico, _)| pico).sum();
     let chosen = choose(candidates, asked);
@@ -305,7 +307,7 @@ fn replay(
     (sessions > 0).then_some(Comparison { replayed: sum, sessions, of, share })
 }
 
-/// The dearest sessions, as many as are wanted.
+/// As many sessions as are wanted.
 fn choose(candidates: Vec<(u128, &SessionFile)>, asked: Sessions) -> Vec<(u128, &SessionFile)> {
     match asked {
         Sessions::Most(most) => candidates.into_iter().take(most).collect(),
@@ -340,7 +342,7 @@ impl<'a> Work<'a> {
         let written: u64 = main.calls.iter().map(|call| call.write).sum();
         let for_an_hour: u64 = main.calls.iter().map(|call| call.write_1h).sum();
         let lifetime = (for_an_hour * 2 > written).then_some(3_600);
-        let settings = crate::report::recorder::key(&[&format!("{profile:?} {window} {lifetime:?}")]);
+        let settings = key(&[&format!("{profile:?} {window} {lifetime:?}")]);
         Self { file, window, lifetime, settings: format!("{settings:016x}") }
     }
 }

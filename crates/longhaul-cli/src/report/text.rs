@@ -259,14 +259,17 @@ fn with_longhaul(
     let [recorded, ours] = replayed.pico(prices);
     let [recorded_tokens, our_tokens] = replayed.prompts();
     writeln!(out, "\n{STRONG}With Longhaul{STRONG:#}{:21}{:>12}{:>12}", "", "recorded", "Longhaul")?;
-    writeln!(
-        out,
-        "  {:32}{:>12}{:>12}  {}",
-        "cost",
-        money(dollars(recorded)),
-        money(dollars(ours)),
-        change(ours as f64, recorded as f64)
-    )?;
+    // Without prices there is nothing to compare in dollars.
+    if recorded > 0 {
+        let change = change(ours as f64, recorded as f64);
+        writeln!(
+            out,
+            "  {:32}{:>12}{:>12}  {change}",
+            "cost",
+            money(dollars(recorded)),
+            money(dollars(ours))
+        )?;
+    }
     writeln!(
         out,
         "  {:32}{:>12}{:>12}  {}",
@@ -296,7 +299,7 @@ pub fn sentence(comparison: &Comparison, found: &Found) -> String {
         1 => "The session".to_owned(),
         all if all == comparison.sessions => format!("All {} sessions with five calls or more", grouped(all)),
         all => format!(
-            "{} of the {} sessions with five calls or more, the dearest that are replayed in seconds ({:.0} % of their bill; --replay all takes all),",
+            "{} of the {} sessions with five calls or more, taken evenly ({:.0} % of their bill; --replay all takes all),",
             grouped(comparison.sessions),
             grouped(all),
             comparison.share * 100.0
