@@ -11,7 +11,7 @@ import tempfile
 
 def views(longhaul, window, path):
     out = path.with_suffix(".views")
-    command = [longhaul, "replay", path, "--window", window, "--views", out, "--json"]
+    command = [longhaul, "replay", path, "--window", window, "--views", out, "--meter", "neutral", "--json"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     for line in lines:

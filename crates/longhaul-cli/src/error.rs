@@ -13,6 +13,8 @@ use longhaul_store::StoreError;
 pub enum Failure {
     /// The user can change something: exit 2.
     Input(String),
+    /// A file has no messages: exit 2, unless others have some.
+    NoMessages(String),
     /// It cannot be done now: exit 1.
     Failed(String),
     /// The output could not be written: exit 1.
@@ -22,10 +24,12 @@ pub enum Failure {
 impl Failure {
     /// Something is wrong with this file.
     pub fn file(path: &Path, problem: impl Display) -> Self {
-        // A name may hold anything; the message stays one line.
-        let name: String =
-            path.display().to_string().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-        Self::Input(format!("{name}: {problem}"))
+        Self::Input(of_file(path, problem))
+    }
+
+    /// This file is no session.
+    pub fn no_messages(path: &Path, problem: impl Display) -> Self {
+        Self::NoMessages(of_file(path, problem))
     }
 
     /// The reader of our output has gone, as `head` does: nothing to report.
@@ -35,16 +39,23 @@ impl Failure {
 
     pub fn code(&self) -> ExitCode {
         match self {
-            Self::Input(_) => ExitCode::from(2),
+            Self::Input(_) | Self::NoMessages(_) => ExitCode::from(2),
             Self::Failed(_) | Self::Output(_) => ExitCode::FAILURE,
         }
     }
 }
 
+/// A name may hold anything; the message stays one line.
+fn of_file(path: &Path, problem: impl Display) -> String {
+    let name: String =
+        path.display().to_string().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    format!("{name}: {problem}")
+}
+
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Input(problem) | Self::Failed(problem) => f.write_str(problem),
+            Self::Input(problem) | Self::NoMessages(problem) | Self::Failed(problem) => f.write_str(problem),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }

@@ -5,6 +5,7 @@
 pub mod comparison;
 pub mod figures;
 pub mod growth;
+pub mod inputs;
 pub mod needs;
 pub mod pieces;
 pub mod policies;

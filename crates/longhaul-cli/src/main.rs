@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod arguments;
 mod commands;
 mod error;
 mod filling;
@@ -11,6 +12,7 @@ mod gateway;
 mod lab;
 mod parts;
 mod place;
+mod report;
 mod terminal;
 mod writing_model;
 
@@ -22,8 +24,8 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, replay, run,
-    serve, sessions, unpersist, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, recall,
+    replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
@@ -38,6 +40,7 @@ Examples:
   longhaul                            an agent in this project, in the terminal
   longhaul demo                       a long session in a small window, live
   longhaul run \"mend the parser\"      an agent works on this project
+  longhaul report                     what your sessions cost, and why
   longhaul replay session.jsonl.gz    what a recorded session was, call by call
   longhaul replay *.gz --json         the same for scripts, one JSON line a file
   longhaul bench corpus               profiles beside reference policies
@@ -59,10 +62,12 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Demo(demo::Args),
+    Report(report_command::Args),
     Replay(replay::Args),
     Bench(bench::Args),
     Explain(explain::Args),
     Compact(compact::Args),
+    Recall(recall::Args),
     Convert(convert::Args),
     Sessions(sessions::Args),
     Config(config::Args),
@@ -104,9 +109,11 @@ fn main() -> ExitCode {
         },
         Command::Demo(args) => demo::run(&args),
         Command::Replay(args) => config.and_then(|config| replay::run(&args, &config)),
+        Command::Report(args) => config.and_then(|config| report_command::run(&args, &config)),
         Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
         Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
+        Command::Recall(args) => config.and_then(|config| recall::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
         Command::Sessions(args) => config.and_then(|config| sessions::run(&args, &config)),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
@@ -150,7 +157,7 @@ fn command(config: Option<&Config>) -> clap::Command {
         Some(setting) => command.mut_arg(flag, |arg| arg.default_value(setting.value.clone())),
         None => command,
     };
-    ["replay", "bench", "explain", "compact"].into_iter().fold(Cli::command(), |all, name| {
+    ["replay", "bench", "explain", "compact", "recall"].into_iter().fold(Cli::command(), |all, name| {
         all.mut_subcommand(name, |command| {
             // Where nobody set a window, it is the model's or the profile's; a comparison has one for all.
             let own = name == "bench" || config.own_window().is_some();

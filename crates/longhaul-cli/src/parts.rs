@@ -51,12 +51,13 @@ pub struct FrameRow {
 /// The parts of the newest view, and its tail.
 pub fn rows(session: &Session) -> Vec<PartRow> {
     let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
-    let mut warm = billed.read.0.saturating_sub(frame(session).tokens);
+    let mut upto = session.view().fixed().measure;
     let parts = session.view().parts().iter().chain(session.view().tail()).map(|part| {
         let size = session.meter().tokens(part.measure).tokens.0;
-        let is_warm = part.source != Source::Tail && size <= warm;
-        warm = if is_warm { warm - size } else { 0 };
-        row(session, part, size, is_warm)
+        upto += part.measure;
+        // One token of rounding is no change.
+        let is_warm = session.meter().tokens(upto).tokens.0 <= billed.read.0 + 1;
+        row(session, part, size, part.source != Source::Tail && is_warm)
     });
     parts.collect()
 }
@@ -110,7 +111,7 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
 /// Where the edits of a part are told, under it.
 const INDENT: usize = 14;
 
-/// A table of 80 columns.
+/// A table as wide as the terminal.
 pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Result<()> {
     let (faint, good) = (terminal::FAINT, terminal::GOOD);
     writeln!(out, "\n  {:>11} {:9} {:>7}  what", "messages", "role", "tokens")?;
@@ -130,8 +131,7 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
             [(start, end)] => format!("{start}–{}", end - 1),
         };
         let mark = if part.warm { '·' } else { '+' };
-        let what: String =
-            part.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(44).collect();
+        let what = terminal::one_line(&part.text, terminal::width().saturating_sub(36));
         writeln!(
             out,
             "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
@@ -149,8 +149,7 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
                 terminal::short(edit.after)
             );
             let recall = format!("recall {}", edit.handles.join(" "));
-            // As wide as a terminal of 80 columns.
-            let wide = INDENT + made.chars().count() + 1 + recall.chars().count() > 80;
+            let wide = INDENT + made.chars().count() + 1 + recall.chars().count() > terminal::width();
             let between = if wide { format!("\n{:INDENT$}  ", "") } else { " ".to_owned() };
             writeln!(out, "{:INDENT$}{good}{made}{between}{recall}{good:#}", "")?;
         }

@@ -44,7 +44,7 @@ fn explain_names_each_part_and_its_edit() {
     insta::assert_snapshot!(stdout(&["explain", "small.jsonl", "--call", "4"]));
     let folder = tempfile::tempdir().unwrap();
     let file = long_session(folder.path());
-    let args = ["explain", &file, "--call", "40", "--window", "6000"];
+    let args = ["explain", &file, "--call", "40", "--window", "6000", "--meter", "neutral"];
     let text = stdout(&args);
     assert!(text.contains("└ fold ") && text.contains("  recall "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -70,6 +70,57 @@ fn explain_names_each_part_and_its_edit() {
     // Every message of the log is there once, gone or not.
     let shown = diff.lines().filter(|line| !line.starts_with('+') && !line.contains('⟦')).count();
     assert_eq!(shown as u64, json["upto"].as_u64().unwrap());
+}
+
+#[test]
+fn explain_finds_the_calls_where_something_happened() {
+    assert!(
+        stdout(&["explain", "small.jsonl"])
+            .starts_with("Nothing was compacted in 4 calls, in a window of 200,000.")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = long_session(folder.path());
+    let text = stdout(&["explain", &file, "--window", "6k"]);
+    assert!(text.starts_with("Something happened before ") && text.contains("a fold: "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let json: Value = serde_json::from_str(&stdout(&["explain", &file, "--window", "6k", "--json"])).unwrap();
+    let first = json["happened"][0]["call"].as_u64().unwrap();
+    assert!(text.lines().any(|line| line.trim_start().starts_with(&format!("{first} "))), "{text}");
+    assert!(
+        json["happened"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|call| call["tokens"].as_u64() < call["full_tokens"].as_u64())
+    );
+    let args = |call: &'static str| ["explain", &file, "--window", "6k", "--call", call].map(str::to_owned);
+    let at = |call| stdout(&args(call).each_ref().map(String::as_str));
+    assert_eq!(at("last"), at("40"));
+    let text = stdout(&[&args("last").each_ref().map(String::as_str)[..], &["--text"]].concat());
+    assert!(text.starts_with("fold ") && text.lines().count() > 10, "{text}");
+    for bad in ["0", "first", "-1"] {
+        error(&["explain", "small.jsonl", "--call", bad]);
+    }
+}
+
+#[test]
+fn what_a_mark_names_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = long_session(folder.path());
+    let window = ["--window", "6k"];
+    let json: Value = serde_json::from_str(&stdout(
+        &[&["explain", &file, "--call", "last", "--json"], &window[..]].concat(),
+    ))
+    .unwrap();
+    let edits = json["parts"].as_array().unwrap().iter().flat_map(|part| part["edits"].as_array().unwrap());
+    let handle = edits.flat_map(|edit| edit["handles"].as_array().unwrap()).next().unwrap().as_str().unwrap();
+    let recall = |more: &[&str]| stdout(&[&["recall", &file, handle], &window[..], more].concat());
+    let whole = recall(&[]);
+    assert!(whole.contains("name_"), "{whole}");
+    assert_eq!(recall(&["--lines", "2-3"]).lines().count(), 2);
+    assert!(recall(&["--grep", "name_"]).lines().count() > 1);
+    let none = error(&["recall", &file, "ffffffffffff"]);
+    assert!(none.lines().count() == 1 && none.contains("--window"), "{none}");
 }
 
 #[test]
@@ -100,6 +151,11 @@ fn compact_says_its_price_and_writes_a_smaller_conversation() {
     // It is a transcript like any other.
     stdout(&["replay", out.to_str().unwrap()]);
     assert!(error(&["compact", &file, "-o", &file]).ends_with("is the transcript itself\n"));
+    // Nobody is there to ask: what is there stays.
+    let again = ["compact", &file, "-o", out.to_str().unwrap(), "--window", "20000"];
+    assert!(error(&again).ends_with("is there already (--force replaces it)\n"));
+    assert_eq!(fs::metadata(&out).unwrap().len(), after);
+    stdout(&[&again[..], &["--force"]].concat());
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn a_call_that_does_not_fit_is_said_and_the_run_goes_on() {
         "word ".repeat(2_000)
     );
     fs::write(&path, big).unwrap();
-    let views = views(path.to_str().unwrap(), &["--window", "1000"]);
+    let views = views(path.to_str().unwrap(), &["--window", "1000", "--meter", "neutral"]);
     assert_eq!(views[0]["messages"], Value::Array(vec![]));
     assert_eq!(
         views[0]["error"],
@@ -196,7 +196,7 @@ fn bad_input_is_one_line_and_exit_2() {
     let empty = file("empty.jsonl", b"");
     let cases: [(&[&str], &str); 4] = [
         (&["replay", "none.jsonl"], "error: none.jsonl: no such file\n"),
-        (&["replay", "."], "error: .: is a folder, not a transcript\n"),
+        (&["replay", "small.jsonl#3"], "error: small.jsonl: has no conversation 3: the last is 0\n"),
         (&["replay", &empty], "empty.jsonl: has no messages\n"),
         (&["replay", "small.jsonl", "--views", "no/such/folder"], "No such file or directory (os error 2)\n"),
     ];
@@ -239,4 +239,37 @@ fn colours_only_where_they_are_wanted() {
     let mut command = longhaul(&["replay", "small.jsonl"]);
     let forced = command.env("CLICOLOR_FORCE", "1").assert().success().get_output().stdout.clone();
     assert!(forced.contains(&0x1b));
+}
+
+/// Where a file has usage, that is the size: what it does not hold counts too.
+#[test]
+fn sizes_are_those_that_were_billed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("billed.jsonl");
+    let mut lines = vec![serde_json::json!({"role": "user", "content": "Read it all."}).to_string()];
+    for n in 0..60_u64 {
+        let call = serde_json::json!({"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": format!("f{n}.rs")}});
+        let usage = serde_json::json!({"input": 3, "cache_read": 30_000 + n * 2_500, "cache_write": 2_500, "output": 20});
+        let model = "claude-opus-4-5";
+        lines.push(
+            serde_json::json!({"role": "assistant", "content": [call], "usage": usage, "model": model})
+                .to_string(),
+        );
+        let words: String = (0..700).map(|word| format!("word{} ", (word * 7 + n) % 97)).collect();
+        let result = serde_json::json!({"type": "tool_result", "id": format!("c{n}"), "text": words});
+        lines.push(serde_json::json!({"role": "tool", "content": [result]}).to_string());
+    }
+    fs::write(&path, lines.join("\n")).unwrap();
+    let replayed = |more: &[&str]| -> Value {
+        serde_json::from_str(&stdout(&[&["replay", path.to_str().unwrap(), "--json"], more].concat()))
+            .unwrap()
+    };
+    let billed = 33_003 + 59 * 2_500;
+    let ours = replayed(&["--window", "1M"])["peak_full"].as_u64().unwrap();
+    assert!(ours.abs_diff(billed) * 20 < billed, "{ours} {billed}");
+    let neutral = replayed(&["--window", "1M", "--meter", "neutral"])["peak_full"].as_u64().unwrap();
+    assert!(neutral * 3 < billed * 2, "{neutral}");
+    // What a provider would have compacted is compacted here.
+    assert!(replayed(&[])["edits"].as_u64().unwrap() > 0);
+    assert!(replayed(&[])["peak_sent"].as_u64().unwrap() <= 170_000);
 }

@@ -82,7 +82,7 @@ impl Default for Config {
             value: value.to_owned(),
             origin: Origin::BuiltIn,
         };
-        let window = ValueKind::Number(1_000, 100_000_000);
+        let window = ValueKind::Tokens(1_000, 100_000_000);
         let settings = vec![
             built_in("window", window, "tokens that fit into the model's window", "200000"),
             built_in("profile", ValueKind::Profile, "how to compact", "longhaul"),

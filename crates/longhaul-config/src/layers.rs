@@ -10,6 +10,7 @@ use crate::nearest::nearest;
 use crate::places;
 use crate::setting::{Origin, Setting};
 use crate::settings_file::{Entry, Owner, SettingsFile};
+use crate::size::tokens_of;
 use crate::value::{ValueError, ValueKind};
 
 /// What settings are read from, as text. Files, then variables, then flags: the later wins.
@@ -138,6 +139,7 @@ impl Config {
         }
         let value = match kind {
             ValueKind::Number(..) => value.replace('_', ""),
+            ValueKind::Tokens(..) => tokens_of(value).unwrap_or_default().to_string(),
             _ => value.to_owned(),
         };
         self.put(key, kind, value, origin);

@@ -51,5 +51,5 @@ pub use nearest::nearest;
 pub use password::without_password;
 pub use setting::{Origin, Setting};
 pub use settings_file::{Owner, SettingsFile};
-pub use size::size_of;
+pub use size::{size_of, tokens_of};
 pub use value::{ValueError, ValueKind, rules_in};

@@ -1,4 +1,4 @@
-//! Numbers of bytes, as people write them.
+//! Numbers of bytes and of tokens, as people write them.
 
 /// Letters, and how many bytes each stands for: powers of 1,024.
 const UNITS: [(char, u64); 4] = [('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30), ('t', 1 << 40)];
@@ -22,6 +22,35 @@ pub fn size_of(text: &str) -> Option<u64> {
     let number = number.trim_end();
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { number.parse::<u64>().ok()?.checked_mul(unit) } else { None }
+}
+
+/// The tokens that a text names: `64000`, `64_000`, `32k`, `1M`, `1.5M`. `k` is 1,000 tokens: a window of 32k has
+/// 32,000. `None` if it names none.
+///
+/// ```
+/// use longhaul_config::tokens_of;
+/// assert_eq!(tokens_of("32k"), Some(32_000));
+/// assert_eq!(tokens_of("1.5M"), tokens_of("1_500_000"));
+/// assert_eq!(tokens_of("much"), None);
+/// ```
+pub fn tokens_of(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase().replace(['_', ','], "");
+    let (number, unit) = match text.strip_suffix('k').map(|number| (number, 1_000)) {
+        Some(thousands) => thousands,
+        None => text.strip_suffix('m').map_or((text.as_str(), 1), |number| (number, 1_000_000)),
+    };
+    let (whole, part) = number.trim_end().split_once('.').unwrap_or((number.trim_end(), "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // More places than the unit has would be parts of a token.
+    if !digits(whole) || !digits(part) || part.len() > 6 {
+        return None;
+    }
+    let parts = part.parse::<u64>().ok()?.checked_mul(unit)?;
+    let scale = 10_u64.pow(part.len() as u32);
+    if parts % scale != 0 {
+        return None;
+    }
+    whole.parse::<u64>().ok()?.checked_mul(unit)?.checked_add(parts / scale)
 }
 
 /// Bytes in the largest unit that they are a whole number of.
@@ -57,6 +86,16 @@ mod tests {
         }
         for text in ["", "k", "-1", "+1", "1.5G", "1kk", "1e3", "99999999999999T", "10X", "1 2"] {
             assert_eq!(size_of(text), None, "{text}");
+        }
+        for (text, tokens) in
+            [("1,000", 1_000), ("32K", 32_000), ("1m", 1_000_000), ("0.5k", 500), ("1.048576M", 1_048_576)]
+        {
+            assert_eq!(tokens_of(text), Some(tokens), "{text}");
+        }
+        for text in
+            ["", "k", ".5k", "1.", "1.5", "1.0005k", "-1", "1G", "1 2", "99999999999999M", "1.9999999M"]
+        {
+            assert_eq!(tokens_of(text), None, "{text}");
         }
         for text in ["0", "17", "32k", "64M", "10G", "3T"] {
             assert_eq!(size_of(text).map(shown_size).as_deref(), Some(text));

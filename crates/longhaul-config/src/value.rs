@@ -6,7 +6,7 @@ use longhaul::policy::{DialError, STRATEGIES};
 use longhaul::summary::{TEMPLATES, Template};
 
 use crate::nearest::nearest;
-use crate::size::{shown_size, size_of};
+use crate::size::{shown_size, size_of, tokens_of};
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +14,8 @@ use crate::size::{shown_size, size_of};
 pub enum ValueKind {
     /// A whole number in these bounds.
     Number(u64, u64),
+    /// Tokens: a whole number, or one with `k` or `M` behind it, in these bounds.
+    Tokens(u64, u64),
     /// Bytes: a whole number, or one with `k`, `M`, `G` or `T` behind it, in these bounds.
     Size(u64, u64),
     /// A number with one place behind the point, in these bounds.
@@ -142,6 +144,10 @@ impl ValueKind {
         match self {
             Self::Number(least, most) => match text.replace('_', "").parse::<u64>() {
                 Ok(number) if (least..=most).contains(&number) => Ok(()),
+                _ => Err(ValueError::NotWhole { value: value(), least, most }),
+            },
+            Self::Tokens(least, most) => match tokens_of(text) {
+                Some(tokens) if (least..=most).contains(&tokens) => Ok(()),
                 _ => Err(ValueError::NotWhole { value: value(), least, most }),
             },
             Self::Size(least, most) => match size_of(text) {

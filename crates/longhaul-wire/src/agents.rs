@@ -5,6 +5,7 @@
 mod build;
 mod claude_code;
 mod codex;
+mod messages;
 mod mini_swe;
 mod openhands;
 mod pi;
@@ -40,6 +41,20 @@ pub struct Format {
     fits: fn(&Value) -> bool,
 }
 
+impl Format {
+    /// True if a line behind the first one shows this format.
+    fn tells_later(&self, line: &Value) -> bool {
+        self.name == LINES_OF_MESSAGES && (self.fits)(line)
+    }
+}
+
+/// The format of lines that only a call or a result tells from our own.
+const LINES_OF_MESSAGES: &str = "message-lines";
+
+/// How far a file is looked at for such a line.
+const TELLING_LINES: usize = 200;
+const TELLING_BYTES: usize = 4 << 20;
+
 /// One value a line, or one for the whole file.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
@@ -58,7 +73,7 @@ trait Assemble {
 }
 
 /// All formats of other agents.
-pub static FORMATS: [Format; 9] = [
+pub static FORMATS: [Format; 11] = [
     Format {
         name: "claude-code",
         says: "Claude Code, ~/.claude/projects/*/*.jsonl",
@@ -113,6 +128,18 @@ pub static FORMATS: [Format; 9] = [
         shape: Shape::Request(Api::Anthropic),
         fits: |first| guess(first) == Some(Api::Anthropic),
     },
+    Format {
+        name: "messages",
+        says: "a JSON array of messages, as OpenAI or Anthropic write them",
+        shape: Shape::Whole(messages::read_list),
+        fits: messages::fits_list,
+    },
+    Format {
+        name: LINES_OF_MESSAGES,
+        says: "one message a line, as OpenAI or Anthropic write them",
+        shape: Shape::Lines(|| Box::new(messages::Assembler)),
+        fits: messages::is_foreign,
+    },
 ];
 
 /// The name of Longhaul's own format beside those of [`FORMATS`].
@@ -166,7 +193,23 @@ pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
         (&mut stream).take(MAX_LINE as u64).read_to_end(&mut head)?;
         first = serde_json::from_slice(&head).ok();
     }
-    let format = first.as_ref().and_then(|first| FORMATS.iter().find(|format| (format.fits)(first)));
+    let mut format = first.as_ref().and_then(|first| FORMATS.iter().find(|format| (format.fits)(first)));
+    // The first message of an API may look like our own: one with a call or a result tells.
+    if format.is_none() && first.as_ref().is_some_and(|first| first.get("role").is_some()) {
+        let mut line = Vec::new();
+        let mut read = 0;
+        while format.is_none() && read < TELLING_LINES && head.len() < TELLING_BYTES {
+            line.clear();
+            (&mut stream).take(MAX_LINE as u64).read_until(b'\n', &mut line)?;
+            if line.is_empty() {
+                break;
+            }
+            let value = serde_json::from_slice::<Value>(&line).ok();
+            format = value.and_then(|value| FORMATS.iter().find(|format| format.tells_later(&value)));
+            head.extend_from_slice(&line);
+            read += 1;
+        }
+    }
     let mut ready = VecDeque::new();
     let source = match format.map(|format| format.shape) {
         None => Source::Own(transcript::Reader::new(again(head, stream))),
@@ -269,7 +312,7 @@ impl Iterator for Lines {
                 Ok(Some(whole)) => self.done = !whole,
                 Ok(None) => return None,
                 Err(error) => {
-                    self.done = true;
+                    self.done = error.is_last();
                     return Some(Err(error));
                 }
             }

@@ -117,6 +117,20 @@ fn swe_agent() {
 }
 
 #[test]
+fn messages_of_an_api_a_line_each_or_in_an_array() {
+    golden("openai-lines.jsonl", "message-lines");
+    golden("anthropic-lines.jsonl", "message-lines");
+    golden("messages.json", "messages");
+    // A conversation without calls is our own, byte for byte.
+    let own = "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":\"yes\"}\n";
+    assert_eq!(agents::read(own.as_bytes()).unwrap().format(), agents::OWN);
+    // Lists of other things are none.
+    for text in ["[]", "[1]", "[{\"role\":\"user\"}]", "[{\"source\":\"x\"}]"] {
+        assert_eq!(agents::read(text.as_bytes()).unwrap().filter(Result::is_ok).count(), 0, "{text}");
+    }
+}
+
+#[test]
 fn our_own_and_what_is_none() {
     let read = |text: &'static str| agents::read(text.as_bytes()).unwrap();
     let mut own = read("\n{\"role\":\"user\",\"content\":\"hi\"}\n");

@@ -34,7 +34,7 @@ pub struct Options {
     #[arg(long, value_name = "P")]
     profile: Option<String>,
     /// Tokens that fit into the window; without it, the model's own
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// What may be done without asking
     #[arg(long, value_enum)]
@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// The longest answer in tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::tokens)]
     max_output: Option<u64>,
     /// Tool calls as text, for models that know no others
     #[arg(long)]

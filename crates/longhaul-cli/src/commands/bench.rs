@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::lab::comparison::{Comparison, Tallies, Tally};
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::recorded::MeterKind;
 use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
@@ -31,11 +32,11 @@ Examples:
   longhaul bench corpus --window 64000 --json > bench.jsonl
   longhaul bench session.jsonl --window 32000 --summariser model")]
 pub struct Args {
-    /// A folder of transcripts, or transcripts
+    /// Folders of transcripts, or transcripts; `path#2` is one conversation of a file
     #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
     /// Tokens that fit into the model's window
-    #[arg(long, default_value_t = 200_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, default_value = "200000", value_name = "N", value_parser = crate::arguments::window)]
     window: u64,
     /// How tokens are counted
     #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
@@ -104,22 +105,22 @@ impl<'a> PolicyRow<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let files = files(&args.paths)?;
+    let files = inputs::find(&args.paths)?;
     let summaries = Summaries::of(args.summariser, config)?;
     let profiles = config.profiles().map(|profile| summaries.for_profile(profile));
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
     let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries };
     let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(path) = files.get(at) else { break };
-                    progress(at + 1, files.len(), path);
-                    let tallies = bench(&comparison, path);
+                    let Some(input) = files.get(at) else { break };
+                    progress(at + 1, files.len(), &input.path);
+                    let tallies = bench(&comparison, input);
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, tallies);
                 }
             });
@@ -127,15 +128,20 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     });
     terminal::clear_progress();
     let mut agents: BTreeMap<String, Tallies> = BTreeMap::new();
+    let (mut read, mut unread) = (0, Unread::default());
     for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        let tallies = tallies?;
-        for agent in [agent_of(&files[at]), ALL.to_owned()] {
-            agents.entry(agent).or_default().add(&tallies);
+        match tallies {
+            Ok(tallies) => {
+                read += 1;
+                for agent in [agent_of(&files[at].path), ALL.to_owned()] {
+                    agents.entry(agent).or_default().add(&tallies);
+                }
+            }
+            Err(failure) => unread.add(&files[at], failure)?,
         }
     }
-    let mut out = anstream::stdout().lock();
-    print(&mut out, args, &agents)?;
-    Ok(())
+    print(&mut anstream::stdout().lock(), args, &agents)?;
+    unread.finish(read)
 }
 
 /// The name under which all agents are summed; sorts behind them.
@@ -146,28 +152,9 @@ fn agent_of(path: &Path) -> String {
     name.split_once("__").map_or("other", |(agent, _)| agent).to_owned()
 }
 
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let entries = std::fs::read_dir(path).map_err(|error| Failure::file(path, error))?;
-        let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        found.retain(|path| path.is_file() && path.to_string_lossy().contains(".jsonl"));
-        if found.is_empty() {
-            return Err(Failure::file(path, "has no transcripts (*.jsonl, *.jsonl.gz)"));
-        }
-        found.sort();
-        files.extend(found);
-    }
-    Ok(files)
-}
-
 /// All policies and profiles over one transcript.
-fn bench(comparison: &Comparison, path: &Path) -> Result<Tallies, Failure> {
-    let mut file = TranscriptFile::open(path)?;
+fn bench(comparison: &Comparison, input: &Input) -> Result<Tallies, Failure> {
+    let mut file = TranscriptFile::open(input)?;
     let mut conversations: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
     for (number, message) in file.by_ref() {
         conversations.entry(number).or_default().push(Arc::new(message));
@@ -193,7 +180,15 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
         if !(args.json || args.csv) {
             let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
             let (strong, window) = (terminal::STRONG, terminal::grouped(args.window));
-            writeln!(out, "{strong}{agent}{strong:#}: {} calls, window {window}", terminal::grouped(calls))?;
+            let meter = match args.meter {
+                MeterKind::Neutral => "neutral meter (bytes / 4)",
+                MeterKind::Model => "the model's meter",
+            };
+            writeln!(
+                out,
+                "{strong}{agent}{strong:#}: {} calls, window {window}, {meter}",
+                terminal::grouped(calls)
+            )?;
             let titles = ["cost", "sent", "line", "ret", "near", "reach", "break", "peak", "viol", "µs"];
             writeln!(out, "{}", columns("", &titles))?;
         }

@@ -1,6 +1,6 @@
 //! `longhaul compact`: one compaction of a transcript, with its price.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use longhaul::edits::EditPrice;
@@ -11,6 +11,7 @@ use longhaul_config::Config;
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
+use crate::lab::inputs;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
@@ -26,18 +27,24 @@ Examples:
   longhaul compact session.jsonl --dry-run
   longhaul compact session.jsonl -o smaller.jsonl --window 64000 --profile mini")]
 pub struct Args {
-    /// The transcript, of any known format
+    /// The transcript, of any known format; of a folder, its newest session; `path#2` is one conversation of a file
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Where the smaller conversation goes; `-` is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
+    /// Replace OUT if it is there, without asking
+    #[arg(long)]
+    force: bool,
     /// Say what would go, and its price; write nothing
     #[arg(long)]
     dry_run: bool,
     /// Tokens that fit into the model's window; without it, the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
+    meter: MeterKind,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
@@ -45,21 +52,21 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut file = TranscriptFile::open(&args.file)?;
+    let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, "", &profile);
     // The recorded session was sent whole: a window that nothing fills, until the end.
-    let mut recorded =
-        RecordedSession::new(profile, "", Tokens(1 << 40), MeterKind::Neutral).with_stopped_clock();
+    let mut recorded = RecordedSession::new(profile, "", Tokens(1 << 40), args.meter).with_stopped_clock();
     let mut empty = true;
-    for message in file.main_log() {
+    for message in file.one_log() {
         empty = false;
         if message.role() == Role::Assistant {
             // Sent once, so that the price knows what is warm.
             _ = recorded.prepare();
+            recorded.learn(&message);
         }
-        recorded.push(message);
+        recorded.take(message);
     }
     file.finish(empty)?;
     let before = recorded.full_tokens();
@@ -116,6 +123,17 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     )
 }
 
+/// Asks the person, if there is one.
+fn may_replace(output: &Path) -> io::Result<bool> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Ok(false);
+    }
+    write!(io::stderr(), "{} is there already. Replace it? [y/N] ", output.display())?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 fn write(args: &Args, output: &Path, session: &Session) -> Result<(), Failure> {
     if let (Ok(input), Ok(existing)) = (args.file.canonicalize(), output.canonicalize())
         && input == existing
@@ -130,6 +148,9 @@ fn write(args: &Args, output: &Path, session: &Session) -> Result<(), Failure> {
     if output == Path::new("-") {
         io::stdout().lock().write_all(text.as_bytes())?;
         return Ok(());
+    }
+    if output.exists() && !args.force && !may_replace(output)? {
+        return Err(Failure::file(output, "is there already (--force replaces it)"));
     }
     std::fs::write(output, text).map_err(|error| Failure::file(output, error))
 }

@@ -94,7 +94,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 /// The value of a setting as a file of settings has it.
 fn in_toml(setting: &Setting) -> String {
     match setting.kind {
-        ValueKind::Number(..) | ValueKind::Decimal(..) | ValueKind::Flag => setting.value.clone(),
+        ValueKind::Number(..) | ValueKind::Tokens(..) | ValueKind::Decimal(..) | ValueKind::Flag => {
+            setting.value.clone()
+        }
         ValueKind::Strategies => {
             let names = setting.value.split(", ").filter(|name| !name.is_empty());
             format!("[{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))

@@ -13,6 +13,7 @@ use longhaul_wire::api::{Api, Request};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
 
@@ -29,7 +30,7 @@ Examples:
   longhaul convert session.jsonl - | head -3
   longhaul convert session.jsonl request.json --to anthropic")]
 pub struct Args {
-    /// The transcript; `-` reads standard input
+    /// The transcript, or a folder of them; `path#2` is one conversation of a file; `-` reads standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// Where it goes; `-` is standard output
@@ -63,41 +64,89 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         To::OpenaiResponses => Some(Api::Responses),
         To::Anthropic => Some(Api::Anthropic),
     };
-    let source = TranscriptFile::open(&args.input)?;
+    if args.input.is_dir() {
+        return folder(args, api);
+    }
+    let [input] = inputs::find(std::slice::from_ref(&args.input))?
+        .try_into()
+        .map_err(|_| Failure::file(&args.input, "is no file"))?;
+    let source = TranscriptFile::open(&input)?;
     if args.output == Path::new("-") {
         return match api {
             None => to_stdout(source, &args.input),
-            Some(api) => Ok(writeln!(io::stdout().lock(), "{}", request(source, args, api)?)?),
+            Some(api) => Ok(writeln!(io::stdout().lock(), "{}", request(source, &input, api)?)?),
         };
     }
     if args.output.exists() && !args.force {
         return Err(Failure::file(&args.output, "is there already (--force replaces it)"));
     }
-    if let (Ok(input), Ok(output)) = (args.input.canonicalize(), args.output.canonicalize())
-        && input.starts_with(&output)
+    if let (Ok(from), Ok(output)) = (input.path.canonicalize(), args.output.canonicalize())
+        && from.starts_with(&output)
     {
-        let problem =
-            if input == output { "is the transcript itself" } else { "holds the transcript itself" };
+        let problem = if from == output { "is the transcript itself" } else { "holds the transcript itself" };
         return Err(Failure::file(&args.output, problem));
     }
-    match api {
-        None => to_files(source, args),
-        Some(api) => {
-            let body = request(source, args, api)?;
-            let failed = |error: io::Error| Failure::file(&args.output, error);
-            let mut out = Out::create(&args.output, is_packed(&args.output)).map_err(failed)?;
-            out.line(&body).and_then(|()| out.finish()).map_err(failed)
+    convert(source, &input, &args.output, api, args.force)
+}
+
+/// Converts one file.
+fn convert(
+    source: TranscriptFile,
+    input: &Input,
+    output: &Path,
+    api: Option<Api>,
+    force: bool,
+) -> Result<(), Failure> {
+    let Some(api) = api else { return to_files(source, input, output, force) };
+    let body = request(source, input, api)?;
+    let failed = |error: io::Error| Failure::file(output, error);
+    let mut out = Out::create(output, is_packed(output)).map_err(failed)?;
+    out.line(&body).and_then(|()| out.finish()).map_err(failed)
+}
+
+/// Converts all sessions of a folder, into a folder of the same shape.
+fn folder(args: &Args, api: Option<Api>) -> Result<(), Failure> {
+    let output = &args.output;
+    if output == Path::new("-") {
+        return Err(Failure::file(&args.input, "is a folder: name a folder to write its sessions to"));
+    }
+    if output.exists() {
+        return Err(Failure::file(output, "is there already: the sessions of a folder go to a new one"));
+    }
+    let inputs = inputs::find(std::slice::from_ref(&args.input))?;
+    let (mut read, mut unread) = (0, Unread::default());
+    for input in &inputs {
+        let name = input.path.strip_prefix(&args.input).unwrap_or(&input.path);
+        let out = match api {
+            Some(_) => output.join(name).with_extension("json"),
+            None => output.join(name),
+        };
+        let converted = TranscriptFile::open(input).and_then(|mut source| {
+            // A file that is no session leaves no folder behind.
+            let Some(first) = source.next() else {
+                return source.finish(true);
+            };
+            let folder = out.parent().unwrap_or(output);
+            fs::create_dir_all(folder)
+                .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+            convert(source.again(first), input, &out, api, false)
+        });
+        match converted {
+            Ok(()) => read += 1,
+            Err(failure) => unread.add(input, failure)?,
         }
     }
+    unread.finish(read)
 }
 
 /// The conversation as the body of a request. Says what the API has no place for.
-fn request(mut source: TranscriptFile, args: &Args, api: Api) -> Result<String, Failure> {
-    let mut log = Log::new();
+fn request(mut source: TranscriptFile, input: &Input, api: Api) -> Result<String, Failure> {
+    let (mut log, mut wanted) = (Log::new(), None);
     for (number, message) in source.by_ref() {
-        if number > 0 {
-            let problem = "holds several conversations: convert it to a folder first, then one of them";
-            return Err(Failure::file(&args.input, problem));
+        if *wanted.get_or_insert(number) != number {
+            let problem =
+                format!("holds several conversations: name one, such as {}#1", input.path.display());
+            return Err(Failure::file(&input.path, problem));
         }
         // What a recorded agent made of its own history is no part of the conversation.
         if !message.is_recorded_compaction() {
@@ -123,7 +172,7 @@ fn request(mut source: TranscriptFile, args: &Args, api: Api) -> Result<String, 
     });
     let encoded = Request::new(frame, said.collect()).encode(api);
     for what in &encoded.left_out {
-        _ = writeln!(io::stderr(), "{}: left out: {what}", args.input.display());
+        _ = writeln!(io::stderr(), "{}: left out: {what}", input.path.display());
     }
     Ok(encoded.body.into())
 }
@@ -134,9 +183,9 @@ fn is_packed(path: &Path) -> bool {
 
 fn to_stdout(mut source: TranscriptFile, path: &Path) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut empty = true;
+    let (mut empty, mut wanted) = (true, None);
     for (number, message) in source.by_ref() {
-        if number > 0 {
+        if *wanted.get_or_insert(number) != number {
             return Err(Failure::file(path, "holds several conversations: name a folder to write them to"));
         }
         empty = false;
@@ -147,8 +196,7 @@ fn to_stdout(mut source: TranscriptFile, path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes to a folder beside the output, which takes its place when all is written.
-fn to_files(mut source: TranscriptFile, args: &Args) -> Result<(), Failure> {
-    let output = &args.output;
+fn to_files(mut source: TranscriptFile, input: &Input, output: &Path, force: bool) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::file(output, error);
     let name = output.file_name().ok_or_else(|| Failure::file(output, "names no file"))?;
     let mut partial = name.to_owned();
@@ -177,7 +225,7 @@ fn to_files(mut source: TranscriptFile, args: &Args) -> Result<(), Failure> {
         return ended;
     }
     let counts: u64 = files.values().map(|(_, _, count)| count).sum();
-    if args.force {
+    if force {
         _ = if output.is_dir() { fs::remove_dir_all(output) } else { fs::remove_file(output).or(Ok(())) };
     }
     let only = files.len() == 1;
@@ -192,7 +240,7 @@ fn to_files(mut source: TranscriptFile, args: &Args) -> Result<(), Failure> {
     _ = writeln!(
         io::stderr(),
         "{}: {} messages{conversations} of {format} to {}",
-        args.input.display(),
+        input.path.display(),
         terminal::grouped(counts),
         output.display()
     );

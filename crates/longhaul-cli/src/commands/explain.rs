@@ -1,6 +1,8 @@
 //! `longhaul explain`: what the model would be sent at one call of a recorded session, part
 //! by part: where it comes from, which edit, why, what it cost and saved.
 
+mod happening;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -10,40 +12,73 @@ use longhaul::{Block, EditKind, Message, Position, Role, Session, Source, Tokens
 use longhaul_config::Config;
 use serde::Serialize;
 
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
+use crate::lab::inputs;
 use crate::lab::needs::text_of;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::parts::{self, FrameRow, PartRow};
 use crate::terminal;
+use happening::Happening;
 
 /// Show what would be sent at one call of a recorded session, and why
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  longhaul explain session.jsonl --call 40
+  longhaul explain session.jsonl                  where something happened
+  longhaul explain session.jsonl --call last --text
   longhaul explain session.jsonl --call 40 --window 32000 --diff
   longhaul explain session.jsonl --call 40 --profile archive
   longhaul explain session.jsonl --call 40 --json | jq .parts[0]")]
 pub struct Args {
-    /// The transcript, of any known format
+    /// The transcript, of any known format; of a folder, its newest session; `path#2` is one conversation of a file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The call, counted from 1
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    call: u64,
+    /// The call, counted from 1, or `last`; without it, the calls before which something was compacted
+    #[arg(long, value_name = "N")]
+    call: Option<CallName>,
     /// Tokens that fit into the model's window; without it, the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
+    meter: MeterKind,
+    /// The model to count for, where the transcript does not say
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Show what is gone from the log and what stands in its place
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, requires = "call", conflicts_with = "json")]
     diff: bool,
+    /// Show summaries and digests whole
+    #[arg(long, requires = "call", conflicts_with_all = ["json", "diff"])]
+    text: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// A call, as a person names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallName {
+    Number(u64),
+    Last,
+}
+
+impl std::str::FromStr for CallName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let number = || text.parse().ok().filter(|number| *number > 0).map(Self::Number);
+        if text == "last" {
+            Ok(Self::Last)
+        } else {
+            number().ok_or("not the number of a call, from 1, or `last`")
+        }
+    }
 }
 
 /// The edits of one call, what they were expected to cost and save, and how it came out.
@@ -102,19 +137,32 @@ struct Explained {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut file = TranscriptFile::open(&args.file)?;
+    let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
+    say_unknown_model(args.model.as_deref().unwrap_or_default());
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
-    let window = window_of(args.window, "", &profile);
-    let mut recorded = RecordedSession::new(profile, "", window, MeterKind::Neutral);
-    let (mut calls, mut empty) = (0, true);
-    let (mut batches, mut sent) = (Vec::new(), Position(0));
-    for message in file.main_log() {
-        empty = false;
+    let window = window_of(args.window, args.model.as_deref().unwrap_or_default(), &profile);
+    let mut recorded =
+        RecordedSession::new(profile, args.model.as_deref().unwrap_or_default(), window, args.meter);
+    let messages: Vec<Message> = file.one_log().collect();
+    file.finish(messages.is_empty())?;
+    let all = messages.iter().filter(|message| message.role() == Role::Assistant).count() as u64;
+    let wanted = match args.call {
+        Some(CallName::Number(number)) => Some(number),
+        Some(CallName::Last) => Some(all.max(1)),
+        None => None,
+    };
+    if let Some(call) = wanted.filter(|call| *call > all) {
+        return Err(Failure::file(&args.file, format!("has {all} calls; --call {call} is past the last")));
+    }
+    let mut calls = 0;
+    let (mut batches, mut sent, mut happened) = (Vec::new(), Position(0), Vec::new());
+    for message in messages {
         if message.role() == Role::Assistant {
             calls += 1;
             let first = recorded.session().ledger().next_id().0 as usize;
             let prepared = recorded.prepare();
+            recorded.learn(&message);
             let session = recorded.session();
             // What was never sent before: the newest messages as they are shown, and the tail.
             if prepared.is_ok() {
@@ -126,45 +174,55 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 batches.extend(Batch::new(calls, session, first, session.meter().tokens(new).tokens));
                 sent = session.log().end();
             }
-            if calls == args.call {
+            if Some(calls) == wanted {
                 prepared.map_err(|error| Failure::file(&args.file, format!("call {calls}: {error}")))?;
                 for batch in &mut batches {
                     batch.saved = batch.saves * (calls - batch.call + 1);
                 }
-                return print(args, session, batches);
+                return print(args, calls, &recorded, batches);
             }
+            happened.extend(Happening::new(calls, &recorded, first, prepared.err()));
         }
-        recorded.push(message);
+        recorded.take(message);
     }
-    file.finish(empty)?;
-    Err(Failure::file(&args.file, format!("has {calls} calls; --call {} is past the last", args.call)))
+    Ok(happening::print(&happened, &args.file, all, window, args.json)?)
 }
 
-fn print(args: &Args, session: &Session, batches: Vec<Batch>) -> Result<(), Failure> {
-    let explained = explain(args, session, batches);
+fn print(args: &Args, call: u64, recorded: &RecordedSession, batches: Vec<Batch>) -> Result<(), Failure> {
+    let explained = explain(args, call, recorded, batches);
+    let session = recorded.session();
     let mut out = anstream::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&explained).map_err(io::Error::from)?)?;
     } else if args.diff {
         diff(&mut out, session)?;
+    } else if args.text {
+        texts(&mut out, session)?;
     } else {
-        table(&mut out, parts::frame(session), &explained)?;
+        table(&mut out, frame(recorded), &explained)?;
     }
     Ok(())
 }
 
-fn explain(args: &Args, session: &Session, batches: Vec<Batch>) -> Explained {
-    let billed = session.sent().map(|sent| sent.billed).unwrap_or_default();
+/// System prompt and tools: those of the frame, and those that the file does not hold.
+fn frame(recorded: &RecordedSession) -> FrameRow {
+    let frame = parts::frame(recorded.session());
+    FrameRow { tokens: frame.tokens + recorded.overhead_tokens().0, ..frame }
+}
+
+fn explain(args: &Args, call: u64, recorded: &RecordedSession, batches: Vec<Batch>) -> Explained {
+    let session = recorded.session();
+    let billed = recorded.sent().map(|sent| sent.billed).unwrap_or_default();
     Explained {
         transcript: args.file.display().to_string(),
-        call: args.call,
+        call,
         upto: session.log().messages().len(),
         window: session.budget().window.0,
         tokens: session.size().tokens.0,
-        full_tokens: session.meter().tokens(session.full()).tokens.0,
+        full_tokens: recorded.full_tokens().0,
         read: billed.read.0,
         written: billed.written.0,
-        frame_tokens: parts::frame(session).tokens,
+        frame_tokens: frame(recorded).tokens,
         parts: parts::rows(session),
         batches,
     }
@@ -215,10 +273,35 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
     Ok(())
 }
 
+/// All text that stands in the place of something, whole.
+fn texts(out: &mut impl Write, session: &Session) -> io::Result<()> {
+    let strong = terminal::STRONG;
+    let mut none = true;
+    for part in session.view().parts() {
+        let edits: Vec<_> = match part.source {
+            Source::Edit(id) => session.ledger().get(id).into_iter().collect(),
+            Source::Message(at) => {
+                session.ledger().inside(at).iter().filter_map(|id| session.ledger().get(*id)).collect()
+            }
+            Source::Note | Source::Rules | Source::Tail => Vec::new(),
+        };
+        let Some(edit) = edits.first() else { continue };
+        none = false;
+        writeln!(out, "{strong}{} {} by {}{strong:#}", edit.kind.name(), edit.id.0, edit.strategy)?;
+        writeln!(out, "{}\n", terminal::printable(&text_of(&part.message)))?;
+    }
+    if none {
+        writeln!(out, "Nothing was compacted: the log is sent as it is.")?;
+    }
+    Ok(())
+}
+
 /// The log, with what is gone (−) and what stands in its place (+).
 fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
     let (bad, good) = (terminal::BAD, terminal::GOOD);
-    let first = |text: &str| text.lines().next().unwrap_or_default().chars().take(66).collect::<String>();
+    let first = |text: &str| {
+        text.lines().next().unwrap_or_default().chars().take(terminal::width() - 14).collect::<String>()
+    };
     let line = |message: &Message| format!("{:9} {}", message.role().name(), first(&text_of(message)));
     let mut at = 0;
     let mut gone = |out: &mut dyn Write, upto: u32| -> io::Result<()> {

@@ -9,9 +9,10 @@ use longhaul::{Edit, EditId, Message, Profile, Role, Tokens};
 use longhaul_config::Config;
 use serde::Serialize;
 
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::lab::figures::Figures;
-use crate::lab::growth::Growth;
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of};
@@ -36,17 +37,18 @@ Examples:
   longhaul replay session.jsonl --window 32000 --summariser model")]
 pub struct Args {
     /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
-    /// SWE-agent, gzip or plain; `-` reads standard input
+    /// SWE-agent, gzip or plain, or folders of them; `path#2` is one conversation of a
+    /// file; `-` reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Tokens that fit into the model's window; without it, that of --model, or the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// How to compact
     #[arg(long, default_value = "longhaul", value_name = "P")]
     profile: String,
     /// How tokens are counted
-    #[arg(long, value_enum, default_value_t = MeterKind::Neutral)]
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
     meter: MeterKind,
     /// The model to count for, where the transcript does not say
     #[arg(long, value_name = "NAME")]
@@ -73,28 +75,29 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    // All files are looked at before the first is replayed: a typing error in the last
-    // name should not cost the work on the others.
-    for path in &args.files {
-        if path != Path::new("-") && !path.exists() {
-            return Err(Failure::file(path, "no such file"));
-        }
-        if path.is_dir() {
-            return Err(Failure::file(path, "is a folder, not a transcript"));
-        }
-    }
+    let inputs = inputs::find(&args.files)?;
+    say_unknown_model(args.model.as_deref().unwrap_or_default());
     let summaries = Summaries::of(args.summariser, config)?;
     let profile = summaries.for_profile(config.profile(&args.profile)?);
-    let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &args.files)).transpose()?;
+    let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &inputs)).transpose()?;
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
+    let (mut read, mut unread) = (0, Unread::default());
     if !args.json {
         writeln!(out, "{}", header())?;
     }
-    for (number, path) in args.files.iter().enumerate() {
-        progress(number, args.files.len(), path);
-        let sessions = replay_file(args, &profile, &summaries, path, views.as_mut())?;
+    for (number, input) in inputs.iter().enumerate() {
+        progress(number, inputs.len(), &input.path);
+        let replayed = replay_file(args, &profile, &summaries, input, views.as_mut());
         terminal::clear_progress();
+        let sessions = match replayed {
+            Ok(sessions) => sessions,
+            Err(failure) => {
+                unread.add(input, failure)?;
+                continue;
+            }
+        };
+        read += 1;
         for (name, figures) in sessions {
             if args.json {
                 let line = ReplayLine::new(&name, &profile.name, args.window_for(&profile), &figures);
@@ -108,10 +111,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(views) = views {
         views.finish()?;
     }
-    if !args.json {
+    if !args.json && read > 0 {
         summary(&mut out, args.window_for(&profile), &summaries, &total)?;
     }
-    Ok(())
+    unread.finish(read)
 }
 
 /// The conversations of a file, with their names: the path, and `path#n` for all but the main
@@ -120,10 +123,10 @@ fn replay_file(
     args: &Args,
     profile: &Profile,
     summaries: &Summaries,
-    path: &Path,
+    input: &Input,
     mut views: Option<&mut ViewsFile>,
 ) -> Result<Vec<(String, Figures)>, Failure> {
-    let mut reader = TranscriptFile::open(path)?;
+    let mut reader = TranscriptFile::open(input)?;
     let mut sessions: BTreeMap<usize, Replay<'_>> = BTreeMap::new();
     while let Some((number, message)) = reader.next() {
         let replay = sessions
@@ -140,7 +143,6 @@ struct Replay<'a> {
     args: &'a Args,
     name: String,
     recorded: RecordedSession,
-    growth: Growth,
     full_before: Tokens,
     edits_seen: u32,
     needs: Needs,
@@ -158,7 +160,6 @@ impl<'a> Replay<'a> {
             args,
             name,
             recorded,
-            growth: Growth::default(),
             full_before: Tokens::ZERO,
             edits_seen: 0,
             needs: Needs::new(|text| text.len() as f64),
@@ -170,7 +171,7 @@ impl<'a> Replay<'a> {
 
     fn message(&mut self, message: Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         if message.is_recorded_compaction() {
-            self.growth.compacted();
+            self.recorded.was_compacted();
             return Ok(());
         }
         if message.role() == Role::Assistant {
@@ -179,11 +180,7 @@ impl<'a> Replay<'a> {
         if self.args.json {
             self.needs.push(&message, &text_of(&message));
         }
-        let model = message.model().map(str::to_owned);
-        self.recorded.push(message);
-        if self.args.meter == MeterKind::Model && self.recorded.follow_model(model) {
-            self.growth.compacted();
-        }
+        self.recorded.take(message);
         Ok(())
     }
 
@@ -195,8 +192,10 @@ impl<'a> Replay<'a> {
         let prepare_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let spent = self.recorded.spent().since(spent);
 
+        let growth_error = self.recorded.learn(answer);
+        growth_error.into_iter().for_each(|error| self.figures.add_growth_error(error));
         let full = self.recorded.full_tokens();
-        let sent = if prepared.is_ok() { self.recorded.session().sent() } else { None };
+        let sent = if prepared.is_ok() { self.recorded.sent() } else { None };
         self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
         self.figures.add_summaries(spent);
         let first_new = self.edits_seen;
@@ -234,10 +233,6 @@ impl<'a> Replay<'a> {
             })?;
         }
         self.full_before = full;
-        if let Some(usage) = answer.usage() {
-            let error = self.growth.call(&mut self.recorded, usage.prompt());
-            error.into_iter().for_each(|error| self.figures.add_growth_error(error));
-        }
         Ok(())
     }
 }

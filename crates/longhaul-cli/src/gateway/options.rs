@@ -35,7 +35,7 @@ pub struct Options {
     #[arg(long, value_name = "PLACE")]
     store: Option<String>,
     /// Tokens that fit into the window; without it, the model's own
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// How to compact
     #[arg(long, value_name = "P")]

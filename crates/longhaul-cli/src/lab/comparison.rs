@@ -1,9 +1,9 @@
 //! Policies and profiles over one conversation, call by call, with one measure for all.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use longhaul::{Message, Profile, Role, Tokens, Vocabulary};
+use longhaul::{Message, Meter, Models, Profile, Role, Tokens};
 
 use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::lab::pieces::{PieceCache, ViewPieces};
@@ -90,7 +90,7 @@ impl Comparison {
     ) -> Vec<(String, Tally)> {
         let mut needs = Needs::new(match self.meter {
             MeterKind::Neutral => |text| text.len() as f64 / 4.0 + 4.0,
-            MeterKind::Model => |text| Vocabulary::O200k.count(text).tokens as f64 + 4.0,
+            MeterKind::Model => model_size,
         });
         let texts: Vec<String> = messages.iter().map(|message| text_of(message)).collect();
         let pieces = texts.iter().map(|text| needs.piece(text)).collect();
@@ -156,6 +156,14 @@ impl WholeLog {
         self.seen = upto;
         WholeCall { cost: price(warm, self.tokens - warm), tokens: self.tokens }
     }
+}
+
+/// The size of a text by the meter that profiles count with where no model is named: reference policies begin to
+/// compact at the same sizes.
+fn model_size(text: &str) -> f64 {
+    static METER: OnceLock<Meter> = OnceLock::new();
+    let meter = METER.get_or_init(|| Meter::for_model(Models::builtin().find("")));
+    meter.tokens(meter.message(&Message::user(text))).tokens.0 as f64
 }
 
 fn price(read: f64, written: f64) -> f64 {

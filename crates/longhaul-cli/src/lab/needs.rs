@@ -148,7 +148,7 @@ struct Need {
 }
 
 /// Shares of needs that were found.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Found {
     far: u64,
     far_found: u64,

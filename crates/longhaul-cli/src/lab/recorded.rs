@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use longhaul::edits::Audited;
 use longhaul::size::Measure;
+use longhaul::view::Sent;
 use longhaul::{
     EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Seals,
-    Session, Time, Tokens,
+    Session, Time, Tokens, Usage,
 };
 use longhaul_wire::transcript;
 
+use crate::lab::growth::Growth;
 use crate::lab::summariser::{Spent, Summaries, SummaryModel};
 
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
@@ -40,6 +42,20 @@ pub struct RecordedSession {
     spent: Spent,
     /// How long the last call waited for summaries.
     waited: Duration,
+    overhead: Overhead,
+    growth: Growth,
+}
+
+/// System prompt and tools that a file does not hold, as the recorded prompts show them.
+#[derive(Clone, Copy, Default)]
+enum Overhead {
+    /// No prompt was reported yet, or the meter is the neutral one.
+    #[default]
+    Unknown,
+    /// The next view is to be counted with it.
+    Found(Tokens),
+    /// Views are counted with it.
+    Counted(Tokens),
 }
 
 /// What time it is for the session.
@@ -84,6 +100,8 @@ impl RecordedSession {
             summaries: Summaries::Extractor,
             spent: Spent::default(),
             waited: Duration::ZERO,
+            overhead: Overhead::Unknown,
+            growth: Growth::default(),
         }
     }
 
@@ -178,6 +196,10 @@ impl RecordedSession {
         let is_other = model.name != self.session.model().name;
         if is_other {
             self.session.switch(model, Seals::Engine);
+            // Another model counts anew; what stands before the log stays about as large.
+            if let Overhead::Counted(tokens) = self.overhead {
+                self.overhead = Overhead::Found(tokens);
+            }
         }
         is_other
     }
@@ -188,6 +210,76 @@ impl RecordedSession {
         let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
         let name = frame.map(str::to_owned).or(answered);
         name.is_some_and(|name| self.switch_to(&name))
+    }
+
+    /// The call that was just prepared was answered so. What its prompt was billed teaches the meter. The first such report
+    /// shows what the provider saw beyond the log; from then on each view is counted with it. Gives the error of what
+    /// the meter foresaw, if there is something to compare it with.
+    pub fn learn(&mut self, answer: &Message) -> Option<f64> {
+        let prompt = answer.usage()?.prompt();
+        self.find_overhead(prompt);
+        let mut growth = std::mem::take(&mut self.growth);
+        let error = growth.call(self, prompt);
+        self.growth = growth;
+        error
+    }
+
+    /// The recorded agent compacted: its prompts before that say nothing of those behind it.
+    pub fn was_compacted(&mut self) {
+        self.growth.compacted();
+    }
+
+    /// Takes in the next message. Where the model counts, the one that answered is the model of the calls to come.
+    pub fn take(&mut self, message: Message) {
+        let model = message.model().filter(|name| !name.starts_with('<')).map(str::to_owned);
+        self.push(message);
+        if self.session.meter().calibration().is_some() && self.follow_model(model) {
+            self.growth.compacted();
+        }
+    }
+
+    fn find_overhead(&mut self, prompt: Tokens) {
+        if self.session.meter().calibration().is_none() {
+            return;
+        }
+        if let Overhead::Unknown = self.overhead
+            && prompt > Tokens::ZERO
+        {
+            // More than a third of the window is no system prompt: the file begins in the middle of a session.
+            let most = Tokens(self.session.budget().window.0 / 3);
+            let log = self.session.meter().tokens(self.session.full()).tokens;
+            self.overhead = Overhead::Found((prompt - log).min(most));
+        }
+        if let (Overhead::Found(tokens), Some(ticket)) = (self.overhead, self.session.last_ticket()) {
+            let view = self.session.meter().tokens(self.session.view().measure()).tokens;
+            self.session.observe(ticket, &Usage { input: (view + tokens).0, ..Usage::default() });
+            self.overhead = Overhead::Counted(tokens);
+        }
+    }
+
+    /// What was billed for the newest view, with what stands before the log.
+    pub fn sent(&self) -> Option<Sent> {
+        let mut sent = self.session.sent()?;
+        let before = self.overhead_tokens();
+        if sent.cold || sent.billed.read == Tokens::ZERO {
+            sent.billed.written += before;
+        } else {
+            sent.billed.read += before;
+        }
+        Some(sent)
+    }
+
+    /// Tokens that stand before the log and are not in the file.
+    pub fn overhead_tokens(&self) -> Tokens {
+        match self.overhead {
+            Overhead::Unknown => Tokens::ZERO,
+            Overhead::Found(tokens) | Overhead::Counted(tokens) => tokens,
+        }
+    }
+
+    /// Prefixes live so long in the provider's cache.
+    pub fn set_cache_lifetime(&mut self, seconds: u64) {
+        self.session.set_cache_lifetime(seconds);
     }
 
     /// The session, to be kept.
@@ -205,9 +297,9 @@ impl RecordedSession {
         self.session.teach(added, growth);
     }
 
-    /// What sending the whole log would be.
+    /// What sending the whole log would be, with what stands before it.
     pub fn full_tokens(&self) -> Tokens {
-        self.session.meter().tokens(self.session.full()).tokens
+        self.session.meter().tokens(self.session.full()).tokens + self.overhead_tokens()
     }
 
     /// How many guard rules the newest view breaks.

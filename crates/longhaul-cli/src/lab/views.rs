@@ -9,6 +9,7 @@ use longhaul::{EditId, Part, Tokens};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
+use crate::lab::inputs::Input;
 
 /// The file that views go to.
 pub struct ViewsFile {
@@ -34,12 +35,12 @@ pub struct ViewLine<'a> {
 
 impl ViewsFile {
     /// Creates the file, unless it is one of those that are read.
-    pub fn create(path: &Path, inputs: &[PathBuf]) -> Result<Self, Failure> {
+    pub fn create(path: &Path, inputs: &[Input]) -> Result<Self, Failure> {
         if path == Path::new("-") {
             let problem = "--views needs a file: standard output is for the figures (try /dev/stderr)";
             return Err(Failure::Input(problem.to_owned()));
         }
-        let same = |input: &PathBuf| match (input.canonicalize(), path.canonicalize()) {
+        let same = |input: &Input| match (input.path.canonicalize(), path.canonicalize()) {
             (Ok(input), Ok(path)) => input == path,
             _ => false,
         };

@@ -13,19 +13,12 @@ use super::build::{
 use super::{Assemble, Number, Numbered};
 
 pub(super) fn fits(first: &Value) -> bool {
-    let known = [
-        "user",
-        "assistant",
-        "system",
-        "summary",
-        "progress",
-        "file-history-snapshot",
-        "queue-operation",
-        "attachment",
-    ];
-    let session =
-        ["sessionId", "uuid", "leafUuid", "messageId"].iter().any(|field| first.get(field).is_some());
-    session && known.contains(&text(first, "type"))
+    // Titles, modes and more begin a file, and new kinds come: all name their session.
+    let named = first.get("sessionId").is_some_and(Value::is_string) && first.get("payload").is_none();
+    let known = ["user", "assistant", "system", "summary", "file-history-snapshot", "attachment"];
+    let placed = ["uuid", "leafUuid", "messageId"].iter().any(|field| first.get(field).is_some());
+    let kind = text(first, "type");
+    !kind.is_empty() && (named || placed && known.contains(&kind))
 }
 
 #[derive(Default)]
@@ -114,10 +107,7 @@ impl Assembler {
         let (results, words): (Vec<&Value>, Vec<&Value>) =
             blocks.iter().partition(|b| text(b, "type") == "tool_result");
         for found in &results {
-            let is_error = found.get("is_error") == Some(&Value::Bool(true));
-            let message =
-                result(text(found, "tool_use_id"), None, content(found.get("content"), block), is_error);
-            step.results.push_back(timed(message, at));
+            step.results.push_back(timed(result_of(found), at));
         }
         if !results.is_empty() && words.is_empty() {
             return Vec::new();
@@ -183,7 +173,14 @@ fn read_texts(value: &Value, into: &mut String) {
     }
 }
 
-fn block(value: &Value) -> Block {
+/// A block `tool_result` of Anthropic's.
+pub(super) fn result_of(found: &Value) -> Message {
+    let is_error = found.get("is_error") == Some(&Value::Bool(true));
+    result(text(found, "tool_use_id"), None, content(found.get("content"), block), is_error)
+}
+
+/// A block of Anthropic's.
+pub(super) fn block(value: &Value) -> Block {
     match text(value, "type") {
         "text" => Block::text(text(value, "text")),
         "thinking" => match text(value, "signature") {
@@ -219,7 +216,8 @@ fn block(value: &Value) -> Block {
     }
 }
 
-fn usage(value: &Value) -> Usage {
+/// Usage as Anthropic names it.
+pub(super) fn usage(value: &Value) -> Usage {
     Usage {
         input: number(value, "input_tokens"),
         output: number(value, "output_tokens"),

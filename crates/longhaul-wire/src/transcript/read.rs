@@ -9,7 +9,7 @@ use longhaul::Message;
 
 use super::decode::{DecodeError, decode};
 
-/// A line longer than this is an error, not a message: nobody's memory is filled by a file
+/// A line longer than this is skipped and said, not read: nobody's memory is filled by a file
 /// that is something else.
 pub const MAX_LINE: usize = 256 << 20;
 
@@ -38,8 +38,8 @@ pub enum ReadError {
         /// The line.
         line: u64,
     },
-    /// The line is too long. Nothing follows.
-    #[error("line {line}: is longer than {} MiB", MAX_LINE >> 20)]
+    /// The line is too long. Reading goes on with the next one.
+    #[error("line {line}: is longer than {} MiB, skipped", MAX_LINE >> 20)]
     TooLong {
         /// The line.
         line: u64,
@@ -84,10 +84,25 @@ pub(crate) fn read_line(
     buffer: &mut Vec<u8>,
     line: u64,
 ) -> Result<Option<bool>, ReadError> {
+    read_line_within(MAX_LINE, stream, buffer, line)
+}
+
+/// The same for lines of at most so many bytes. A longer one is passed over.
+fn read_line_within(
+    most: usize,
+    stream: &mut impl BufRead,
+    buffer: &mut Vec<u8>,
+    line: u64,
+) -> Result<Option<bool>, ReadError> {
     buffer.clear();
-    match stream.take(MAX_LINE as u64 + 1).read_until(b'\n', buffer) {
+    match (&mut *stream).take(most as u64 + 1).read_until(b'\n', buffer) {
         Ok(0) => Ok(None),
-        Ok(_) if buffer.len() > MAX_LINE => Err(ReadError::TooLong { line }),
+        Ok(_) if buffer.len() > most && !buffer.ends_with(b"\n") => {
+            buffer.clear();
+            buffer.shrink_to(64 << 10);
+            stream.skip_until(b'\n').map_err(|source| ReadError::Io { line, source })?;
+            Err(ReadError::TooLong { line })
+        }
         Ok(_) => Ok(Some(buffer.ends_with(b"\n"))),
         // A gzip file that is still being written ends in the middle of its last block.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(false)),
@@ -100,6 +115,11 @@ pub(crate) fn read_line(
 }
 
 impl ReadError {
+    /// True if nothing can be read behind it.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+
     /// The line is not JSON.
     pub(crate) fn not_json(line: u64, error: &serde_json::Error) -> Self {
         Self::Line { line, source: DecodeError::not_json(error) }
@@ -154,7 +174,7 @@ impl<R: BufRead> Reader<R> {
                 Ok(Some(whole)) => whole,
                 Ok(None) => return None,
                 Err(error) => {
-                    self.done = true;
+                    self.done = error.is_last();
                     return Some(Err(error));
                 }
             };
@@ -195,5 +215,25 @@ impl<R: BufRead> Iterator for Reader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done { None } else { self.read_message() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_over_the_limit_is_passed_over() {
+        let mut stream: &[u8] = b"short\nfar too long a line\nnext\nand another long one";
+        let (mut read, mut buffer) = (Vec::new(), Vec::new());
+        for line in 1..=5 {
+            read.push(match read_line_within(8, &mut stream, &mut buffer, line) {
+                Ok(Some(whole)) => format!("{} {whole}", String::from_utf8_lossy(&buffer).trim_end()),
+                Ok(None) => "end".to_owned(),
+                Err(error) => error.to_string(),
+            });
+        }
+        let skipped = |line| format!("line {line}: is longer than 256 MiB, skipped");
+        assert_eq!(read, ["short true", &skipped(2), "next true", &skipped(4), "end"]);
     }
 }

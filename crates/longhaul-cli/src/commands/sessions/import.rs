@@ -12,7 +12,9 @@ use longhaul_store::{About, Keeper, Store};
 use serde::Serialize;
 
 use super::Sessions;
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
@@ -30,14 +32,14 @@ Examples:
   longhaul sessions import rollout.jsonl --window 64000 --project tidewater
   longhaul sessions import session.journal")]
 pub struct Args {
-    /// Transcripts or journals; `-` reads a transcript from standard input
+    /// Transcripts or journals, or folders of them; `path#2` is one conversation of a file; `-` reads a transcript from standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How to compact, in the place of the setting `profile`
     #[arg(long, value_name = "P")]
     profile: Option<String>,
     /// Tokens that fit into the model's window; without it, that of --model, or the profile's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
     /// The model, where the transcript does not say
     #[arg(long, value_name = "NAME")]
@@ -76,28 +78,30 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
         profile: without_model(sessions.config.profile(name)?),
         window: args.window.or_else(|| sessions.config.own_window().map(|window| window.0)),
     };
-    // A typing error in the last name costs no work on the others, and makes no store.
-    let files = args.files.iter().filter(|path| *path != Path::new("-"));
-    for path in files {
-        File::open(path).map_err(|error| Failure::file(path, error))?;
-        if path.is_dir() {
-            return Err(Failure::file(path, "is a folder, not a transcript"));
-        }
-    }
+    say_unknown_model(args.model.as_deref().unwrap_or_default());
     let mut store = None;
-    for path in &args.files {
-        let taken = match is_journal(path)? {
-            true => vec![import.journal(path)?],
-            false => import.transcript(path)?,
-        };
+    let (mut read, mut unread) = (0, Unread::default());
+    for input in inputs::find(&args.files)? {
+        let taken = is_journal(&input).and_then(|is_journal| match is_journal {
+            true => Ok(vec![import.journal(&input.path)?]),
+            false => import.transcript(&input),
+        });
         terminal::clear_progress();
+        let taken = match taken {
+            Ok(taken) => taken,
+            Err(failure) => {
+                unread.add(&input, failure)?;
+                continue;
+            }
+        };
+        read += 1;
         let store = match &store {
             Some(store) => store,
             None => store.insert(sessions.place.open_or_make()?),
         };
         taken.iter().try_for_each(|taken| import.keep(store, taken))?;
     }
-    Ok(())
+    unread.finish(read)
 }
 
 /// A conversation that was taken through the engine.
@@ -117,8 +121,8 @@ struct Import<'a> {
 
 impl Import<'_> {
     /// The conversations of a transcript.
-    fn transcript(&self, path: &Path) -> Result<Vec<Taken>, Failure> {
-        let mut file = TranscriptFile::open(path)?;
+    fn transcript(&self, input: &Input) -> Result<Vec<Taken>, Failure> {
+        let mut file = TranscriptFile::open(input)?;
         let mut recorded: BTreeMap<usize, (RecordedSession, u64)> = BTreeMap::new();
         let mut count = 0;
         for (number, message) in file.by_ref() {
@@ -129,7 +133,7 @@ impl Import<'_> {
             take(session, errors, message);
             count += 1;
             if count % SHOWN == 0 {
-                terminal::show_progress(format_args!("{}: {count} messages", path.display()));
+                terminal::show_progress(format_args!("{}: {count} messages", input.path.display()));
             }
         }
         file.finish(recorded.is_empty())?;
@@ -204,8 +208,9 @@ fn take(recorded: &mut RecordedSession, errors: &mut u64, message: Message) {
     recorded.follow_model(model);
 }
 
-fn is_journal(path: &Path) -> Result<bool, Failure> {
-    if path == Path::new("-") {
+fn is_journal(input: &Input) -> Result<bool, Failure> {
+    let path = &input.path;
+    if input.is_stdin() {
         return Ok(false);
     }
     let failed = |error| Failure::file(path, error);

@@ -6,6 +6,7 @@ use longhaul::{RecallPart, Session};
 use serde::Serialize;
 
 use super::{Sessions, undo};
+pub use crate::arguments::lines;
 use crate::error::Failure;
 use crate::terminal;
 
@@ -32,14 +33,6 @@ pub struct Args {
     /// List what can be recalled
     #[arg(long, conflicts_with_all = ["handle", "lines", "grep"])]
     list: bool,
-}
-
-pub fn lines(text: &str) -> Result<(usize, usize), String> {
-    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
-    let (first, last) = text.split_once('-').map_or((text, text), |(first, last)| (first, last));
-    let last = if last.trim().is_empty() { Some(usize::MAX) } else { number(last) };
-    let range = number(first).zip(last).filter(|(first, last)| first <= last);
-    range.ok_or_else(|| "not lines: give 10-20, 10- or 10; the first line is 1".to_owned())
 }
 
 /// Something that can be recalled, for scripts.

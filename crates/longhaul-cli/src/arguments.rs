@@ -1,0 +1,55 @@
+//! Values of flags as people write them, and what is said of a name that nobody knows.
+
+use std::io::Write;
+
+use longhaul::Models;
+use longhaul_config::{nearest, tokens_of};
+
+/// The least and the most tokens that a window may have.
+const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
+
+/// Tokens of a window: `64000`, `64k`, `1M`.
+pub fn window(text: &str) -> Result<u64, String> {
+    let problem = "not a number of tokens from 1k to 100M, such as 64000, 64k or 1M";
+    tokens_of(text).filter(|tokens| WINDOWS.contains(tokens)).ok_or_else(|| problem.to_owned())
+}
+
+/// Tokens, at least one: `64000`, `64k`.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    let problem = "not a number of tokens, such as 8000 or 8k";
+    tokens_of(text).filter(|tokens| *tokens > 0).ok_or_else(|| problem.to_owned())
+}
+
+/// Lines of a text, counted from 1: `10-20`, `10-`, `10`.
+pub fn lines(text: &str) -> Result<(usize, usize), String> {
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    let (first, last) = text.split_once('-').map_or((text, text), |(first, last)| (first, last));
+    let last = if last.trim().is_empty() { Some(usize::MAX) } else { number(last) };
+    let range = number(first).zip(last).filter(|(first, last)| first <= last);
+    range.ok_or_else(|| "not lines: give 10-20, 10- or 10; the first line is 1".to_owned())
+}
+
+/// Says that the table of models has no row for a name, and which name is nearest.
+pub fn say_unknown_model(name: &str) {
+    let models = Models::builtin();
+    if name.is_empty() || !models.find(name).is_unknown() {
+        return;
+    }
+    let near = nearest(&name.to_lowercase(), models.iter().map(|model| &model.name));
+    let name = crate::terminal::one_line(name, 60);
+    _ = writeln!(
+        std::io::stderr(),
+        "the model {name:?} is not in the table; is {near:?} meant? Its window, tokens and price are guessed."
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_read_as_people_write_them() {
+        assert_eq!([window("64000"), window("32k"), window("1M")], [Ok(64_000), Ok(32_000), Ok(1_000_000)]);
+        assert!(["", "999", "1G", "200M", "-1"].iter().all(|text| window(text).is_err()));
+    }
+}

@@ -1,0 +1,81 @@
+//! The calls of a session before which something was compacted.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use longhaul::{Edit, Tokens};
+use serde::Serialize;
+
+use crate::lab::recorded::{NotSent, RecordedSession};
+use crate::terminal;
+
+/// A call at which something happened.
+#[derive(Serialize)]
+pub struct Happening {
+    call: u64,
+    /// What was sent, and the whole log.
+    tokens: u64,
+    full_tokens: u64,
+    /// What was done, a line for each strategy.
+    edits: Vec<String>,
+    /// Why nothing could be sent.
+    error: Option<String>,
+}
+
+impl Happening {
+    /// The call that was just prepared, if edits were made for it since `first`, or nothing fits.
+    pub fn new(call: u64, recorded: &RecordedSession, first: usize, error: Option<NotSent>) -> Option<Self> {
+        let session = recorded.session();
+        let new: Vec<&Edit> = session.ledger().edits().skip(first).map(|(edit, _)| &**edit).collect();
+        (!new.is_empty() || error.is_some()).then(|| Self {
+            call,
+            tokens: session.size().tokens.0,
+            full_tokens: recorded.full_tokens().0,
+            edits: terminal::edits(&new),
+            error: error.map(|error| error.to_string()),
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Happenings<'a> {
+    transcript: String,
+    calls: u64,
+    window: u64,
+    happened: &'a [Happening],
+}
+
+pub fn print(happened: &[Happening], file: &Path, calls: u64, window: Tokens, json: bool) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    if json {
+        let transcript = file.display().to_string();
+        let line = Happenings { transcript, calls, window: window.0, happened };
+        return writeln!(out, "{}", serde_json::to_string(&line)?);
+    }
+    let (strong, faint) = (terminal::STRONG, terminal::FAINT);
+    let window = terminal::grouped(window.0);
+    if happened.is_empty() {
+        writeln!(
+            out,
+            "Nothing was compacted in {} calls, in a window of {window}.",
+            terminal::grouped(calls)
+        )?;
+        return writeln!(out, "{faint}--call last shows what is sent; --window 32k makes it tight.{faint:#}");
+    }
+    let count = terminal::grouped(happened.len() as u64);
+    writeln!(
+        out,
+        "{strong}Something happened before {count} of {} calls{strong:#}, in a window of {window}:",
+        terminal::grouped(calls)
+    )?;
+    for happening in happened {
+        let (sent, full) = (terminal::short(happening.tokens), terminal::short(happening.full_tokens));
+        let head = format!("{:>6}  {sent:>5} of {full:<5}", happening.call);
+        let lines = happening.edits.iter().chain(&happening.error);
+        for (n, line) in lines.enumerate() {
+            let head = if n == 0 { head.clone() } else { " ".repeat(head.chars().count()) };
+            writeln!(out, "{}", terminal::cut(&format!("{head}  {line}"), terminal::width()))?;
+        }
+    }
+    writeln!(out, "{faint}--call N shows one of them, --text its summaries.{faint:#}")
+}

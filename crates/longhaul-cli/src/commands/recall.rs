@@ -1,0 +1,85 @@
+//! `longhaul recall`: what a mark in a replayed session names, byte for byte.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use longhaul::{RecallPart, Role};
+use longhaul_config::Config;
+
+use crate::error::Failure;
+use crate::lab::inputs;
+use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
+use crate::lab::transcript_file::TranscriptFile;
+
+/// Print what a mark of a replayed session names, byte for byte
+#[derive(clap::Args)]
+#[command(after_help = "\
+`explain`, `replay --edits` and what `compact` writes name handles. The session is
+taken through the engine with the same flags, and the handle read back. Stored
+sessions: `longhaul sessions recall`.
+
+Examples:
+  longhaul recall session.jsonl 3f9a51c02b77 > result.txt
+  longhaul recall session.jsonl 3f9a51c02b77 --window 32k --lines 10-20
+  longhaul recall session.jsonl 3f9a51c02b77 --grep 'error|panic'")]
+pub struct Args {
+    /// The transcript, of any known format; of a folder, its newest session
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The handle that a mark names, or the start of one
+    #[arg(value_name = "HANDLE")]
+    handle: String,
+    /// Only these lines, counted from 1: 10-20, 10-, 10
+    #[arg(long, value_name = "A-B", value_parser = crate::arguments::lines, conflicts_with = "grep")]
+    lines: Option<(usize, usize)>,
+    /// Only lines that this regular expression fits, with their numbers
+    #[arg(long, value_name = "PATTERN")]
+    grep: Option<String>,
+    /// Tokens that fit into the model's window; without it, the profile's
+    #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
+    window: Option<u64>,
+    /// How to compact, in the place of the setting `profile`
+    #[arg(long, value_name = "P")]
+    profile: Option<String>,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = MeterKind::Model)]
+    meter: MeterKind,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
+    let profile = without_model(config.profile(args.profile.as_deref().unwrap_or(config.profile_name()))?);
+    let window = window_of(args.window, "", &profile);
+    let mut recorded = RecordedSession::new(profile, "", window, args.meter);
+    let mut empty = true;
+    for message in file.one_log() {
+        empty = false;
+        if message.role() == Role::Assistant {
+            _ = recorded.prepare();
+            recorded.learn(&message);
+        }
+        recorded.take(message);
+    }
+    file.finish(empty)?;
+    let part = match (&args.lines, &args.grep) {
+        (Some((first, last)), _) => RecallPart::Lines(*first, *last),
+        (None, Some(pattern)) => RecallPart::Pattern(pattern.clone()),
+        (None, None) => RecallPart::Whole,
+    };
+    let text = match recorded.session().recall(&args.handle, &part) {
+        Ok(text) => text,
+        // What a compaction at the end takes out, as `compact` does it.
+        Err(error) => {
+            let compacted = recorded.compacted(window).ok();
+            let text = compacted.and_then(|recorded| recorded.session().recall(&args.handle, &part).ok());
+            let hint = "are --window, --profile and --meter those that it was named with?";
+            text.ok_or_else(|| Failure::file(&args.file, format!("{error}; {hint}")))?
+        }
+    };
+    // As it is: no colour, no line added.
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Which session files a command works on: those that it was given, those in folders that it was
+//! given, and single conversations by their name (`path#2`). Knows what could not be read, and
+//! says it when the others are done.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::Failure;
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
+
+/// A session file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    pub path: PathBuf,
+    /// The one conversation of the file that is wanted; without it, all.
+    pub conversation: Option<usize>,
+    /// True if it was found in a folder: nobody said that it is a session.
+    pub found: bool,
+}
+
+impl Input {
+    /// A path as a person gave it: `path#2` is a conversation of `path`, unless a file has that name.
+    fn named(path: &Path) -> Self {
+        let split = || {
+            let (path, number) = path.to_str()?.rsplit_once('#')?;
+            let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then_some((PathBuf::from(path), number.parse().ok()?))
+        };
+        let taken = if path.exists() { None } else { split() };
+        match taken {
+            Some((path, number)) => Self { path, conversation: Some(number), found: false },
+            None => Self { path: path.to_owned(), conversation: None, found: false },
+        }
+    }
+
+    /// True if it is standard input.
+    pub fn is_stdin(&self) -> bool {
+        self.path == Path::new("-")
+    }
+}
+
+/// The files of some paths, folders with all that is in them, in the order of the paths and of names. An error
+/// names a path that is not there: a typing error costs no work on the others.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
+    let named: Vec<Input> = paths.iter().map(|path| Input::named(path)).collect();
+    if let Some(missing) = named.iter().find(|input| !input.is_stdin() && !input.path.exists()) {
+        return Err(Failure::file(&missing.path, "no such file"));
+    }
+    Ok(named
+        .into_iter()
+        .flat_map(|input| if input.path.is_dir() { files_in(&input.path) } else { vec![input] })
+        .collect())
+}
+
+/// The session of a path: the file itself, or the newest session of a folder, which is said.
+pub fn find_one(path: &Path) -> Result<Input, Failure> {
+    let input = Input::named(path);
+    if !input.path.is_dir() {
+        return Ok(input);
+    }
+    let age = |input: &Input| {
+        fs::metadata(&input.path).and_then(|about| about.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    let mut files = files_in(&input.path);
+    files.sort_by_key(|input| std::cmp::Reverse(age(input)));
+    let has_messages =
+        |input: &Input| TranscriptFile::open(input).is_ok_and(|mut file| file.next().is_some());
+    let newest = files.into_iter().find(has_messages);
+    let newest = newest.ok_or_else(|| Failure::file(path, "holds no session"))?;
+    _ = writeln!(io::stderr(), "{}: the newest session here", newest.path.display());
+    Ok(newest)
+}
+
+/// All files below a folder.
+fn files_in(folder: &Path) -> Vec<Input> {
+    let walk = ignore::WalkBuilder::new(folder)
+        .standard_filters(false)
+        .follow_links(true)
+        .sort_by_file_name(std::ffi::OsStr::cmp)
+        .build();
+    // A folder that may not be looked into has nothing for us.
+    let files =
+        walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    files.map(|entry| Input { path: entry.into_path(), conversation: None, found: true }).collect()
+}
+
+/// What could not be read.
+#[derive(Default)]
+pub struct Unread {
+    skipped: u64,
+    failures: Vec<Failure>,
+}
+
+impl Unread {
+    /// A file could not be read: the others go on. An error if none can, as when the output is full.
+    pub fn add(&mut self, input: &Input, failure: Failure) -> Result<(), Failure> {
+        match failure {
+            Failure::NoMessages(_) if input.found => self.skipped += 1,
+            failure @ (Failure::NoMessages(_) | Failure::Input(_)) => self.failures.push(failure),
+            failure => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// All files were looked at. Says how many were skipped, and gives the last problem with a file that was named.
+    pub fn finish(mut self, read: usize) -> Result<(), Failure> {
+        let last = self.failures.pop();
+        terminal::clear_progress();
+        for failure in self.failures {
+            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", terminal::BAD, terminal::BAD);
+        }
+        if self.skipped > 0 && (read > 0 || last.is_some()) {
+            let files = if self.skipped == 1 { "file" } else { "files" };
+            _ = writeln!(
+                io::stderr(),
+                "{} {files} without messages skipped",
+                terminal::grouped(self.skipped)
+            );
+        }
+        match last {
+            Some(last) => Err(last),
+            None if read == 0 => Err(Failure::Input(match self.skipped {
+                0 => "there are no files here".to_owned(),
+                1 => "no session found: 1 file has no messages".to_owned(),
+                files => format!("no session found: {} files have no messages", terminal::grouped(files)),
+            })),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_searched_and_conversations_have_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("deep/.hidden")).unwrap();
+        for name in ["b.jsonl", "deep/.hidden/a", "c#7"] {
+            fs::write(at(name), "").unwrap();
+        }
+        let found = find(&[folder.path().to_owned(), at("b.jsonl#2"), at("c#7")]).unwrap();
+        let shown: Vec<_> = found
+            .iter()
+            .map(|input| {
+                let name = input.path.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
+                (name, input.conversation, input.found)
+            })
+            .collect();
+        let expected = [
+            ("b.jsonl", None, true),
+            ("c#7", None, true),
+            ("deep/.hidden/a", None, true),
+            ("b.jsonl", Some(2), false),
+            ("c#7", None, false),
+        ];
+        assert_eq!(shown, expected.map(|(name, number, found)| (name.to_owned(), number, found)));
+        assert!(find(&[at("none#x")]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_holds_itself_is_searched_once() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "").unwrap();
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
+        assert_eq!(find(&[folder.path().to_owned()]).unwrap().len(), 1);
+    }
+}
