@@ -191,14 +191,9 @@ fn fit(rows: &[&Row]) -> Vec<f64> {
             let bend = row.weight * chance * (1.0 - chance);
             for (at, value) in row.known.iter().enumerate().filter(|(_, value)| **value != 0.0) {
                 gradient[at] += error * value;
-                for (other, with) in row.known.iter().enumerate().skip(at) {
-                    curvature[at][other] += bend * value * with;
+                for (bent, with) in curvature[at].iter_mut().zip(&row.known) {
+                    *bent += bend * value * with;
                 }
-            }
-        }
-        for at in 0..size {
-            for other in 0..at {
-                curvature[at][other] = curvature[other][at];
             }
         }
         let step = solve(curvature, gradient);
@@ -216,10 +211,8 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
     for at in 0..size {
         for below in at + 1..size {
             let factor = matrix[below][at] / matrix[at][at];
-            for column in at..size {
-                let above = matrix[at][column];
-                matrix[below][column] -= factor * above;
-            }
+            let above = matrix[at].clone();
+            matrix[below].iter_mut().zip(&above).skip(at).for_each(|(value, above)| *value -= factor * above);
             right[below] -= factor * right[at];
         }
     }
