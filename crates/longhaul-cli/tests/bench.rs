@@ -71,7 +71,7 @@ fn needs_are_found_where_they_are_and_missed_where_they_are_not() {
     );
     assert!(ours["peak"].as_u64().unwrap() <= 2550);
     // The same rows for the agent alone.
-    assert_eq!(rows.len(), 2 * 18);
+    assert_eq!(rows.len(), 2 * 20);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn a_bad_setting_is_said_with_its_place() {
     says("window = [1]\n", "", "line 1: `window` has a value of a kind that no setting has");
     says("window = \n", "", "config.toml: line 1: ");
     says("profile = \"minni\"\n", "", "`profile` is \"minni\"; there is no such profile, is \"mini\" meant?");
-    says("[profiles.longhaul]\ntarget = 80\n", "", "`profiles.longhaul.target` is 80 (");
+    says("[profiles.longhaul]\ntarget = 90\n", "", "`profiles.longhaul.target` is 90 (");
     let folder = folder("", "");
     let said = error(longhaul(folder.path(), &["config", "show"]).env("LONGHAUL_WINDOE", "5"));
     assert!(said.contains("LONGHAUL_WINDOE: there is no such setting; is LONGHAUL_WINDOW meant?"), "{said}");
@@ -153,7 +153,7 @@ fn a_profile_of_ones_own_has_a_base_and_what_differs() {
     );
     assert!(explained.contains("of running ones:   full"), "{explained}");
     let listed = shown(&mut longhaul(folder.path(), &["profiles", "--json"]));
-    assert_eq!(listed.lines().count(), 6, "{listed}");
+    assert_eq!(listed.lines().count(), 8, "{listed}");
     let session = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/session.jsonl.gz");
     let replayed = shown(&mut longhaul(
         folder.path(),
@@ -188,7 +188,7 @@ fn a_profile_of_ones_own_has_a_base_and_what_differs() {
 fn every_profile_is_explained() {
     let folder = folder("", "");
     let listed = shown(&mut longhaul(folder.path(), &["profiles"]));
-    for name in ["longhaul", "mini", "transform", "archive", "progressive"] {
+    for name in ["longhaul", "thrifty", "safe", "mini", "transform", "archive", "progressive"] {
         assert!(listed.contains(&format!("\n{name}")) || listed.starts_with(name), "{listed}");
         let explained = shown(&mut longhaul(folder.path(), &["profiles", name]));
         assert!(
@@ -198,5 +198,8 @@ fn every_profile_is_explained() {
         insta::assert_snapshot!(format!("profile_{name}"), explained);
     }
     let said = error(&mut longhaul(folder.path(), &["profiles", "nobody"]));
-    assert!(said.contains("there is no profile \"nobody\"; there is longhaul, mini"), "{said}");
+    assert!(
+        said.contains("there is no profile \"nobody\"; there is longhaul, thrifty, safe, mini"),
+        "{said}"
+    );
 }

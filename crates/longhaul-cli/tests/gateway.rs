@@ -116,7 +116,7 @@ fn serve(home: &Home, fake: &Fake, more: &[&str]) -> Command {
 async fn a_gateway_serves_keeps_conversations_small_and_ends_in_good_order() {
     let (home, fake) = (Home::new(), Settings::new().key(KEY).start().await);
     let log = home.text_at("gateway.log");
-    let mut command = serve(&home, &fake, &["--window", "12000", "--log", &log]);
+    let mut command = serve(&home, &fake, &["--window", "8000", "--log", &log]);
     command.env("ANTHROPIC_API_KEY", KEY).env("OPENAI_API_KEY", KEY);
     let serving = Serving::start(command);
     let (mut sent, mut edited) = (0, 0);

@@ -250,7 +250,7 @@ async fn an_edit_says_what_its_summary_cost() {
     let args = ["replay", &file, "--window", "8000", "--summariser", "model", "--edits"];
     let output = longhaul(&args, &variables);
     let said = String::from_utf8(output.stdout).unwrap();
-    let fold = said.lines().find(|line| line.contains(": a fold: ")).unwrap();
+    let fold = said.lines().rfind(|line| line.contains(": a fold: ")).unwrap();
     let bill = fold.split_once("; summary billed: ").unwrap().1;
     assert!(bill.starts_with("800 + 200 read, 50 written (expected: fresh "), "{bill}");
     // The profile's own model would have had the prefix in its cache.

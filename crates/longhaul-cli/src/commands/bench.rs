@@ -61,11 +61,13 @@ struct PolicyRow<'a> {
     calls: u64,
     errors: u64,
     cost: Option<f64>,
+    real_cost: Option<f64>,
     sent: Option<f64>,
     in_line: Option<f64>,
     retention: Option<f64>,
     near: Option<f64>,
     reachable: Option<f64>,
+    files_named: Option<f64>,
     breaks: Option<f64>,
     peak: u64,
     violations: u64,
@@ -86,11 +88,13 @@ impl<'a> PolicyRow<'a> {
             calls: tally.calls,
             errors: tally.errors,
             cost: share(tally.cost, tally.full_cost),
+            real_cost: share(tally.real_cost, tally.full_real_cost),
             sent: share(tally.sent, tally.full_sent),
             in_line: tally.found.in_line(),
             retention: tally.found.retention(),
             near: tally.found.near(),
             reachable: tally.found.reachable(),
+            files_named: share(tally.named as f64, tally.changed as f64),
             breaks: share(tally.breaks as f64, tally.calls as f64),
             peak: tally.peak.round() as u64,
             violations: tally.violations,
@@ -171,7 +175,7 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
     if args.csv {
         writeln!(
             out,
-            "agent,policy,window,calls,errors,cost,sent,in_line,retention,near,reachable,breaks,peak,violations,us_per_call,\
+            "agent,policy,window,calls,errors,cost,real_cost,sent,in_line,retention,near,reachable,files_named,breaks,peak,violations,us_per_call,\
              summary_calls,summary_input,summary_output,summary_failed"
         )?;
     }
@@ -189,7 +193,7 @@ fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) 
                 "{strong}{agent}{strong:#}: {} calls, window {window}, {meter}",
                 terminal::grouped(calls)
             )?;
-            let titles = ["cost", "sent", "line", "ret", "near", "reach", "break", "peak", "viol", "µs"];
+            let titles = ["cost", "real", "line", "ret", "near", "reach", "files", "brk", "peak", "viol"];
             writeln!(out, "{}", columns("", &titles))?;
         }
         for (policy, tally) in tallies {
@@ -217,15 +221,15 @@ fn line(row: &PolicyRow<'_>) -> String {
         |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
     let figures = [
         percent(row.cost),
-        percent(row.sent),
+        percent(row.real_cost),
         percent(row.in_line),
         percent(row.retention),
         percent(row.near),
         percent(row.reachable),
+        percent(row.files_named),
         percent(row.breaks),
         terminal::short(row.peak),
         row.violations.to_string(),
-        row.us_per_call.map_or("–".to_owned(), |us| format!("{us:.0}")),
     ];
     let name =
         if row.errors > 0 { format!("{} ({}!)", row.policy, row.errors) } else { row.policy.to_owned() };
@@ -234,7 +238,7 @@ fn line(row: &PolicyRow<'_>) -> String {
 
 /// A name and ten figures, in 80 columns.
 fn columns(name: &str, figures: &[&str; 10]) -> String {
-    let width = |at: usize| if at < 8 { 6 } else { 5 };
+    let width = |at: usize| if matches!(at, 7 | 9) { 5 } else { 6 };
     let figures = figures.iter().enumerate().map(|(at, figure)| format!("{figure:>0$}", width(at)));
     format!("{name:22}{}", figures.collect::<String>())
 }
@@ -249,11 +253,13 @@ fn csv(row: &PolicyRow<'_>) -> String {
         row.calls.to_string(),
         row.errors.to_string(),
         number(row.cost),
+        number(row.real_cost),
         number(row.sent),
         number(row.in_line),
         number(row.retention),
         number(row.near),
         number(row.reachable),
+        number(row.files_named),
         number(row.breaks),
         row.peak.to_string(),
         row.violations.to_string(),

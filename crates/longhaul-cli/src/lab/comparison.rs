@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use longhaul::{Message, Meter, Models, Profile, Role, Tokens};
+use longhaul::{Message, Meter, Models, Profile, Role, Time, Tokens};
 
 use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
 use crate::lab::pieces::{PieceCache, ViewPieces};
@@ -17,6 +17,8 @@ pub struct Tally {
     pub calls: u64,
     pub errors: u64,
     pub cost: f64,
+    /// The same where the cache forgets: calls after a pause are cold.
+    pub real_cost: f64,
     pub sent: f64,
     pub peak: f64,
     pub breaks: u64,
@@ -27,7 +29,11 @@ pub struct Tally {
     pub summaries: Spent,
     /// What sending the whole log would have cost and been, at the same calls.
     pub full_cost: f64,
+    pub full_real_cost: f64,
     pub full_sent: f64,
+    /// Files that had been changed, summed over the calls, and how many of them were named.
+    pub changed: u64,
+    pub named: u64,
 }
 
 impl Tally {
@@ -35,6 +41,7 @@ impl Tally {
         self.calls += other.calls;
         self.errors += other.errors;
         self.cost += other.cost;
+        self.real_cost += other.real_cost;
         self.sent += other.sent;
         self.peak = self.peak.max(other.peak);
         self.breaks += other.breaks;
@@ -43,7 +50,10 @@ impl Tally {
         self.micros += other.micros;
         self.summaries.add(other.summaries);
         self.full_cost += other.full_cost;
+        self.full_real_cost += other.full_real_cost;
         self.full_sent += other.full_sent;
+        self.changed += other.changed;
+        self.named += other.named;
     }
 }
 
@@ -135,6 +145,9 @@ impl Comparison {
 struct WholeLog {
     seen: usize,
     tokens: f64,
+    /// The time of the newest message, and of the call before.
+    now: Option<Time>,
+    before: Option<Time>,
 }
 
 /// Cost and size of one call that sends the whole log.
@@ -142,7 +155,12 @@ struct WholeLog {
 struct WholeCall {
     cost: f64,
     tokens: f64,
+    /// The cache had forgotten the call before.
+    cold: bool,
 }
+
+/// How long a cache remembers after a call: the short lifetime of most providers.
+const LIFETIME: i64 = 300 * 1_000_000;
 
 impl WholeLog {
     /// Summaries of the recorded agent are not part of the log.
@@ -152,9 +170,12 @@ impl WholeLog {
             if !recording.messages[at].is_recorded_compaction() {
                 self.tokens += recording.pieces[at].tokens;
             }
+            self.now = self.now.max(recording.messages[at].time());
         }
         self.seen = upto;
-        WholeCall { cost: price(warm, self.tokens - warm), tokens: self.tokens }
+        let pause = self.now.zip(self.before).map_or(0, |(now, before)| now.0.saturating_sub(before.0));
+        self.before = self.now;
+        WholeCall { cost: price(warm, self.tokens - warm), tokens: self.tokens, cold: pause > LIFETIME }
     }
 }
 
@@ -223,6 +244,12 @@ impl<'a> Contender<'a> {
         let (warm, cold) = (size(&view.parts[..common]), size(&view.parts[common..]) + behind);
         tally.calls += 1;
         tally.cost += price(warm, cold) + extra_cost;
+        let forgotten = |cost: f64, tokens: f64| if whole.cold { price(0.0, tokens) } else { cost };
+        tally.real_cost += forgotten(price(warm, cold), warm + cold) + extra_cost;
+        tally.full_real_cost += forgotten(whole.cost, whole.tokens);
+        let (named, changed) = self.held.named_files(needs);
+        tally.named += named;
+        tally.changed += changed;
         tally.sent += warm + cold;
         tally.peak = tally.peak.max(warm + cold);
         tally.breaks += u64::from(broke && !first);

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use longhaul::digest::ToolKind;
 use longhaul::{Block, Extra, Json, Message};
 use regex::Regex;
 
@@ -132,6 +133,8 @@ pub struct Needs {
     texts: Vec<Arc<str>>,
     step: u32,
     messages: u32,
+    /// Files that the session has changed.
+    changed: HashSet<u32>,
     pieces: HashMap<Box<str>, Arc<Piece>>,
 }
 
@@ -207,6 +210,7 @@ impl Needs {
             texts: Vec::new(),
             step: 0,
             messages: 0,
+            changed: HashSet::new(),
             pieces: HashMap::new(),
         }
     }
@@ -249,6 +253,15 @@ impl Needs {
     pub fn push(&mut self, message: &Message, text: &str) {
         if message.role() == longhaul::Role::Assistant {
             self.step += 1;
+        }
+        for call in message.calls() {
+            let tool = ToolKind::of(&call.name, &call.arguments);
+            if matches!(tool, ToolKind::Edit | ToolKind::Write) {
+                let path = tool.subject(&call.arguments);
+                // A path without a slash is no name that could be looked for.
+                let path = words(&path).find(|word| word.contains('/'));
+                self.changed.extend(path.map(|path| self.names.number(path)));
+            }
         }
         let piece = self.piece(text);
         for mark in &piece.marks {
@@ -366,6 +379,12 @@ impl Holdings {
         self.parts.extend(parts[common..].iter().cloned());
         self.tail = tail;
         (common, broke)
+    }
+
+    /// How many files that the session has changed are named here, of how many.
+    pub fn named_files(&self, needs: &Needs) -> (u64, u64) {
+        let named = needs.changed.iter().filter(|file| self.has(**file)).count();
+        (named as u64, needs.changed.len() as u64)
     }
 
     fn has(&self, mark: u32) -> bool {
