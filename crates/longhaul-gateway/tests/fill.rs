@@ -472,9 +472,10 @@ fn all_pages(desk: &Desk, agent: &mut Agent, handle: &str) -> String {
         let body = asked(desk, &agent.incoming());
         let page = seen(agent.api, &body, &id).unwrap();
         assert!(!page.is_error && page.text.len() < WINDOW + 100, "{}", page.text.len());
-        let Some((shown, says)) = page.text.rsplit_once("[… lines ") else {
-            return whole + &page.text;
-        };
+        // A mark inside the text is one of an earlier page, which was folded too.
+        let mark =
+            page.text.rsplit_once("[… lines ").filter(|(_, says)| says.find(']') == Some(says.len() - 1));
+        let Some((shown, says)) = mark else { return whole + &page.text };
         whole.push_str(shown);
         let lines = says.rsplit_once(' ').unwrap().1.trim_end_matches(']');
         arguments = json!({ "handle": handle, "lines": lines });

@@ -38,7 +38,7 @@ fn step(api: Api, n: usize) -> Value {
 async fn a_conversation_stays_in_its_window_over_every_api() {
     for api in APIS {
         let (fake, folder) = (script().start().await, tempfile::tempdir().unwrap());
-        let gateway = gateway(&fake, &folder, Some(12_000)).await;
+        let gateway = gateway(&fake, &folder, Some(9_000)).await;
         let mut came = 0;
         for n in 0..STEPS {
             let body = step(api, n);

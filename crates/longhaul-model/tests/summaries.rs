@@ -182,7 +182,8 @@ async fn the_cheaper_form_is_asked_and_its_price_is_kept() {
 
 /// A session of profile `longhaul` whose summaries a model writes, past its trigger.
 fn working() -> Session {
-    let profile = Profile { summariser: Summariser::Host, ..Profile::longhaul() };
+    let shares = longhaul::size::Shares { warn: 70, trigger: 75, target: 50 };
+    let profile = Profile { summariser: Summariser::Host, dial: None, shares, ..Profile::longhaul() };
     let mut session =
         Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(6_000));
     session.set_frame(frame());

@@ -33,6 +33,8 @@ const TEXT: usize = 12;
 /// So far from a line a name that the model wrote still speaks for it, in lines.
 const NEAR: usize = 8;
 
+/// What the model has just said, in a line, is worth so much; less as it grows older.
+const JUST_SAID: f32 = 0.015;
 /// What is worth something beside its names: what the model said and did, in a line; what else it said;
 /// what others said; a line that tells of a failure; a picture.
 const DONE: f32 = 0.002;
@@ -712,6 +714,12 @@ fn worth_of_lines<'a>(
         let (at, number) = line.at;
         let entry = &entries[at];
         let mut worth = number.checked_sub(1).map_or(entry.worth, |number| entry.lines[number].worth);
+        let step = line.message.map_or(0, |at| uses.step_of(at));
+        let age = now.saturating_sub(step);
+        if number == 0 && line.kind == LineKind::Own {
+            // What it said last says best what it does next.
+            worth += JUST_SAID / (1.0 + age as f32 / 20.0);
+        }
         let mut called = false;
         for number in &found[line.names.clone()] {
             let name = &mut names[*number as usize];
@@ -724,11 +732,10 @@ fn worth_of_lines<'a>(
             }
         }
         if text_weight > 0.0 && number > 0 && line.text.len() >= TEXT && seen.insert(line.text) {
-            let step = line.message.map_or(0, |at| uses.step_of(at));
             let (first, last) = (index - number.min(NEAR), (index + NEAR).min(lines.len() - 1));
             let last = last.min(index - number + entry.lines.len());
             let editable = Editable {
-                age: now.saturating_sub(step),
+                age,
                 file: files[at],
                 step,
                 near_written: written[last + 1] > written[first],
