@@ -171,7 +171,10 @@ async fn a_model_that_fails_leaves_it_to_the_profile() {
         let fake = Settings::new().trouble(.., Trouble::Status(400)).start().await;
         let args = ["replay", &file, "--window", "8000", "--profile", profile, "--summariser", "model"];
         let (line, said) = replayed(&[&args[..], &["--json"]].concat(), &model(&fake));
-        assert!(line["summary_failed"].as_u64() > Some(0), "{profile} {line}");
+        // An extract that is no shorter than what it stands for is none.
+        let dropped = profile == "longhaul";
+        assert!(line["summary_failed"].as_u64() > Some(0) || dropped, "{profile} {line}");
+        assert!(line["summary_calls"].as_u64() > Some(0), "{profile} {line}");
         assert_eq!(line["summary_calls"].as_u64(), Some(fake.log().len() as u64), "{profile}");
         assert_eq!(
             (&line["errors"], &line["violations"], &line["summary_input"]),

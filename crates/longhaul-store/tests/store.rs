@@ -173,7 +173,7 @@ fn a_fork_shares_content_and_goes_its_own_way(ground: &Ground) {
         forks.push(kept.id());
     }
     // Each has the ten steps that were not stored then, which are the same, and an entry of its own.
-    assert!(ground.content() < before + before / 2, "{} of {before}", ground.content());
+    assert!(ground.content() < before * 7 / 4, "{} of {before}", ground.content());
     assert!(matches!(store.fork(keeper.id(), Cursor(100_000)), Err(StoreError::PastEnd { .. })));
 
     // What a fork shares outlives the session that it was forked from.
