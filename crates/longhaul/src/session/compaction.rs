@@ -306,7 +306,10 @@ impl Session {
         if self.profile.keep_opening == 0 || opening.is_empty() {
             return none;
         }
-        let of_opening = self.state.view.parts().iter().filter(|part| match part.source {
+        // The opening stands first: no more than it is looked at.
+        let first = self.state.view.parts().iter();
+        let first = first.take_while(|part| part.source.start(self.ledger()) < opening.end);
+        let of_opening = first.filter(|part| match part.source {
             Source::Message(at) => opening.contains(at) && part.message.role() != Role::System,
             _ => false,
         });

@@ -406,7 +406,8 @@ impl<'a> Utterances<'a> {
                     let mut entry = Entry::new(Speaker::Person, at, &indented(&said), f32::INFINITY, kind);
                     // Of long words more lines may be worth keeping.
                     if said.len() < text.trim().len() {
-                        entry.add(at, text, lines(text).map(|text| line(text, 0.0, kind)));
+                        let others = lines(text).filter(|line| !said.contains(line));
+                        entry.add(at, text, others.map(|text| line(text, 0.0, kind)));
                     }
                     entry
                 }
