@@ -190,7 +190,8 @@ async fn a_model_that_fails_leaves_it_to_the_profile() {
     let variables = model(&fake);
     let variables: Vec<(&str, &str)> =
         variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let output = longhaul(&["replay", &file, "--window", "8000", "--summariser", "model"], &variables);
+    let args = ["replay", &file, "--window", "8000", "--profile", "mini", "--summariser", "model"];
+    let output = longhaul(&args, &variables);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("did not come: the profile went on without."), "{text}");
 }
