@@ -59,7 +59,7 @@ fn claude(session: &str, id: &str, at: &str, block: &Value, usage: [u64; 5]) -> 
     let [input, read, write, write_1h, output] = usage;
     json!({
         "type": "assistant", "sessionId": session, "uuid": format!("{id}-{at}-{output}"), "requestId": format!("req_{id}"),
-        "cwd": "/work/api", "timestamp": at, "isSidechain": false,
+        "cwd": "/srv/api", "timestamp": at, "isSidechain": false,
         "message": {
             "id": id, "role": "assistant", "model": "claude-opus-4-5-20251101", "content": [block],
             "usage": {
@@ -71,7 +71,7 @@ fn claude(session: &str, id: &str, at: &str, block: &Value, usage: [u64; 5]) -> 
 }
 
 fn claude_user(session: &str, at: &str, content: &Value) -> Value {
-    json!({"type": "user", "sessionId": session, "uuid": at, "cwd": "/work/api", "timestamp": at,
+    json!({"type": "user", "sessionId": session, "uuid": at, "cwd": "/srv/api", "timestamp": at,
            "message": {"role": "user", "content": content}})
 }
 
@@ -86,7 +86,7 @@ fn claude_session(session: &str) -> Vec<Value> {
         let (id, call) = (format!("msg_{session}_{n}"), format!("toolu_{n}"));
         let usage = |output| [3, 20_000 + n * 900, 900, 400, output];
         let words = json!({"type": "text", "text": "Let me look."});
-        let read = json!({"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": "/work/api/src/parse.rs"}});
+        let read = json!({"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": "/srv/api/src/parse.rs"}});
         lines.push(claude(session, &id, &at(n, 1), &words, usage(1)));
         lines.push(claude(session, &id, &at(n, 2), &read, usage(80)));
         let result =
@@ -104,7 +104,7 @@ fn codex_tokens(at: &str, sum: [u64; 3], last: [u64; 3]) -> Value {
 
 fn codex_meta(id: &str, forked_from: Option<&str>) -> Value {
     json!({"timestamp": "2026-03-03T09:00:00Z", "type": "session_meta",
-           "payload": {"id": id, "cwd": "/work/web", "forked_from_id": forked_from, "instructions": "You are an agent."}})
+           "payload": {"id": id, "cwd": "/srv/web", "forked_from_id": forked_from, "instructions": "You are an agent."}})
 }
 
 fn codex_call(at: &str, n: u64) -> Value {
@@ -116,7 +116,7 @@ fn codex_call(at: &str, n: u64) -> Value {
 fn everything() -> Home {
     let home = Home::new();
     let first = claude_session("one");
-    home.lines(".claude/projects/-work-api/one.jsonl", &first);
+    home.lines(".claude/projects/-srv-api/one.jsonl", &first);
     // It was resumed: all lines again under another session, and one more answer.
     let mut resumed: Vec<Value> = first
         .into_iter()
@@ -135,10 +135,10 @@ fn everything() -> Home {
     side["isSidechain"] = true.into();
     side["agentId"] = "a1".into();
     resumed.push(side);
-    home.lines(".claude/projects/-work-api/two.jsonl", &resumed);
-    home.write(".claude/projects/-work-api/empty.jsonl", "");
-    home.write(".claude/projects/-work-api/broken.jsonl", "{\"type\":\n\u{0}\u{1}{{{{\n");
-    home.write(".claude/projects/-work-api/memory/notes.md", "# Notes\nNothing to bill.\n");
+    home.lines(".claude/projects/-srv-api/two.jsonl", &resumed);
+    home.write(".claude/projects/-srv-api/empty.jsonl", "");
+    home.write(".claude/projects/-srv-api/broken.jsonl", "{\"type\":\n\u{0}\u{1}{{{{\n");
+    home.write(".claude/projects/-srv-api/memory/notes.md", "# Notes\nNothing to bill.\n");
 
     let reports = vec![
         codex_meta("parent", None),
@@ -165,10 +165,10 @@ fn everything() -> Home {
                "message": {"role": "assistant", "model": "nobody-knows-it", "content": [{"type": "text", "text": "yes"}],
                            "usage": {"input": 10 * n, "output": 5, "cacheRead": 100, "cacheWrite": 50, "cost": {"total": 0.25}}}})
     };
-    let head = |id: &str| json!({"type": "session", "id": id, "cwd": "/work/pi", "timestamp": "2026-03-06T10:00:00Z"});
-    home.lines(".pi/agent/sessions/--work-pi--/a.jsonl", &[head("a"), pi(1), pi(2)]);
+    let head = |id: &str| json!({"type": "session", "id": id, "cwd": "/srv/pi", "timestamp": "2026-03-06T10:00:00Z"});
+    home.lines(".pi/agent/sessions/--srv-pi--/a.jsonl", &[head("a"), pi(1), pi(2)]);
     // A branch repeats the lines before it.
-    home.lines(".pi/agent/sessions/--work-pi--/b.jsonl", &[head("b"), pi(1), pi(2), pi(3)]);
+    home.lines(".pi/agent/sessions/--srv-pi--/b.jsonl", &[head("b"), pi(1), pi(2), pi(3)]);
     opencode(&home.at(".local/share/opencode/opencode.db"));
     home
 }
@@ -181,7 +181,7 @@ fn opencode(path: &Path) {
         "CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT);
          CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
          CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);
-         INSERT INTO session VALUES ('ses_1', 'p', NULL, '/work/open', 't'), ('ses_2', 'p', 'ses_1', '/work/open', 't');",
+         INSERT INTO session VALUES ('ses_1', 'p', NULL, '/srv/open', 't'), ('ses_2', 'p', 'ses_1', '/srv/open', 't');",
     )
     .unwrap();
     let message = |id: &str, session: &str, data: Value| {
@@ -350,7 +350,7 @@ fn what_filled_the_context_and_what_came_twice() {
     let again = &report["read_again"][0];
     assert_eq!(
         (&again["tool"], &again["what"], &again["times"]),
-        (&json!("Read"), &json!("/work/api/src/parse.rs"), &json!(12))
+        (&json!("Read"), &json!("/srv/api/src/parse.rs"), &json!(12))
     );
     assert_eq!(again["unchanged"], 11);
     assert_eq!(report["largest_results"].as_array().unwrap().len(), 10);
@@ -364,9 +364,9 @@ fn what_is_asked_for_is_shown() {
     let home = everything();
     assert_eq!(figures(&home.json(&["--since", "2026-03-04", "--until", "2026-03-04"]))[0], 2);
     assert_eq!(figures(&home.json(&["--since", "20260305", "--agent", "codex"]))[0], 1);
-    assert_eq!(figures(&home.json(&["--project", "Work/pi"]))[0], 3);
+    assert_eq!(figures(&home.json(&["--project", "Srv/pi"]))[0], 3);
     assert_eq!(figures(&home.json(&[".codex"]))[0], 3);
-    assert_eq!(figures(&home.json(&[".claude/projects/-work-api/two.jsonl#1"])), [1, 7, 0, 5_000, 30]);
+    assert_eq!(figures(&home.json(&[".claude/projects/-srv-api/two.jsonl#1"])), [1, 7, 0, 5_000, 30]);
     let rows = |view: &str| home.json(&[view])["rows"].as_array().unwrap().len();
     assert_eq!((rows("daily"), rows("weekly"), rows("monthly"), rows("session")), (6, 1, 1, 7));
     let text = home.stdout(&["daily", "--agent", "codex"]);
@@ -414,7 +414,7 @@ fn files_that_did_not_change_are_not_read_again() {
     fs::remove_dir_all(home.at(".cache")).unwrap();
     assert_eq!(home.stdout(&["--json"]), before);
     // A session that goes on is read anew.
-    let path = home.at(".pi/agent/sessions/--work-pi--/a.jsonl");
+    let path = home.at(".pi/agent/sessions/--srv-pi--/a.jsonl");
     let line = fs::read_to_string(&path).unwrap().lines().last().unwrap().replace("10:00:02", "10:00:08");
     let more = format!("{}{line}\n", fs::read_to_string(&path).unwrap());
     fs::write(&path, more).unwrap();

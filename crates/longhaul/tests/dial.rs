@@ -25,7 +25,7 @@ fn ready(session: &mut Session) {
 /// A step that reads or changes a file of its own, or runs a command that fails.
 fn step(session: &mut Session, n: usize) {
     let id = format!("call_{n}");
-    let path = format!("/work/src/part_{n}/file_{n}.rs");
+    let path = format!("/project/src/part_{n}/file_{n}.rs");
     let (tool, arguments) = match n % 4 {
         1 => (
             "Edit",
@@ -122,7 +122,7 @@ fn what_the_work_changed_and_broke_is_always_named() {
             let shown = format!("{:?}", sent(&session));
             for before in 0..n {
                 let name = match before % 4 {
-                    1 => format!("/work/src/part_{before}/file_{before}.rs"),
+                    1 => format!("/project/src/part_{before}/file_{before}.rs"),
                     3 => format!("cargo test --package part_{before}"),
                     _ => continue,
                 };
@@ -221,7 +221,7 @@ fn long_output_enters_as_its_best_half_and_source_whole() {
     let mut session = begun(Profile::longhaul(), 200_000);
     let enter = |session: &mut Session, id: &str, tool: &str, said: String| {
         let arguments =
-            if tool == "Bash" { r#"{"command":"./run"}"# } else { r#"{"file_path":"/work/a.rs"}"# };
+            if tool == "Bash" { r#"{"command":"./run"}"# } else { r#"{"file_path":"/project/a.rs"}"# };
         let call = Block::call(id, tool, Json::new(arguments).unwrap());
         session.push(Message::new(Role::Assistant, vec![call]));
         session.push(Message::result(id, said));

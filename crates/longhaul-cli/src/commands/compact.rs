@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use longhaul::edits::EditPrice;
 use longhaul::size::Price;
 use longhaul::view::pays_back;
-use longhaul::{Edit, Role, Session, Tokens};
+use longhaul::{Edit, Session, Tokens};
 use longhaul_config::Config;
 use longhaul_wire::transcript;
 
@@ -56,21 +56,12 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, "", &profile);
-    // The recorded session was sent whole: a window that nothing fills, until the end.
-    let mut recorded = RecordedSession::new(profile, "", Tokens(1 << 40), args.meter).with_stopped_clock();
-    let mut empty = true;
-    for message in file.one_log() {
-        empty = false;
-        if message.role() == Role::Assistant {
-            // Sent once, so that the price knows what is warm.
-            _ = recorded.prepare();
-            recorded.learn(&message);
-        }
-        recorded.take(message);
-    }
+    // Sent, so that the price knows what is warm.
+    let mut recorded = RecordedSession::sent_whole(&profile, args.meter);
+    let empty = recorded.replay(file.one_log());
     file.finish(empty)?;
     let before = recorded.full_tokens();
-    let recorded = recorded.compacted(window);
+    let recorded = recorded.compacted(profile, window);
     let recorded = recorded.map_err(|problem| Failure::file(&args.file, problem))?;
     let session = recorded.session();
     // On stderr where the conversation goes to standard output.

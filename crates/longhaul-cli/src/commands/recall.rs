@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use longhaul::{RecallPart, Role};
+use longhaul::RecallPart;
 use longhaul_config::Config;
 
 use crate::error::Failure;
@@ -51,16 +51,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
     let profile = without_model(config.profile(args.profile.as_deref().unwrap_or(config.profile_name()))?);
     let window = window_of(args.window, "", &profile);
-    let mut recorded = RecordedSession::new(profile, "", window, args.meter);
-    let mut empty = true;
-    for message in file.one_log() {
-        empty = false;
-        if message.role() == Role::Assistant {
-            _ = recorded.prepare();
-            recorded.learn(&message);
-        }
-        recorded.take(message);
-    }
+    let mut recorded = RecordedSession::new(profile.clone(), "", window, args.meter);
+    let empty = recorded.replay(file.one_log());
     file.finish(empty)?;
     let part = match (&args.lines, &args.grep) {
         (Some((first, last)), _) => RecallPart::Lines(*first, *last),
@@ -71,7 +63,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         Ok(text) => text,
         // What a compaction at the end takes out, as `compact` does it.
         Err(error) => {
-            let compacted = recorded.compacted(window).ok();
+            let mut recorded = RecordedSession::sent_whole(&profile, args.meter);
+            recorded.replay(TranscriptFile::open(&inputs::find_one(&args.file)?)?.one_log());
+            let compacted = recorded.compacted(profile, window).ok();
             let text = compacted.and_then(|recorded| recorded.session().recall(&args.handle, &part).ok());
             let hint = "are --window, --profile and --meter those that it was named with?";
             text.ok_or_else(|| Failure::file(&args.file, format!("{error}; {hint}")))?

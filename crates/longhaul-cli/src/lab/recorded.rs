@@ -10,8 +10,8 @@ use longhaul::edits::Audited;
 use longhaul::size::Measure;
 use longhaul::view::Sent;
 use longhaul::{
-    EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Seals,
-    Session, Time, Tokens, Usage,
+    EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Role,
+    Seals, Session, Time, Tokens, Usage,
 };
 use longhaul_wire::transcript;
 
@@ -182,9 +182,32 @@ impl RecordedSession {
         frame.into_iter().for_each(|frame| self.session.set_frame(frame));
     }
 
-    /// One compaction in this window, as if a person had asked for it.
-    pub fn compacted(mut self, window: Tokens) -> Result<Self, NotSent> {
+    /// A session that is sent whole: a window that nothing fills, no fold that pays, and no cache that goes
+    /// cold.
+    pub fn sent_whole(profile: &Profile, meter: MeterKind) -> Self {
+        let whole = Profile { dial: None, ..profile.clone() };
+        Self::new(whole, "", Tokens(1 << 40), meter).with_stopped_clock()
+    }
+
+    /// Takes in a log, sending a request before each answer. True if there was none.
+    pub fn replay(&mut self, log: impl Iterator<Item = Message>) -> bool {
+        let mut empty = true;
+        for message in log {
+            empty = false;
+            if message.role() == Role::Assistant {
+                // What cannot be sent stands in the log all the same.
+                _ = self.prepare();
+                self.learn(&message);
+            }
+            self.take(message);
+        }
+        empty
+    }
+
+    /// One compaction by this profile in this window, as if a person had asked for it.
+    pub fn compacted(mut self, profile: Profile, window: Tokens) -> Result<Self, NotSent> {
         self.session = self.session.with_window(window);
+        self.session.set_profile(profile);
         self.session.compact_now();
         self.prepare()?;
         Ok(self)

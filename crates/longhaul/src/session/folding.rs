@@ -78,17 +78,16 @@ impl Session {
             .cloned()
             .collect();
         let before = before + self.tokens(self.meter().text(&keep::render(&moved)));
-        let written = written.unwrap_or_else(|| {
+        let write = |limit: usize| {
             // The goal is restated whole: once is enough.
             let goal = keep.iter().find(|item| item.key == KeepKey::Goal).and_then(|item| item.source);
             let material = covered.material(self.ledger());
             let is_goal = |told: &&Material| matches!(told, Material::Message(at, _) if goal == Some(*at));
-            let told: Vec<&Material> = material.iter().filter(|told| !is_goal(told)).collect();
+            let material: Vec<&Material> = material.iter().filter(|told| !is_goal(told)).collect();
             let form = Form {
                 template,
                 language: self.language(),
-                // The neutral measure of a token; what is over is refused or folded again.
-                limit: usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3),
+                limit,
                 words,
                 goal: keep.iter().any(|item| item.key == KeepKey::Goal).then(|| template.restates()),
                 focus: self.state.progress.focus.as_deref(),
@@ -97,7 +96,16 @@ impl Session {
                 uses: &self.uses,
                 known: Known::of(self.log(), &spans),
             };
-            summary::write(&told, form, self.names_after(&spans))
+            summary::write(&material, form, self.names_after(&spans))
+        };
+        let written = written.unwrap_or_else(|| {
+            // The neutral measure of a token; what is over is refused or folded again.
+            let written = write(usize::try_from(room.0).unwrap_or(usize::MAX).saturating_mul(3));
+            // Where every line is worth its bytes, or a token has few of them, the best ones stay.
+            match self.profile.dial.and_then(|_| self.shorter(&written, told)) {
+                Some(limit) => write(limit),
+                None => written,
+            }
         });
         if written.says_nothing() {
             // Summaries that are merged say something already.
@@ -116,6 +124,13 @@ impl Session {
         let kind = EditKind::Fold { spans, placement, kept, text: text.into(), summary };
         let made = Replacement { kind, before, original: handle, depends, summary: bill };
         self.replace_runs(made, strategy, why)
+    }
+
+    /// The bytes that a summary may have, where it is hardly shorter than what it stands for.
+    fn shorter(&self, written: &Written, told: Tokens) -> Option<usize> {
+        let (size, most) = (self.tokens(self.meter().text(&written.text)), told.percent(60));
+        let bytes = u128::try_from(written.text.len()).ok()? * u128::from(most.0) / u128::from(size.0.max(1));
+        (size > told.percent(90)).then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Names that are mentioned behind these runs, as far as it is shown.
