@@ -126,6 +126,7 @@ fn worst_cases() {
 fn session() -> Session {
     let mut profile = Profile::longhaul();
     profile.cut = longhaul::digest::Cut::NONE;
+    profile.dial = None;
     Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(1 << 40))
 }
 
@@ -207,32 +208,36 @@ fn fresh(message: &Arc<Message>, round: usize) -> Arc<Message> {
     Arc::new((**message).clone().with_blocks(blocks.collect()))
 }
 
-/// Resident memory of a session that was read from its lines, over its text.
+/// Resident memory of a session that was read from its lines, over its text: of one in which nothing is folded, and of
+/// one with the folds of the default profile in a window of 200,000.
 fn memory(messages: &[Arc<Message>]) {
     let lines: Vec<String> =
         messages.iter().map(|message| transcript::encode(message).into_owned()).collect();
     let text: usize = messages.iter().map(|message| text_bytes(message)).sum();
-    // Sizes are counted without a vocabulary: it is shared by all sessions.
-    let mut session = session().with_meter(Meter::neutral());
-    let before = resident();
-    for line in &lines {
-        let message = transcript::decode(line).expect("it was read before");
-        // Requests are made: what is remembered of them is part of a live session.
-        if message.role() == Role::Assistant {
-            session.prepare(None).expect("it fits");
+    println!("memory of a session of {:.1} MB of text (bar: 2.5 times, nothing folded)", text as f64 / 1e6);
+    let folding = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone());
+    let folding = folding.with_window(Tokens(200_000));
+    // Memory that the first one leaves would hide what the second takes: the first is kept.
+    let sessions = [("nothing folded", session()), ("folded", folding)].map(|(name, session)| {
+        // Sizes are counted without a vocabulary: it is shared by all sessions.
+        let mut session = session.with_meter(Meter::neutral());
+        let before = resident();
+        for line in &lines {
+            let message = transcript::decode(line).expect("it was read before");
+            // Requests are made: what is remembered of them is part of a live session.
+            if message.role() == Role::Assistant {
+                session.prepare(None).expect("it fits");
+            }
+            session.push(message);
         }
-        session.push(message);
-    }
-    if let (Some(before), Some(after)) = (before, resident()) {
-        let used = after.saturating_sub(before);
-        println!(
-            "\nmemory of a session of {:.1} MB of text: {:.1} MB, {:.2} times its text\n",
-            text as f64 / 1e6,
-            used as f64 / 1e6,
-            used as f64 / text as f64
-        );
-    }
-    black_box(&session);
+        if let (Some(before), Some(after)) = (before, resident()) {
+            let used = after.saturating_sub(before);
+            let times = used as f64 / text as f64;
+            println!("  {name:14}: {:.1} MB, {times:.2} times its text", used as f64 / 1e6);
+        }
+        session
+    });
+    black_box(&sessions);
 }
 
 /// What counting in many threads at once takes of memory, beside the vocabulary.

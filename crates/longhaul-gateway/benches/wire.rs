@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul::session::Overflow;
-use longhaul::{Tokens, Usage};
+use longhaul::{Profile, Tokens, Usage};
 use longhaul_gateway::{
     Call, Decide, Decision, DeskSettings, Incoming, Limits, Reason, Settings, start, start_with,
 };
@@ -164,8 +164,12 @@ async fn growing(
     times
 }
 
-/// A gateway with a desk, whose window is so large, side by side with the provider itself.
-async fn with_desk(direct: std::net::SocketAddr, window: u64) {
+/// A gateway with a desk, side by side with the provider itself: without a fold in a window that never fills, or with
+/// the folds of the default profile in a small one.
+async fn with_desk(direct: std::net::SocketAddr, folds: bool) {
+    let window = if folds { 100_000 } else { 2_000_000 };
+    let profile = Profile::longhaul();
+    let profile = if folds { profile } else { Profile { dial: None, ..profile } };
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("sessions.db").display().to_string();
     let settings = Settings {
@@ -174,12 +178,13 @@ async fn with_desk(direct: std::net::SocketAddr, window: u64) {
         openai: format!("http://{direct}/v1"),
         others: Vec::new(),
         token: None,
-        desk: DeskSettings { window: Some(Tokens(window)), ..DeskSettings::new(place) },
+        desk: DeskSettings { window: Some(Tokens(window)), profile, ..DeskSettings::new(place) },
         limits: Limits::default(),
     };
     let began = Instant::now();
     let gateway = start(settings).await.unwrap();
-    println!("a window of {window} tokens; start {:?}", began.elapsed());
+    let with = if folds { "with folds" } else { "without a fold" };
+    println!("a window of {window} tokens, {with}; start {:?}", began.elapsed());
     println!("{:>9} {:>24} {:>24} {:>9}", "bytes", "direct p50, p99", "gateway p50, p99", "longest");
     // A conversation grows by no more than a tenth while it is measured.
     for (bytes, conversations, rounds) in [(20_000, 100, 1), (800_000, 5, 40), (2_000_000, 2, 40)] {
@@ -309,6 +314,6 @@ async fn main() {
     let requests = clients * rounds;
     println!("{clients} clients, 20 KB: {:.0} requests/s", requests as f64 / began.elapsed().as_secs_f64());
     gateway.stop().await;
-    with_desk(direct, 2_000_000).await;
-    with_desk(direct, 100_000).await;
+    with_desk(direct, false).await;
+    with_desk(direct, true).await;
 }
