@@ -2,11 +2,12 @@
 // has not, the provider's JSON, and the answer.
 
 import { address, get, getText, query, sessionPath } from './api.js'
-import { category, kindInWords, swatch, whyInWords } from './categories.js'
+import { category, kindInShort, kindInWords, swatch, whyInWords } from './categories.js'
 import { fill, h, tabs } from './dom.js'
 import { List } from './list.js'
 import { longText } from './long_text.js'
 import { steer } from './steering.js'
+import { Strip } from './strip.js'
 import { count, oneLine, percent, plural, usd, when } from './text.js'
 
 const APIS = [['anthropic', 'Anthropic Messages'], ['openai', 'OpenAI Chat'], ['openai-responses', 'OpenAI Responses']]
@@ -111,18 +112,21 @@ export async function callView(page, params, { follow, tell, me, title }) {
       const part = parts[i]
       return [swatch(category(part.category)),
         h('span', { class: 'what' }, h('span', {}, oneLine(named(part), 34)),
-          h('span', { class: 'marks' }, part.new ? h('span', { class: 'badge new' }, 'new') : null, part.edits.length ? h('span', { class: 'badge edited' }, kindInWords(part.edits[0].kind)) : null,
+          h('span', { class: 'marks' }, part.new ? h('span', { class: 'badge new' }, 'new') : null, part.edits.length ? h('span', { class: 'badge edited' }, kindInShort(part.edits[0].kind)) : null,
             part.warm ? h('span', { class: 'badge warm' }, 'cached') : null)),
         h('span', { class: 'head' }, h('bdi', {}, oneLine(part.head ?? '', 110))), h('span', { class: 'num' }, count(part.tokens))]
     },
     onChoose: i => {
       history.replaceState(null, '', `${session}/c/${n}/p/${parts[i].k}`)
+      strip.draw(i)
       show(parts[i])
     },
     onOpen: () => detail.querySelector('.text, .more, button, a')?.focus({ preventScroll: innerWidth > 900 }),
   })
 
-  const linkTo = k => h('a', { href: `${session}/c/${n}/p/${k}`, tabindex: -1 }, k === 'frame' ? 'frame' : `part ${count(k)}`)
+  const strip = new Strip(parts, i => list.choose(i, true))
+
+  const linkTo = k => h('span', { class: 'to' }, k === 'frame' ? 'frame' : `part ${count(k)}`)
 
   function changes() {
     if (n === 1) return h('p', { class: 'note' }, 'This is the first call: all of it is new.')
@@ -193,7 +197,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
   const last = about.calls
   const step = (to, label, key) => (to >= 1 && (last === null || to <= last)
     ? h('a', { class: 'button', href: `${session}/c/${to}`, data: { key }, title: `${label} (${key})` }, label) : h('span', { class: 'button off', 'aria-disabled': 'true' }, label))
-  const figures = [['request', `${count(call.view)}${call.window ? ` (${percent(call.view / call.window, 1)} of the window)` : ''}`], ['whole log', count(call.full)], ['read', count(call.read)], ['written', count(call.written)],
+  const figures = [['request', `${count(call.view)}${call.window ? ` (${percent(call.view / call.window, 1)})` : ''}`], ['whole log', count(call.full)], ['read', count(call.read)], ['written', count(call.written)],
     ['new', count(call.fresh)], ['output', count(call.output)], [call.billed ? 'cost, as billed' : 'cost, estimated', usd(call.usd)]]
 
   fill(page,
@@ -202,7 +206,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
       h('nav', { class: 'buttons', 'aria-label': 'Calls' }, step(n - 1, '← call before', '['), step(n + 1, 'next call →', ']'))),
     h('dl', { class: 'readout' }, figures.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
     tabs('The call', [
-      { id: 'request', label: 'Request', count: count(parts.length), build: () => h('div', { class: 'parts' }, list.element, detail) },
+      { id: 'request', label: 'Request', count: count(parts.length), build: () => [strip.element, h('div', { class: 'parts' }, list.element, detail)] },
       { id: 'changes', label: 'Changes since the call before', build: changes },
       { id: 'log', label: 'Against the whole log', build: against },
       { id: 'raw', label: 'Raw JSON', build: raw },
@@ -219,15 +223,17 @@ export async function callView(page, params, { follow, tell, me, title }) {
   return {
     shown: () => {
       list.choose(pick(params))
+      strip.draw(list.chosen)
       return show(parts[list.chosen])
     },
     update: to => {
       if (to.id !== id || to.call !== n) return false
       tabbed.show('request')
       list.choose(pick(to))
+      strip.draw(list.chosen)
       show(parts[list.chosen])
       return true
     },
-    close: () => asked?.abort(),
+    close: () => { asked?.abort(); strip.close() },
   }
 }

@@ -89,6 +89,7 @@ const KINDS = {
   digest: 'shortened', 'digest of arguments': 'arguments shortened', 'thinking dropped': 'thinking left out',
   'answer of the host': 'answered by the host', fold: 'folded into a summary', hide: 'hidden',
 }
+const BADGES = { digest: 'shortened', 'digest of arguments': 'shortened', 'thinking dropped': 'less thinking', fold: 'summary', hide: 'hidden' }
 const SHOWN = { whole: 'whole', digest: 'shortened', summary: 'in a summary', hidden: 'hidden' }
 const WHYS = {
   entry: 'before it was first sent: noise, repetition or size',
@@ -106,6 +107,8 @@ const WHYS = {
 
 /** What kind of edit it is, in words. */
 export const kindInWords = kind => KINDS[kind] ?? kind ?? 'edited'
+/** The same in a word or two. */
+export const kindInShort = kind => BADGES[kind] ?? kind ?? 'edited'
 /** How a message is shown in a request, in words. */
 export const shownInWords = as => SHOWN[as] ?? as ?? 'not whole'
 /** Why an edit was made, in words. */

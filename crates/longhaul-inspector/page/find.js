@@ -47,7 +47,7 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
           h('p', { class: 'verdict' }, verdict(hit, edit, session().calls.count)),
           h('div', { class: 'buttons' },
             hit.gone_at_call ? h('a', { class: 'button', href: to(hit.gone_at_call) }, `Show call ${count(hit.gone_at_call)}`) : null,
-            hit.last_whole_call ? h('a', { class: 'button', href: to(hit.last_whole_call) }, `Last call that had it: ${count(hit.last_whole_call)}`) : null,
+            hit.last_whole_call ? h('a', { class: 'button', href: to(hit.last_whole_call) }, hit.gone_at_call ? `Last call that had it: ${count(hit.last_whole_call)}` : `Show it in call ${count(hit.last_whole_call)}`) : null,
             edit && hit.gone_at_call && edit.active !== false && me.can_change
               ? h('button', { type: 'button', class: 'main', on: { click: () => steer({ id, tell, changed: () => { changed(); look(words) } }, { do: 'undo', edit: edit.id }) } }, 'Bring it back …') : null))
       })),
@@ -67,7 +67,7 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
     return undefined
   }
   const element = h('section', { class: 'finder', 'aria-labelledby': 'find-title' },
-    h('form', { role: 'search', on: { submit: event => {
+    h('form', { role: 'search', 'aria-label': 'In this session', on: { submit: event => {
       event.preventDefault()
       const words = box.value.trim()
       history.replaceState(null, '', `#/s/${encodeURIComponent(id)}${query({ find: words })}`)

@@ -31,16 +31,25 @@ export function longText(text, { mark = null, plain = false, label = null } = {}
   return block
 }
 
+/** A chunk need not be laid out before it is near: until then it is about as high as its lines. */
+function laid(chunk, lines) {
+  chunk.classList.add('far')
+  chunk.style.setProperty('contain-intrinsic-size', `auto ${lines * 20}px`)
+}
+
 /** Writes lines from one place of the text on until `end` is passed, and says how far it came. */
 function write(block, text, from, end, mark, plain) {
   let at = from
   let chunk = null
   let room = 0
   let run = null
+  let lines = 0
   const put = (piece, kind) => {
     if (!chunk || room <= 0) {
+      if (chunk) laid(chunk, lines)
       chunk = h('div', { class: 'chunk' })
       block.append(chunk)
+      lines = 0
       room = CHUNK
       run = null
     }
@@ -48,6 +57,7 @@ function write(block, text, from, end, mark, plain) {
     else if (kind) chunk.append(run = h('span', { class: kind }, visible(piece)))
     else { run = null; chunk.append(visible(piece)) }
     room -= piece.length
+    lines += 1 + Math.floor(piece.length / 110)
   }
   while (at < end) {
     const feed = text.indexOf('\n', at)
@@ -68,6 +78,7 @@ function write(block, text, from, end, mark, plain) {
         on: { click: () => button.replaceWith(longText(text.slice(...rest), { plain: true })) },
       }, `… ${bytes(rest[1] - rest[0])} more in this line: show`)
       chunk.append(button, '\n')
+      laid(chunk, lines + 1)
       chunk = null
       at = past
     }

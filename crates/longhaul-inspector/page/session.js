@@ -41,7 +41,7 @@ const heading = session => [
 /** Rows of a list under a head of the same columns. */
 const columns = (kind, names) => h('div', { class: `row-head ${kind}`, 'aria-hidden': 'true' }, names.map(([name, num]) => h('span', { class: num ? 'num' : null }, name)))
 const cells = (kind, values) => h('div', { class: `cells ${kind}` }, values.map(([value, num]) => h('span', { class: num ? 'num' : null }, value)))
-const nothing = (title, text) => h('section', { class: 'empty small' }, h('h3', {}, title), h('p', {}, text))
+const nothing = (title, text) => h('section', { class: 'empty small' }, h('h2', {}, title), h('p', {}, text))
 
 /** Puts what is new behind the calls that are known. */
 function grown(old, fresh) {
@@ -92,7 +92,7 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
       head: columns('compaction', [['call', true], ['tokens', true], ['edits', true], ['billed again', true], ['saved a call', true], ['why']]),
       row: i => {
         const each = list[i]
-        return cells('compaction', [[h('a', { href: to(each.call), tabindex: -1 }, count(each.call)), true], [`${short(each.before)} → ${short(each.after)}`, true], [count(each.edits.length), true],
+        return cells('compaction', [[h('span', { class: 'to' }, count(each.call)), true], [`${short(each.before)} → ${short(each.after)}`, true], [count(each.edits.length), true],
           [short(each.rewrites), true], [short(each.saves), true], [h('bdi', { title: oneLine(each.says ?? '', 500) }, oneLine(each.says || whyInWords(each.why), 200))]])
       },
       onChoose: i => timeline.move(list[i].call - 1),
@@ -108,7 +108,7 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
       head: columns('call', [['call', true], ['time', true], ['request', true], ['whole log', true], ['read', true], ['written', true], ['new', true], ['output', true], ['cost', true], ['edits', true]]),
       row: i => {
         const { calls } = session
-        return cells('call', [[h('a', { href: to(i + 1), tabindex: -1 }, count(i + 1)), true], [atClock(calls.at?.[i]), true], [count(calls.view[i]), true], [count(calls.full[i]), true],
+        return cells('call', [[h('span', { class: 'to' }, count(i + 1)), true], [atClock(calls.at?.[i]), true], [count(calls.view[i]), true], [count(calls.full[i]), true],
           [count(calls.read?.[i]), true], [count(calls.written?.[i]), true], [count(calls.fresh?.[i]), true], [count(calls.output?.[i]), true], [usd(calls.usd?.[i]), true],
           [calls.edits?.[i] ? count(calls.edits[i]) : '', true]])
       },
@@ -122,16 +122,15 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
   function edits() {
     const list = [...(session.edits ?? [])].reverse()
     if (!list.length) return nothing('No edits', 'Nothing was taken out of a request.')
-    const does = (label, action) => h('button', { type: 'button', class: 'quiet', tabindex: -1, on: { click: () => steer({ id, tell, changed }, action) } }, label)
     return new List({
       label: 'Edits, newest first. Enter brings one back or takes it out again', count: list.length, height: 38, max: 420,
       head: columns('edit', [['edit', true], ['call', true], ['tokens', true], ['what'], ['state'], ['']]),
       row: i => {
         const each = list[i]
         const state = each.active ? each.held ? 'held' : 'in force' : each.undone_by_person ? 'undone by a person' : 'undone'
-        return cells('edit', [[count(each.id), true], [h('a', { href: to(each.call), tabindex: -1 }, count(each.call)), true], [`${short(each.before)} → ${short(each.after)}`, true],
+        return cells('edit', [[count(each.id), true], [count(each.call), true], [`${short(each.before)} → ${short(each.after)}`, true],
           [h('span', { title: whyInWords(each.why) }, `${kindInWords(each.kind)}, ${oneLine(each.strategy, 60)}: ${each.why}`)], [state],
-          [me.can_change ? each.active ? does('Undo …', { do: 'undo', edit: each.id }) : does('Redo …', { do: 'redo', edit: each.id }) : '']])
+          [me.can_change ? h('span', { class: 'to' }, each.active ? 'Undo …' : 'Redo …') : '']])
       },
       onOpen: i => { if (me.can_change) steer({ id, tell, changed }, { do: list[i].active ? 'undo' : 'redo', edit: list[i].id }) },
     }).element

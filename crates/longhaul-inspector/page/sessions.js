@@ -25,7 +25,7 @@ function row(session) {
         session.without_content ? h('span', { class: 'badge' }, 'figures only') : null,
         session.parent ? h('span', { class: 'badge' }, 'fork') : null,
         h('bdi', {}, oneLine([session.agent, session.project].filter(Boolean).join(' · '), 90)))),
-    h('td', { class: 'wide-only' }, h('bdi', {}, oneLine(session.model ?? '–', 40))),
+    h('td', { class: 'wide-only model' }, h('bdi', {}, oneLine(session.model ?? '–', 40))),
     h('td', { class: 'num', data: { label: 'calls' } }, count(session.calls)),
     h('td', { class: 'num', data: { label: 'request / window' } }, meter(session.view, session.window)),
     h('td', { class: 'num', data: { label: 'cost' } }, usd(session.cost)),

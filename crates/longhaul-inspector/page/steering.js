@@ -114,12 +114,12 @@ export function steeringPanel({ id, session, me, tell, changed }) {
   const button = (label, action, main = false) => h('button', { type: 'button', class: main ? 'main' : null, on: { click: () => steer({ id, tell, changed }, action) } }, label)
   return h('div', { class: 'steering' },
     may ? null : h('p', { class: 'note' }, session.without_content ? 'This session is stored without what was said: it cannot be changed.' : 'This page may only look: the server allows no changes.'),
-    h('section', {}, h('h3', {}, 'Goal'), session.goal ? h('p', { class: 'quote' }, h('bdi', {}, oneLine(session.goal, 600))) : h('p', { class: 'faint' }, 'No goal is set.'),
+    h('section', {}, h('h2', {}, 'Goal'), session.goal ? h('p', { class: 'quote' }, h('bdi', {}, oneLine(session.goal, 600))) : h('p', { class: 'faint' }, 'No goal is set.'),
       may ? button(session.goal ? 'Change the goal …' : 'Set a goal …', { do: 'goal', text: session.goal ?? '' }) : null),
-    h('section', {}, h('h3', {}, 'Pins'),
+    h('section', {}, h('h2', {}, 'Pins'),
       session.pins?.length ? h('ul', { class: 'pins' }, session.pins.map(pin => h('li', {}, h('p', { class: 'quote' }, h('bdi', {}, oneLine(pin.text, 600))),
         may ? button('Take away …', { do: 'unpin', name: pin.name }) : null))) : h('p', { class: 'faint' }, 'Nothing is pinned. A pinned text stays in every request, whatever is compacted.'),
       may ? button('Pin a text …', { do: 'pin', text: '' }) : null),
-    h('section', {}, h('h3', {}, 'Compact now'), h('p', { class: 'faint' }, 'Takes out what the next requests need least, before a limit asks for it. A focus says what the summary should keep.'),
+    h('section', {}, h('h2', {}, 'Compact now'), h('p', { class: 'faint' }, 'Takes out what the next requests need least, before a limit asks for it. A focus says what the summary should keep.'),
       may ? button('Compact …', { do: 'compact', focus: null }) : null))
 }

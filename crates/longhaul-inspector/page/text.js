@@ -4,6 +4,8 @@ const grouped = new Intl.NumberFormat('en-US')
 const dayAndTime = new Intl.DateTimeFormat('en-GB', { year: 'numeric', month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit' })
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
+const dollars = [0, 1, 2, 3, 4].map(digits => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }))
+
 /** What stands where there is no figure. */
 export const NONE = '–'
 
@@ -25,7 +27,7 @@ export function usd(n) {
   if (n === null || n === undefined) return NONE
   const size = Math.abs(n)
   const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4
-  const text = size > 0 && size < 0.0001 ? '< $0.0001' : `$${size.toFixed(digits)}`
+  const text = size > 0 && size < 0.0001 ? '< $0.0001' : `$${dollars[digits].format(size)}`
   return n < 0 ? `−${text}` : text
 }
 
@@ -67,10 +69,11 @@ export function ago(time, now = Date.now()) {
 // picture, not of a trick.
 const UNSEEN = /(?<=[\p{Extended_Pictographic}\ufe0f])(\u200d)(?=\p{Extended_Pictographic})|(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u115f\u1160\u3164\uffa0]/gu
 
+const CONTROLS = 'NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'.split(' ')
+
 function mark(unseen) {
   const code = unseen.codePointAt(0)
-  if (code < 0x20) return String.fromCharCode(0x2400 + code)
-  if (code === 0x7f) return '␡'
+  if (code < 0x20) return `⟨${CONTROLS[code]}⟩`
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
 }
 

@@ -41,7 +41,7 @@ export class Timeline {
       class: 'field', role: 'slider', tabindex: 0, 'aria-label': 'Calls of the session', 'aria-orientation': 'horizontal',
       'aria-describedby': 'timeline-keys',
       on: { keydown: event => this.key(event), dblclick: () => this.zoom(null) },
-    }, h('h3', { class: 'plot-title' }, 'Tokens of each request'), this.sizes, this.costTitle = h('h3', { class: 'plot-title' }), this.costs)
+    }, h('h2', { class: 'plot-title' }, 'Tokens of each request'), this.sizes, this.costTitle = h('h2', { class: 'plot-title' }), this.costs)
     const button = (label, title, does) => h('button', { type: 'button', class: 'quiet', title, on: { click: does } }, label)
     this.element = h('section', { class: 'timeline', 'aria-label': 'Timeline' },
       h('div', { class: 'timeline-head' }, this.legend,
@@ -217,10 +217,11 @@ export class Timeline {
         const right = bbox.left + bbox.width - 6 * ratio
         ctx.fillStyle = this.colours.paper
         ctx.globalAlpha = 0.85
-        ctx.fillRect(right - wide - 3 * ratio, y(value) - 14 * ratio, wide + 6 * ratio, 13 * ratio)
+        const foot = y(value) - 14 * ratio < bbox.top ? y(value) + 15 * ratio : y(value) - 2 * ratio
+        ctx.fillRect(right - wide - 3 * ratio, foot - 12 * ratio, wide + 6 * ratio, 13 * ratio)
         ctx.globalAlpha = 1
         ctx.fillStyle = colour
-        ctx.fillText(text, right, y(value) - 2 * ratio)
+        ctx.fillText(text, right, foot)
         last = y(value)
       }
     }
@@ -324,14 +325,14 @@ export class Timeline {
     const { calls, at } = this
     const of = key => calls[key]?.[at]
     const mark = this.marks.get(at)
-    const share = this.windowSize ? ` (${percent(of('view') / this.windowSize, 1)} of the window)` : ''
+    const share = this.windowSize ? ` (${percent(of('view') / this.windowSize, 1)})` : ''
     const items = [
       ['call', `${count(at + 1)} of ${count(this.n)}`], ['time', atClock(of('at'))], ['request', `${count(of('view'))}${share}`], ['whole log', count(of('full'))],
       ['read', count(of('read'))], ['written', count(of('written'))], ['new', count(of('fresh'))], ['output', count(of('output'))],
       ['cost', of('usd') === null || of('usd') === undefined ? '–' : usd(of('usd'))],
       ['compaction', mark ? `${short(mark.before)} → ${short(mark.after)}, ${mark.edits.length} edits: ${mark.why}` : of('broke') ? 'none; prefix broke' : 'none'],
     ]
-    fill(this.readout, items.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))))
+    fill(this.readout, items.map(([name, value]) => h('div', { class: name === 'compaction' ? 'broad' : null }, h('dt', {}, name), h('dd', {}, value))))
     const field = this.field
     field.setAttribute('aria-valuemin', 1)
     field.setAttribute('aria-valuemax', this.n)

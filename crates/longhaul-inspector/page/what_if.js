@@ -80,9 +80,9 @@ export async function whatIfView(page, { id, values }, { me, title, follow }) {
     const name = side => `${side.profile}, ${short(side.window)}`
     const keyed = (side, [colour], i) => h('span', { class: 'key still' }, h('span', { class: i ? 'stroke dashed' : 'stroke', style: { 'border-color': colour }, 'aria-hidden': 'true' }), name(side))
     fill(out, h('section', { class: 'timeline' }, h('h2', { class: 'plot-title' }, 'Tokens of each request'), plot, h('p', { class: 'legend' }, keyed(a, LINES[0], 0), keyed(b, LINES[1], 1))),
-      h('div', { class: 'scroll' }, h('table', { class: 'figures-table' }, h('caption', { class: 'away' }, 'Figures of both'),
+      h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Figures of both' }, h('table', { class: 'figures-table' }, h('caption', { class: 'away' }, 'Figures of both'),
         h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'figure'), h('th', { scope: 'col', class: 'num' }, 'as it was: ', name(a)), h('th', { scope: 'col', class: 'num' }, 'what if: ', name(b)), h('th', { scope: 'col' }, 'difference'))),
-        h('tbody', {}, ROWS.map(row => h('tr', {}, h('th', { scope: 'row' }, row[0], h('span', { class: 'under' }, row[1])), h('td', { class: 'num' }, row[2](a)), h('td', { class: 'num' }, row[2](b)), h('td', {}, verdict(row, a, b))))))),
+        h('tbody', {}, ROWS.map(row => h('tr', {}, h('th', { scope: 'row' }, row[0], h('span', { class: 'under' }, row[1])), h('td', { class: 'num', data: { label: 'as it was' } }, row[2](a)), h('td', { class: 'num', data: { label: 'what if' } }, row[2](b)), h('td', { data: { label: 'difference' } }, verdict(row, a, b))))))),
       h('p', { class: 'hint' }, 'Both sides are replayed with the meter of the model: what the agent would have answered to other requests is not known, so its recorded answers are taken.'))
     requestAnimationFrame(() => { close = chart(plot, a, b) })
   }
