@@ -17,9 +17,12 @@ function verdict(hit, edit, calls) {
     return [h('strong', { class: 'good' }, 'It is back.'), ` From call ${count(gone)} on it was ${kindInWords(edit.kind)}; that edit is undone, and the next request has it whole.`]
   }
   if (gone) {
+    // A summary often keeps the very line that somebody looks for.
+    const words = hit.words_gone_at_call
+    const still = words === undefined || words === gone ? '' : words === null ? ' The words that you look for still stand in what replaced it.' : ` The words that you look for stood in what replaced it until call ${count(words - 1)}.`
     const before = hit.last_whole_call ? `Requests had it whole up to call ${count(hit.last_whole_call)}. ` : 'No request ever had it whole. '
     return [h('strong', { class: 'bad' }, `Not whole since call ${count(gone)}.`), ' ', before,
-      edit ? `There it was ${hit.as ? shownInWords(hit.as) : kindInWords(edit.kind)} (${edit.strategy}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.` : '']
+      edit ? `There it was ${hit.as ? shownInWords(hit.as) : kindInWords(edit.kind)} (${edit.strategy}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.` : '', still]
   }
   if (hit.last_whole_call) return [h('strong', { class: 'good' }, 'It is there.'), ` Every request since has it whole, the newest (call ${count(calls)}) too.`]
   return [h('strong', {}, 'Not sent yet.'), ' It came after the newest request.']

@@ -17,7 +17,7 @@ export function short(n) {
   if (n === null || n === undefined) return NONE
   const size = Math.abs(n)
   if (size < 1000) return String(Math.round(n))
-  const [unit, letter] = size < 999_500 ? [1e3, 'k'] : [1e6, 'M']
+  const [unit, letter] = size < 999_500 ? [1e3, 'k'] : size < 999_500_000 ? [1e6, 'M'] : [1e9, 'G']
   const value = n / unit
   return `${value.toFixed(Math.abs(value) < 9.995 ? 2 : Math.abs(value) < 99.95 ? 1 : 0).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '')}${letter}`
 }

@@ -120,7 +120,7 @@ export class Timeline {
       this.scaleBy(event.deltaY > 0 ? 1.25 : 0.8, u.posToVal(event.offsetX, 'x'))
     }, { passive: false })
     const options = {
-      width: this.field.clientWidth || 600, height, legend: { show: false }, padding: [14, 10, 0, 0],
+      width: this.field.clientWidth || 600, height, legend: { show: false }, padding: [14, 22, 0, 0],
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, focus: { prox: -1 } },
       scales: { x: { time: false, range: () => this.seen() }, y: { range: () => [0, ceiling] } },
       axes: [
