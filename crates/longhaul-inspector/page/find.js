@@ -28,12 +28,20 @@ function verdict(hit, edit, calls) {
   return [h('strong', {}, 'Not sent yet.'), ' It came after the newest request.']
 }
 
+/** The line that the words stand in: a cheap thing to pin where the whole message is dear to bring back. */
+function lineOf({ snippet, found }) {
+  const [start, end] = found?.[0] ?? [0, 0]
+  const past = snippet.indexOf('\n', end)
+  return snippet.slice(snippet.lastIndexOf('\n', Math.max(0, start - 1)) + 1, past < 0 ? snippet.length : past).replace(/^\s*(\d+→)?/, '').trim()
+}
+
 /** The box, and what it found. `session()` gives the newest answer about the session. */
 export function finder({ id, session, me, tell, changed, words = '' }) {
   const results = h('div', { class: 'found', 'aria-live': 'polite' })
   const box = h('input', { id: 'find', type: 'search', value: words, placeholder: 'a name, a path, a sentence', autocomplete: 'off', spellcheck: 'false' })
   let asked = null
 
+  const after = words => ({ id, tell, changed: () => { changed(); look(words) } })
   const draw = (messages, words, most = FIRST) => {
     if (messages.length === 0) {
       fill(results, h('p', { class: 'note' }, `“${oneLine(words, 80)}” is nowhere in this session: nobody said it and no tool answered it.`))
@@ -52,7 +60,8 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
             hit.gone_at_call ? h('a', { class: 'button', href: to(hit.gone_at_call) }, `Show call ${count(hit.gone_at_call)}`) : null,
             hit.last_whole_call ? h('a', { class: 'button', href: to(hit.last_whole_call) }, hit.gone_at_call ? `Last call that had it: ${count(hit.last_whole_call)}` : `Show it in call ${count(hit.last_whole_call)}`) : null,
             edit && hit.gone_at_call && edit.active !== false && me.can_change
-              ? h('button', { type: 'button', class: 'main', on: { click: () => steer({ id, tell, changed: () => { changed(); look(words) } }, { do: 'undo', edit: edit.id }) } }, 'Bring it back …') : null))
+              ? h('button', { type: 'button', class: 'main', on: { click: () => steer(after(words), { do: 'restore', message: hit.at }) } }, 'Bring it back …') : null,
+            hit.gone_at_call && me.can_change ? h('button', { type: 'button', on: { click: () => steer(after(words), { do: 'pin', text: lineOf(hit) }) } }, 'Pin the line …') : null))
       })),
       messages.length > most ? h('button', { type: 'button', on: { click: () => draw(messages, words, most * 5) } }, `Show more: ${most} of ${count(messages.length)} are shown`) : null)
   }

@@ -9,7 +9,7 @@ import { count, oneLine, plural, usd } from './text.js'
 
 const WORDS = {
   pin: ['Pin a text', 'Pin it', 'Pinned'], unpin: ['Take a pin away', 'Take it away', 'The pin is gone'], goal: ['Set the goal', 'Set it', 'The goal is set'],
-  undo: ['Bring it back', 'Bring it back', 'It is back'], redo: ['Take it out again', 'Take it out', 'It is out again'], compact: ['Compact now', 'Compact', 'Compacted'],
+  restore: ['Bring it back', 'Bring it back', 'It is back'], undo: ['Bring it back', 'Bring it back', 'It is back'], redo: ['Take it out again', 'Take it out', 'It is out again'], compact: ['Compact now', 'Compact', 'Compacted'],
 }
 const ASKS = {
   pin: ['text', 'Text that stays in every request', 'as in: never touch the file schema.sql', true],
