@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul::view::View;
 use longhaul::{Message, Part};
 
-use crate::lab::needs::{Needs, Piece, text_of};
+use crate::needs::{Needs, Piece, text_of};
 
 /// Pieces of the messages of a view, each made once.
 #[derive(Default)]
