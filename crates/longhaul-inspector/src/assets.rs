@@ -16,7 +16,29 @@ macro_rules! assets {
 }
 
 /// All of them.
-pub(crate) const ASSETS: &[Asset] = assets!["index.html",];
+pub(crate) const ASSETS: &[Asset] = assets![
+    "index.html",
+    "api.js",
+    "app.js",
+    "call.js",
+    "categories.js",
+    "dom.js",
+    "find.js",
+    "keys.js",
+    "list.js",
+    "long_text.js",
+    "search.js",
+    "session.js",
+    "sessions.js",
+    "steering.js",
+    "strip.js",
+    "style.css",
+    "text.js",
+    "timeline.js",
+    "what_if.js",
+    "vendor/uPlot.iife.min.js",
+    "vendor/uPlot.min.css",
+];
 
 /// A file by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Asset> {
