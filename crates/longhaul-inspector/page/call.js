@@ -24,7 +24,7 @@ function origin(part) {
   return { note: 'what the profile tells the model', rules: 'the project rules', tail: 'the tail: what changes from call to call, behind the last cache mark', frame: 'system prompt and tools of the agent' }[part.source] ?? part.source
 }
 
-const named = part => (part.tool ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}` : category(part.category).label)
+const named = part => (part.tool && ['results', 'calls'].includes(part.category) ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}` : category(part.category).label)
 
 /** Lines of the original that the request has not. */
 function absent(text) {
@@ -47,6 +47,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
 
   const detail = h('section', { class: 'detail', 'aria-live': 'polite', 'aria-label': 'The part' })
   let asked = null
+  let wantedMessage = params.values.message === undefined ? null : Number(params.values.message)
   const changed = async () => {
     call = await get(own)
     const fresh = new Map(call.parts.map(part => [part.k, part]))
@@ -88,13 +89,32 @@ export async function callView(page, params, { follow, tell, me, title }) {
       const original = whole.original && part.edits.length ? whole.original.messages : null
       const sent = h('div', { class: 'side' }, h('h3', {}, original ? 'As it was sent' : 'Text'), longText(whole.text, { label: 'As it was sent' }), whole.cut ? h('p', { class: 'note' }, 'The text goes on: the raw JSON has all of it.') : null)
       fill(detail, heading(part), original
-        ? h('div', { class: 'sides' }, sent, h('div', { class: 'side' }, h('h3', {}, `Original, ${count(whole.original.tokens)} tokens; marked lines were not sent`),
-          original.map(message => [original.length > 1 ? h('h4', {}, `message ${count(message.at)} · ${oneLine(message.role, 30)}`) : null, longText(message.text, { mark: absent(whole.text), label: `Original of message ${message.at}` })])))
+        ? h('div', { class: 'sides' }, sent, h('div', { class: 'side' }, h('h3', {}, `Original, ${count(whole.original.tokens)} tokens; marked lines were not sent`), originals(whole, original)))
         : sent)
+      // Somebody came for one message of many: it is brought into sight.
+      detail.querySelector('.originals [data-wanted]')?.scrollIntoView({ block: 'nearest' })
     } catch (error) {
       if (error.name !== 'AbortError') fill(detail, heading(part), h('p', { class: 'note bad', role: 'alert' }, error.message))
     }
     return undefined
+  }
+
+  /** What a part stands for; of many messages each is opened by a press, the one that somebody came for at once. */
+  function originals(whole, messages) {
+    const mark = absent(whole.text)
+    const body = message => longText(message.text, { mark, label: `Original of message ${message.at}` })
+    if (messages.length === 1) return body(messages[0])
+    const open = messages.some(message => message.at === wantedMessage) ? wantedMessage : messages[0].at
+    const one = message => {
+      const box = h('details', { data: message.at === wantedMessage ? { wanted: '' } : {} }, h('summary', {}, `message ${count(message.at)} · ${oneLine(message.role, 30)} `, h('span', { class: 'faint' }, oneLine(message.text, 80))))
+      const build = () => { if (box.open && box.children.length === 1) box.append(body(message)) }
+      box.addEventListener('toggle', build)
+      box.open = message.at === open
+      build()
+      return box
+    }
+    return h('div', { class: 'originals' }, messages.map(one), whole.original.cut || whole.original.count > messages.length
+      ? h('p', { class: 'note' }, `${count(messages.length)} of ${count(whole.original.count)} messages are shown here; a mark that names a handle has all of it.`) : null)
   }
 
   function showFrame() {
@@ -228,6 +248,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
     },
     update: to => {
       if (to.id !== id || to.call !== n) return false
+      wantedMessage = to.values.message === undefined ? null : Number(to.values.message)
       tabbed.show('request')
       list.choose(pick(to))
       strip.draw(list.chosen)

@@ -29,11 +29,17 @@ export const PAID = [
   ['output', 'output', '#009e73', 'dots'],
 ].map(([key, label, colour, pattern]) => ({ key, label, colour, pattern }))
 
-/** The layers of a session's timeline with their figures: `{key, label, colour, pattern, values}`. */
-export function layers(calls) {
+/**
+ * The layers of a session's timeline with their figures: `{key, label, colour, pattern, values}`. `tools` is the order of
+ * tools, the one that filled most first; those that are not in it yet are added to it, so that colours stay as calls come.
+ */
+export function layers(calls, tools) {
   const made = ([key, label, colour, pattern]) => ({ key, label, colour, pattern, values: calls.shares?.[key] ?? [] })
-  const tools = Object.entries(calls.results ?? {})
-  const results = tools.map(([tool, values], i) => {
+  const filled = tool => calls.results[tool].reduce((sum, value) => sum + value, 0)
+  const added = Object.keys(calls.results ?? {}).filter(tool => !tools.includes(tool))
+  tools.push(...added.sort((a, b) => (a === 'other') - (b === 'other') || filled(b) - filled(a)))
+  const results = tools.map((tool, i) => {
+    const values = calls.results[tool] ?? []
     const [colour, pattern] = RESULTS[i % RESULTS.length]
     return { key: `results ${tool}`, label: tool === 'other' ? 'other results' : `${tool} results`, colour, pattern, values }
   })
@@ -63,8 +69,8 @@ function tile(colour, pattern) {
   const draw = canvas.getContext('2d')
   draw.fillStyle = colour
   draw.fillRect(0, 0, size, size)
-  draw.strokeStyle = draw.fillStyle = 'rgba(0, 0, 0, 0.42)'
-  draw.lineWidth = 1.6
+  draw.strokeStyle = draw.fillStyle = 'rgba(0, 0, 0, 0.36)'
+  draw.lineWidth = 1.3
   const line = (x0, y0, x1, y1) => { draw.beginPath(); draw.moveTo(x0, y0); draw.lineTo(x1, y1); draw.stroke() }
   const rising = () => { line(-1, 9, 9, -1); line(-1, 1, 1, -1); line(7, 9, 9, 7) }
   const falling = () => { line(-1, -1, 9, 9); line(7, -1, 9, 1); line(-1, 7, 1, 9) }

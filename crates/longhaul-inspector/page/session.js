@@ -68,6 +68,7 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
   const summary = h('p', { class: 'lead summary' })
   const opener = h('a', { class: 'button', href: '#/' }, 'Open the call')
   let calls = null
+  const tools = []
   const timeline = new Timeline({
     onMove: i => {
       opener.textContent = `Open call ${count(i + 1)}`
@@ -87,13 +88,19 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
   function compactions() {
     const list = [...session.compactions].reverse()
     if (!list.length) return nothing('Nothing was compacted', 'Every request had the whole log.')
+    const kinds = new Map((session.edits ?? []).map(edit => [edit.id, edit.kind]))
+    const kindsOf = ({ edits }) => {
+      const by = new Map()
+      for (const edit of edits) by.set(kinds.get(edit), (by.get(kinds.get(edit)) ?? 0) + 1)
+      return [...by].map(([kind, times]) => `${times} × ${kindInWords(kind)}`).join(', ')
+    }
     return new List({
       label: 'Compactions, newest first', count: list.length, height: 34, max: 380,
-      head: columns('compaction', [['call', true], ['tokens', true], ['edits', true], ['billed again', true], ['saved a call', true], ['why']]),
+      head: columns('compaction', [['call', true], ['tokens', true], ['edits', true], ['billed again', true], ['saved per call', true], ['why']]),
       row: i => {
         const each = list[i]
         return cells('compaction', [[h('span', { class: 'to' }, count(each.call)), true], [`${short(each.before)} → ${short(each.after)}`, true], [count(each.edits.length), true],
-          [short(each.rewrites), true], [short(each.saves), true], [h('bdi', { title: oneLine(each.says ?? '', 500) }, oneLine(each.says || whyInWords(each.why), 200))]])
+          [short(each.rewrites), true], [short(each.saves), true], [h('span', { title: oneLine(each.says ?? '', 500) }, `${kindsOf(each)}: ${whyInWords(each.why)}`)]])
       },
       onChoose: i => timeline.move(list[i].call - 1),
       onOpen: i => open(list[i].call - 1),
@@ -142,7 +149,7 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
     timeline.element.hidden = session.calls.count === 0
     if (session.calls.count) {
       const { calls, limits, window, compactions, prices } = session
-      timeline.show({ calls, layers: layers(calls), limits, window, compactions, prices })
+      timeline.show({ calls, layers: layers(calls, tools), limits, window, compactions, prices })
     }
   }
   // What changed may have changed every part of the page but not where somebody looks: panels are made anew, choices stay.

@@ -1,6 +1,6 @@
 // All sessions that the store holds, newest first; the table follows agents at work.
 
-import { get, query } from './api.js'
+import { get, query, sessionPath } from './api.js'
 import { fill, h } from './dom.js'
 import { ago, count, oneLine, plural, short, usd, when } from './text.js'
 
@@ -51,12 +51,13 @@ export async function sessionsView(page, { values }, { follow, title }) {
       ...['calls', 'request / window', 'cost', 'not sent', 'last'].map(name => h('th', { scope: 'col', class: 'num' }, name)))), body)
   const empty = h('div')
   let answer = null
+  let closed = false
 
   const draw = () => {
     const words = wanted.words.toLowerCase()
     const rows = answer.sessions.filter(each => !words || [each.title, each.agent, each.project, each.model, each.id].some(text => text?.toLowerCase().includes(words)))
     const held = document.activeElement?.closest?.('tr')?.dataset.id
-    fill(body, rows.map(row))
+    fill(body, rows.map(each => row({ ...each, ...figures.get(key(each)) })))
     if (held) [...body.rows].find(each => each.dataset.id === held)?.querySelector('a')?.focus({ preventScroll: true })
     table.hidden = rows.length === 0
     const total = answer.total ?? answer.sessions.length
@@ -72,9 +73,26 @@ export async function sessionsView(page, { values }, { follow, title }) {
     fill(foot, answer.sessions.length < total
       ? h('button', { type: 'button', on: { click: () => { limit += STEP; load() } } }, `Show more: ${count(answer.sessions.length)} of ${count(total)} are shown`) : null)
   }
+  // Figures of sessions that the server has not looked at yet come one after another, behind the table.
+  const figures = new Map()
+  let looking = false
+  const key = each => `${each.id} ${each.updated}`
+  const complete = async () => {
+    if (looking) return
+    looking = true
+    try {
+      for (let next; (next = answer.sessions.find(each => each.view === null && each.calls > 0 && !each.without_content && !figures.has(key(each)))) && !closed;) {
+        figures.set(key(next), await get(sessionPath(next.id, 'figures')).catch(() => ({})))
+        draw()
+      }
+    } finally {
+      looking = false
+    }
+  }
   const load = async () => {
     answer = await get(`sessions${query({ agent: wanted.agent, project: wanted.project, limit })}`)
     draw()
+    complete()
   }
   const set = change => { wanted = { ...wanted, ...change }; load() }
 
@@ -92,5 +110,5 @@ export async function sessionsView(page, { values }, { follow, title }) {
   let waits = 0
   follow(null, () => { waits ||= setTimeout(() => { waits = 0; load().catch(() => {}) }, 700) })
   const clock = setInterval(draw, 60_000)
-  return { close: () => { clearTimeout(waits); clearInterval(clock) } }
+  return { close: () => { closed = true; clearTimeout(waits); clearInterval(clock) } }
 }
