@@ -1,4 +1,4 @@
-// One call: the request as it was sent, part by part; what changed since the call before, what the whole log has and it
+// One call: the request as it was sent, as a list of parts; what changed since the call before, what the whole log has and it
 // has not, the provider's JSON, and the answer.
 
 import { address, get, getText, query, sessionPath } from './api.js'
@@ -6,6 +6,7 @@ import { category, kindInShort, kindInWords, swatch, whyInWords } from './catego
 import { fill, h, tabs } from './dom.js'
 import { List } from './list.js'
 import { longText } from './long_text.js'
+import { named, PartDetail, spans } from './part.js'
 import { steer } from './steering.js'
 import { Strip } from './strip.js'
 import { count, oneLine, percent, plural, usd, when } from './text.js'
@@ -15,41 +16,6 @@ const APIS = [
   ['openai', 'OpenAI Chat'],
   ['openai-responses', 'OpenAI Responses'],
 ]
-
-const spans = messages =>
-  (messages ?? [])
-    .map(([first, past]) => (past - first === 1 ? count(first) : `${count(first)}–${count(past - 1)}`))
-    .join(', ')
-
-/** Where a part comes from, in words. */
-function origin(part) {
-  const which = spans(part.messages)
-  const many = part.messages?.length > 1 || part.messages?.[0]?.[1] - part.messages?.[0]?.[0] > 1
-  const message = `message${many ? 's' : ''} ${which} of the log`
-  if (part.source === 'edit') return `stands for ${message}`
-  if (part.source === 'message') return part.edits.length ? `${message}, edited` : `${message}, as it came in`
-  return (
-    {
-      note: 'what the profile tells the model',
-      rules: 'the project rules',
-      tail: 'the tail: what changes from call to call, behind the last cache mark',
-      frame: 'system prompt and tools of the agent',
-    }[part.source] ?? part.source
-  )
-}
-
-const named = part =>
-  part.tool && ['results', 'calls'].includes(part.category)
-    ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}`
-    : part.category === 'system' && part.k !== 'frame'
-      ? 'system message'
-      : category(part.category).label
-
-/** Lines of the original that the request has not. */
-function absent(text) {
-  const there = new Set(text.split('\n').map(line => line.trimEnd()))
-  return line => (line && !there.has(line) ? 'gone' : null)
-}
 
 export async function callView(page, params, { follow, tell, me, title }) {
   const { id, call: n } = params
@@ -76,210 +42,22 @@ export async function callView(page, params, { follow, tell, me, title }) {
   const holding = message =>
     parts.findIndex(part => part.messages?.some(([first, past]) => message >= first && message < past))
 
-  const detail = h('section', { class: 'detail', 'aria-live': 'polite', 'aria-label': 'The part' })
-  let asked = null
-  let wantedMessage = params.values.message === undefined ? null : Number(params.values.message)
+  const wanted = values => (values.message === undefined ? null : Number(values.message))
+  const detail = new PartDetail({
+    id,
+    own,
+    frame: call.frame,
+    me,
+    act: action => steer({ id, tell, changed }, action),
+    link: k => `${session}/c/${n}/p/${k}`,
+    message: wanted(params.values),
+  })
+  const show = part => detail.show(part)
   const changed = async () => {
     call = await get(own)
     const fresh = new Map(call.parts.map(part => [part.k, part]))
     for (const part of parts) if (fresh.has(part.k)) part.edits = fresh.get(part.k).edits
     show(parts[list.chosen])
-  }
-
-  function editOf(edit) {
-    return h(
-      'li',
-      { class: 'made' },
-      h(
-        'p',
-        {},
-        h('strong', {}, `Edit ${count(edit.id)}: ${kindInWords(edit.kind)}`),
-        ` by ${oneLine(edit.strategy, 60)}. `,
-        `Why: ${whyInWords(edit.why)}.`,
-      ),
-      h(
-        'p',
-        { class: 'under' },
-        h('span', { class: 'num' }, `${count(edit.before)} → ${count(edit.after)}`),
-        ' tokens. ',
-        edit.rewrites
-          ? `It cost ${count(edit.rewrites)} tokens billed again, once; `
-          : 'It cost nothing: nothing behind it had to be billed again; ',
-        `each later call carries ${count(edit.saves)} tokens less.`,
-        edit.active_now === false ? h('span', { class: 'badge' }, 'undone since') : null,
-      ),
-      h(
-        'div',
-        { class: 'buttons' },
-        me.can_change
-          ? edit.active_now === false
-            ? h(
-                'button',
-                { type: 'button', on: { click: () => steer({ id, tell, changed }, { do: 'redo', edit: edit.id }) } },
-                'Redo …',
-              )
-            : h(
-                'button',
-                {
-                  type: 'button',
-                  class: 'main',
-                  on: { click: () => steer({ id, tell, changed }, { do: 'undo', edit: edit.id }) },
-                },
-                'Bring it back …',
-              )
-          : null,
-        me.exported
-          ? null
-          : (edit.handles ?? [])
-              .slice(0, 12)
-              .map(handle =>
-                h(
-                  'a',
-                  {
-                    class: 'button quiet',
-                    href: address(sessionPath(id, 'recall', encodeURIComponent(handle))),
-                    target: '_blank',
-                    rel: 'noopener',
-                  },
-                  `recall ${oneLine(handle, 20)}`,
-                ),
-              ),
-        edit.handles?.length > 12 ? h('span', { class: 'faint' }, `and ${edit.handles.length - 12} more`) : null,
-      ),
-    )
-  }
-
-  const heading = part => [
-    h(
-      'h2',
-      {},
-      swatch(category(part.category)),
-      part.k === 'frame' ? 'System and tools' : `Part ${count(part.k)}: ${oneLine(named(part), 60)}`,
-      h('a', { class: 'anchor', href: `${session}/c/${n}/p/${part.k}`, 'aria-label': 'Link to this part' }, '#'),
-    ),
-    h(
-      'p',
-      { class: 'under' },
-      origin(part),
-      part.role ? ` · ${part.role}` : '',
-      ` · ${count(part.tokens)} tokens`,
-      part.tokens_before > part.tokens ? ` of ${count(part.tokens_before)}` : '',
-      ' · ',
-      part.warm ? 'read from the cache' : 'not in the cache',
-      part.new ? ' · new in this call' : '',
-    ),
-    part.edits.length ? h('ul', { class: 'plain-list edits' }, part.edits.map(editOf)) : null,
-  ]
-
-  async function show(part) {
-    asked?.abort()
-    if (!part) return fill(detail, h('p', { class: 'faint' }, 'This request has no parts.'))
-    if (part.k === 'frame') return showFrame()
-    asked = new AbortController()
-    const { signal } = asked
-    try {
-      const whole = await get(`${own}/part/${part.k}`, signal)
-      if (signal.aborted) return undefined
-      const original = whole.original && part.edits.length ? whole.original.messages : null
-      const sent = h(
-        'div',
-        { class: 'side' },
-        h('h3', {}, original ? 'As it was sent' : 'Text'),
-        longText(whole.text, { label: 'As it was sent' }),
-        whole.cut ? h('p', { class: 'note' }, 'The text goes on: the raw JSON has all of it.') : null,
-      )
-      fill(
-        detail,
-        heading(part),
-        original
-          ? h(
-              'div',
-              { class: 'sides' },
-              sent,
-              h(
-                'div',
-                { class: 'side' },
-                h('h3', {}, `Original, ${count(whole.original.tokens)} tokens; marked lines were not sent`),
-                originals(whole, original),
-              ),
-            )
-          : sent,
-      )
-      // Somebody came for one message of many: it is brought into sight.
-      detail.querySelector('.originals [data-wanted]')?.scrollIntoView({ block: 'nearest' })
-    } catch (error) {
-      if (error.name !== 'AbortError')
-        fill(detail, heading(part), h('p', { class: 'note bad', role: 'alert' }, error.message))
-    }
-    return undefined
-  }
-
-  /** What a part stands for; of many messages each is opened by a press, the one that somebody came for at once. */
-  function originals(whole, messages) {
-    const mark = absent(whole.text)
-    const body = message => longText(message.text, { mark, label: `Original of message ${message.at}` })
-    if (messages.length === 1) return body(messages[0])
-    const open = messages.some(message => message.at === wantedMessage) ? wantedMessage : messages[0].at
-    const one = message => {
-      const box = h(
-        'details',
-        { data: message.at === wantedMessage ? { wanted: '' } : {} },
-        h(
-          'summary',
-          {},
-          `message ${count(message.at)} · ${oneLine(message.role, 30)} `,
-          h('span', { class: 'faint' }, oneLine(message.text, 80)),
-        ),
-      )
-      const build = () => {
-        if (box.open && box.children.length === 1) box.append(body(message))
-      }
-      box.addEventListener('toggle', build)
-      box.open = message.at === open
-      build()
-      return box
-    }
-    return h(
-      'div',
-      { class: 'originals' },
-      messages.map(one),
-      whole.original.cut || whole.original.count > messages.length
-        ? h(
-            'p',
-            { class: 'note' },
-            `${count(messages.length)} of ${count(whole.original.count)} messages are shown here; a mark that names a handle has all of it.`,
-          )
-        : null,
-    )
-  }
-
-  function showFrame() {
-    const { system, tools } = call.frame
-    fill(
-      detail,
-      heading(frame),
-      h('h3', {}, 'System prompt'),
-      system ? longText(system, { label: 'System prompt' }) : h('p', { class: 'faint' }, 'None was recorded.'),
-      h('h3', {}, plural(tools?.length ?? 0, 'tool')),
-      (tools ?? [])
-        .slice(0, 300)
-        .map(tool =>
-          h(
-            'details',
-            { class: 'tool' },
-            h(
-              'summary',
-              {},
-              h('code', {}, oneLine(tool.name, 80)),
-              ' ',
-              h('span', { class: 'faint' }, oneLine(tool.description ?? '', 90)),
-            ),
-            longText(`${tool.description ?? ''}\n\n${JSON.stringify(tool.schema ?? null, null, 2)}`, {
-              label: `Tool ${tool.name}`,
-            }),
-          ),
-        ),
-    )
   }
 
   const list = new List({
@@ -312,7 +90,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
       strip.draw(i)
       show(parts[i])
     },
-    onOpen: () => detail.querySelector('.text, .more, button, a')?.focus({ preventScroll: innerWidth > 900 }),
+    onOpen: () => detail.element.querySelector('.text, .more, button, a')?.focus({ preventScroll: innerWidth > 900 }),
   })
 
   const strip = new Strip(parts, i => list.choose(i, true))
@@ -535,7 +313,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
           id: 'request',
           label: 'Request',
           count: count(parts.length),
-          build: () => [strip.element, h('div', { class: 'parts' }, list.element, detail)],
+          build: () => [strip.element, h('div', { class: 'parts' }, list.element, detail.element)],
         },
         { id: 'changes', label: 'Changes since the call before', build: changes },
         { id: 'log', label: 'Against the whole log', build: against },
@@ -562,7 +340,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
     },
     update: to => {
       if (to.id !== id || to.call !== n) return false
-      wantedMessage = to.values.message === undefined ? null : Number(to.values.message)
+      detail.message = wanted(to.values)
       tabbed.show('request')
       list.choose(pick(to))
       strip.draw(list.chosen)
@@ -570,7 +348,7 @@ export async function callView(page, params, { follow, tell, me, title }) {
       return true
     },
     close: () => {
-      asked?.abort()
+      detail.close()
       strip.close()
     },
   }

@@ -27,6 +27,7 @@ pub(crate) const ASSETS: &[Asset] = assets![
     "keys.js",
     "list.js",
     "long_text.js",
+    "part.js",
     "search.js",
     "session.js",
     "sessions.js",
