@@ -23,7 +23,8 @@ async function asked(path, options) {
   }
   if (answer.ok) return answer
   const said = await answer.json().catch(() => null)
-  if (answer.status === 401) throw new Refused(said?.error ?? 'This page needs its token: open it by the address that `longhaul` printed.', 401)
+  if (answer.status === 401)
+    throw new Refused(said?.error ?? 'This page needs its token: open it by the address that `longhaul` printed.', 401)
   throw new Refused(said?.error ?? `The server answered ${answer.status}.`, answer.status)
 }
 
@@ -38,7 +39,11 @@ export const address = path => new URL(path, root).href
 
 let known = null
 /** Who we are to the server: version, profiles, and what changes are proved with. */
-export const me = () => (known ??= get('me').catch(error => { known = null; throw error }))
+export const me = () =>
+  (known ??= get('me').catch(error => {
+    known = null
+    throw error
+  }))
 
 /** A change, or the preview of one. */
 export async function post(path, body) {
@@ -54,7 +59,8 @@ export const sessionPath = (id, ...rest) => ['session', encodeURIComponent(id), 
 /** A query of what is set. */
 export function query(values) {
   const set = new URLSearchParams()
-  for (const [name, value] of Object.entries(values)) if (value !== null && value !== undefined && value !== '') set.set(name, value)
+  for (const [name, value] of Object.entries(values))
+    if (value !== null && value !== undefined && value !== '') set.set(name, value)
   const text = set.toString()
   return text ? `?${text}` : ''
 }
@@ -69,7 +75,9 @@ export function listen(session, onSession, onLink) {
   source.addEventListener('session', event => {
     try {
       onSession(JSON.parse(event.data))
-    } catch { /* half a line at the end of a connection: the next event tells the same again */ }
+    } catch {
+      /* half a line at the end of a connection: the next event tells the same again */
+    }
   })
   source.addEventListener('open', () => onLink(true))
   source.addEventListener('error', () => onLink(false))

@@ -20,7 +20,11 @@ const ROUTES = [
   [/^\/search$/, searchView, () => ({})],
   [/^\/s\/([^/]+)$/, sessionView, ([, id]) => ({ id })],
   [/^\/s\/([^/]+)\/whatif$/, whatIfView, ([, id]) => ({ id })],
-  [/^\/s\/([^/]+)\/c\/(\d+)(?:\/p\/(\d+|frame))?$/, callView, ([, id, call, part]) => ({ id, call: Number(call), part: part ?? null })],
+  [
+    /^\/s\/([^/]+)\/c\/(\d+)(?:\/p\/(\d+|frame))?$/,
+    callView,
+    ([, id, call, part]) => ({ id, call: Number(call), part: part ?? null }),
+  ],
 ]
 
 function place() {
@@ -30,9 +34,16 @@ function place() {
     const found = pattern.exec(path)
     if (!found) continue
     try {
-      const params = Object.fromEntries(Object.entries(named(found)).map(([key, value]) => [key, typeof value === 'string' ? decodeURIComponent(value) : value]))
+      const params = Object.fromEntries(
+        Object.entries(named(found)).map(([key, value]) => [
+          key,
+          typeof value === 'string' ? decodeURIComponent(value) : value,
+        ]),
+      )
       return { view, params: { ...params, values } }
-    } catch { break }
+    } catch {
+      break
+    }
   }
   return null
 }
@@ -45,7 +56,7 @@ let stop = null
 function follow(session, onSession) {
   stop?.()
   stop = listen(session, onSession, up => {
-    link.textContent = up ? 'connected' : 'no connection, trying again'
+    link.textContent = up ? 'connected' : 'not connected'
     link.className = up ? 'link up' : 'link down'
   })
 }
@@ -55,20 +66,43 @@ let fades = 0
 function tell(text) {
   told.textContent = text
   clearTimeout(fades)
-  fades = setTimeout(() => { told.textContent = '' }, 6000)
+  fades = setTimeout(() => {
+    told.textContent = ''
+  }, 6000)
 }
 
 function failure(error) {
   const gone = error.status === 404
-  const words = gone ? 'There is nothing at this address' : error.status === 401 ? 'This page needs its token' : 'That did not work'
-  fill(main, h('section', { class: 'empty', role: 'alert' }, h('h1', { tabindex: -1 }, words), h('p', {}, error.message),
-    h('p', {}, h('a', { href: '#/' }, 'All sessions'), ' · ', h('button', { type: 'button', on: { click: () => open(true) } }, 'Try again'))))
+  const words = gone
+    ? 'There is nothing at this address'
+    : error.status === 401
+      ? 'This page needs its token'
+      : 'That did not work'
+  fill(
+    main,
+    h(
+      'section',
+      { class: 'empty', role: 'alert' },
+      h('h1', { tabindex: -1 }, words),
+      h('p', {}, error.message),
+      h(
+        'p',
+        {},
+        h('a', { href: '#/' }, 'All sessions'),
+        ' · ',
+        h('button', { type: 'button', on: { click: () => open(true) } }, 'Try again'),
+      ),
+    ),
+  )
 }
 
 async function open(anew = false) {
   const to = place()
   const mine = ++turn
-  if (!to) return failure(Object.assign(new Error('The address of this page names no session, call or search.'), { status: 404 }))
+  if (!to)
+    return failure(
+      Object.assign(new Error('The address of this page names no session, call or search.'), { status: 404 }),
+    )
   if (!anew && shown?.view === to.view && shown.live?.update?.(to.params)) return undefined
   shown?.live?.close?.()
   stop?.()
@@ -76,7 +110,9 @@ async function open(anew = false) {
   shown = { view: to.view, live: null }
   const page = h('div', { class: 'page' })
   main.setAttribute('aria-busy', 'true')
-  const waits = setTimeout(() => { if (mine === turn) fill(main, h('p', { class: 'wait' }, 'Loading …')) }, 250)
+  const waits = setTimeout(() => {
+    if (mine === turn) fill(main, h('p', { class: 'wait' }, 'Loading …'))
+  }, 250)
   try {
     const known = await me()
     const live = await to.view(page, to.params, { follow, tell, me: known, title })
@@ -86,7 +122,9 @@ async function open(anew = false) {
     fill(main, page)
     window.scrollTo(0, 0)
     live?.shown?.()
-    if (document.activeElement === document.body || document.activeElement === null) main.querySelector('h1')?.focus({ preventScroll: true })
+    // The first view leaves the focus to the browser: the first stop is the way past the bar.
+    if (mine > 1 && (document.activeElement === document.body || document.activeElement === null))
+      main.querySelector('h1')?.focus({ preventScroll: true })
   } catch (error) {
     if (mine === turn) failure(error)
     if (!('status' in error)) throw error
@@ -107,7 +145,10 @@ document.querySelector('.bar-search').addEventListener('submit', event => {
   if (words) location.hash = `#/search?q=${encodeURIComponent(words)}`
 })
 // `#main` is no address of ours: the hash has the view.
-document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); main.focus() })
+document.querySelector('.skip').addEventListener('click', event => {
+  event.preventDefault()
+  main.focus()
+})
 window.addEventListener('hashchange', () => open())
 installKeys(searchBox, document.getElementById('help'))
 open()

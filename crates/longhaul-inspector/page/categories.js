@@ -17,8 +17,14 @@ const LAST = [
   ['tail', 'tail', '#8c6d4f', 'level'],
 ]
 const RESULTS = [
-  ['#0072b2', 'solid'], ['#56b4e9', 'solid'], ['#0072b2', 'rising'], ['#56b4e9', 'dots'],
-  ['#0072b2', 'level'], ['#56b4e9', 'falling'], ['#0072b2', 'cross'], ['#56b4e9', 'level'],
+  ['#0072b2', 'solid'],
+  ['#56b4e9', 'solid'],
+  ['#0072b2', 'rising'],
+  ['#56b4e9', 'dots'],
+  ['#0072b2', 'level'],
+  ['#56b4e9', 'falling'],
+  ['#0072b2', 'cross'],
+  ['#56b4e9', 'level'],
 ]
 
 /** What is paid for at a call. */
@@ -29,20 +35,37 @@ export const PAID = [
   ['output', 'output', '#009e73', 'dots'],
 ].map(([key, label, colour, pattern]) => ({ key, label, colour, pattern }))
 
-/** The layers of a session's timeline with their figures: `{key, label, colour, pattern, values}`. */
-export function layers(calls) {
+/**
+ * The layers of a session's timeline with their figures: `{key, label, colour, pattern, values}`. `tools` is the order of
+ * tools, the one that filled most first; those that are not in it yet are added to it, so that colours stay as calls come.
+ */
+export function layers(calls, tools) {
   const made = ([key, label, colour, pattern]) => ({ key, label, colour, pattern, values: calls.shares?.[key] ?? [] })
-  const tools = Object.entries(calls.results ?? {})
-  const results = tools.map(([tool, values], i) => {
+  const filled = tool => calls.results[tool].reduce((sum, value) => sum + value, 0)
+  const added = Object.keys(calls.results ?? {}).filter(tool => !tools.includes(tool))
+  tools.push(...added.sort((a, b) => (a === 'other') - (b === 'other') || filled(b) - filled(a)))
+  const results = tools.map((tool, i) => {
+    const values = calls.results[tool] ?? []
     const [colour, pattern] = RESULTS[i % RESULTS.length]
-    return { key: `results ${tool}`, label: tool === 'other' ? 'other results' : `${tool} results`, colour, pattern, values }
+    return {
+      key: `results ${tool}`,
+      label: tool === 'other' ? 'other results' : `${tool} results`,
+      colour,
+      pattern,
+      values,
+    }
   })
   return [...CATEGORIES.map(made), ...results, ...LAST.map(made)].filter(layer => layer.values.some(value => value > 0))
 }
 
 /** Name, colour and pattern of a part's category. */
 export function category(name) {
-  const [, label, colour, pattern] = [...CATEGORIES, ...LAST].find(([key]) => key === name) ?? [name, name ?? 'other', '#0072b2', 'solid']
+  const [, label, colour, pattern] = [...CATEGORIES, ...LAST].find(([key]) => key === name) ?? [
+    name,
+    name ?? 'other',
+    '#0072b2',
+    'solid',
+  ]
   return { label: name === 'results' ? 'result' : label, colour, pattern }
 }
 
@@ -63,16 +86,41 @@ function tile(colour, pattern) {
   const draw = canvas.getContext('2d')
   draw.fillStyle = colour
   draw.fillRect(0, 0, size, size)
-  draw.strokeStyle = draw.fillStyle = 'rgba(0, 0, 0, 0.42)'
-  draw.lineWidth = 1.6
-  const line = (x0, y0, x1, y1) => { draw.beginPath(); draw.moveTo(x0, y0); draw.lineTo(x1, y1); draw.stroke() }
-  const rising = () => { line(-1, 9, 9, -1); line(-1, 1, 1, -1); line(7, 9, 9, 7) }
-  const falling = () => { line(-1, -1, 9, 9); line(7, -1, 9, 1); line(-1, 7, 1, 9) }
+  draw.strokeStyle = draw.fillStyle = 'rgba(0, 0, 0, 0.36)'
+  draw.lineWidth = 1.3
+  const line = (x0, y0, x1, y1) => {
+    draw.beginPath()
+    draw.moveTo(x0, y0)
+    draw.lineTo(x1, y1)
+    draw.stroke()
+  }
+  const rising = () => {
+    line(-1, 9, 9, -1)
+    line(-1, 1, 1, -1)
+    line(7, 9, 9, 7)
+  }
+  const falling = () => {
+    line(-1, -1, 9, 9)
+    line(7, -1, 9, 1)
+    line(-1, 7, 1, 9)
+  }
   if (pattern === 'rising') rising()
   else if (pattern === 'falling') falling()
-  else if (pattern === 'cross') { rising(); falling() }
-  else if (pattern === 'level') { line(0, 2, 8, 2); line(0, 6, 8, 6) }
-  else if (pattern === 'dots') for (const [x, y] of [[2, 2], [6, 6]]) { draw.beginPath(); draw.arc(x, y, 1.3, 0, 7); draw.fill() }
+  else if (pattern === 'cross') {
+    rising()
+    falling()
+  } else if (pattern === 'level') {
+    line(0, 2, 8, 2)
+    line(0, 6, 8, 6)
+  } else if (pattern === 'dots')
+    for (const [x, y] of [
+      [2, 2],
+      [6, 6],
+    ]) {
+      draw.beginPath()
+      draw.arc(x, y, 1.3, 0, 7)
+      draw.fill()
+    }
   return canvas
 }
 
@@ -86,10 +134,20 @@ export function swatch({ colour, pattern }) {
 }
 
 const KINDS = {
-  digest: 'shortened', 'digest of arguments': 'arguments shortened', 'thinking dropped': 'thinking left out',
-  'answer of the host': 'answered by the host', fold: 'folded into a summary', hide: 'hidden',
+  digest: 'shortened',
+  'digest of arguments': 'arguments shortened',
+  'thinking dropped': 'thinking left out',
+  'answer of the host': 'answered by the host',
+  fold: 'folded into a summary',
+  hide: 'hidden',
 }
-const BADGES = { digest: 'shortened', 'digest of arguments': 'shortened', 'thinking dropped': 'less thinking', fold: 'summary', hide: 'hidden' }
+const BADGES = {
+  digest: 'shortened',
+  'digest of arguments': 'shortened',
+  'thinking dropped': 'less thinking',
+  fold: 'summary',
+  hide: 'hidden',
+}
 const SHOWN = { whole: 'whole', digest: 'shortened', summary: 'in a summary', hidden: 'hidden' }
 const WHYS = {
   entry: 'before it was first sent: noise, repetition or size',

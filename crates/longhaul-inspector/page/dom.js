@@ -54,17 +54,36 @@ export function tabs(label, list, chosen, onChoose) {
     }
     const tab = list.find(tab => tab.id === id) ?? list[0]
     if (!built.has(tab.id)) {
-      const panel = h('div', { role: 'tabpanel', id: `${group}-p-${tab.id}`, 'aria-labelledby': `${group}-t-${tab.id}`, tabindex: -1 }, tab.build())
+      const panel = h(
+        'div',
+        { role: 'tabpanel', id: `${group}-p-${tab.id}`, 'aria-labelledby': `${group}-t-${tab.id}`, tabindex: -1 },
+        tab.build(),
+      )
       built.set(tab.id, panel)
       panels.append(panel)
     }
     for (const [key, panel] of built) panel.hidden = key !== tab.id
   }
   for (const tab of list) {
-    bar.append(h('button', {
-      type: 'button', role: 'tab', id: `${group}-t-${tab.id}`, data: { id: tab.id },
-      on: { click: () => { show(tab.id); onChoose?.(tab.id) } },
-    }, tab.label, tab.count === undefined ? null : h('span', { class: 'count' }, tab.count)))
+    bar.append(
+      h(
+        'button',
+        {
+          type: 'button',
+          role: 'tab',
+          id: `${group}-t-${tab.id}`,
+          data: { id: tab.id },
+          on: {
+            click: () => {
+              show(tab.id)
+              onChoose?.(tab.id)
+            },
+          },
+        },
+        tab.label,
+        tab.count === undefined ? null : h('span', { class: 'count' }, tab.count),
+      ),
+    )
   }
   bar.addEventListener('keydown', event => {
     const at = list.findIndex(tab => tab.id === document.activeElement?.dataset.id)

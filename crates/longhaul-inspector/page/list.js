@@ -15,19 +15,26 @@ export class List {
     this.id = newId('list')
     this.rows = new Map()
     this.space = h('div', { class: 'list-space', role: 'presentation' })
-    this.box = h('div', {
-      class: 'list-box', role: 'listbox', tabindex: 0, 'aria-label': label,
-      on: {
-        scroll: () => this.draw(),
-        keydown: event => this.key(event),
-        click: event => {
-          const row = event.target.closest('[role=option]')
-          if (!row || event.target.closest('a,button')) return
-          this.choose(Number(row.dataset.i), true)
-          this.onOpen?.(this.chosen)
+    this.box = h(
+      'div',
+      {
+        class: 'list-box',
+        role: 'listbox',
+        tabindex: 0,
+        'aria-label': label,
+        on: {
+          scroll: () => this.draw(),
+          keydown: event => this.key(event),
+          click: event => {
+            const row = event.target.closest('[role=option]')
+            if (!row || event.target.closest('a,button')) return
+            this.choose(Number(row.dataset.i), true)
+            this.onOpen?.(this.chosen)
+          },
         },
       },
-    }, this.space)
+      this.space,
+    )
     this.element = h('div', { class: 'list' }, head, this.box)
     new ResizeObserver(() => this.draw()).observe(this.box)
     this.resize(count)
@@ -51,7 +58,10 @@ export class List {
 
   draw() {
     const first = Math.max(0, Math.floor(this.box.scrollTop / this.height) - BEYOND)
-    const past = Math.min(this.count, Math.ceil((this.box.scrollTop + (this.box.clientHeight || this.max)) / this.height) + BEYOND)
+    const past = Math.min(
+      this.count,
+      Math.ceil((this.box.scrollTop + (this.box.clientHeight || this.max)) / this.height) + BEYOND,
+    )
     for (const [i, row] of this.rows) {
       if (i >= first && i < past) continue
       row.remove()
@@ -59,10 +69,20 @@ export class List {
     }
     for (let i = first; i < past; i++) {
       if (this.rows.has(i)) continue
-      const row = h('div', {
-        class: 'row', role: 'option', id: `${this.id}-${i}`, data: { i }, 'aria-selected': i === this.chosen,
-        'aria-setsize': this.count, 'aria-posinset': i + 1, style: { top: `${i * this.height}px`, height: `${this.height}px` },
-      }, this.row(i))
+      const row = h(
+        'div',
+        {
+          class: 'row',
+          role: 'option',
+          id: `${this.id}-${i}`,
+          data: { i },
+          'aria-selected': i === this.chosen,
+          'aria-setsize': this.count,
+          'aria-posinset': i + 1,
+          style: { top: `${i * this.height}px`, height: `${this.height}px` },
+        },
+        this.row(i),
+      )
       this.rows.set(i, row)
       this.space.append(row)
     }
@@ -88,8 +108,12 @@ export class List {
     if (event.target !== this.box || event.altKey || event.ctrlKey || event.metaKey) return
     const page = Math.max(1, Math.floor(this.box.clientHeight / this.height) - 1)
     const to = {
-      ArrowDown: this.chosen + 1, ArrowUp: this.chosen - 1, PageDown: this.chosen + page, PageUp: this.chosen - page,
-      Home: 0, End: this.count - 1,
+      ArrowDown: this.chosen + 1,
+      ArrowUp: this.chosen - 1,
+      PageDown: this.chosen + page,
+      PageUp: this.chosen - page,
+      Home: 0,
+      End: this.count - 1,
     }[event.key]
     if (to !== undefined) {
       event.preventDefault()

@@ -14,7 +14,12 @@ const STEPS = [60_000, 500_000, 2_000_000]
  * breaks lines anywhere, for the rest of a line that was cut.
  */
 export function longText(text, { mark = null, plain = false, label = null } = {}) {
-  const block = h('div', { class: plain ? 'text plain' : 'text', tabindex: plain ? null : 0, role: plain ? null : 'group', 'aria-label': label })
+  const block = h('div', {
+    class: plain ? 'text plain' : 'text',
+    tabindex: plain ? null : 0,
+    role: plain ? null : 'group',
+    'aria-label': label,
+  })
   let upto = 0
   let step = 0
   const more = () => {
@@ -22,8 +27,20 @@ export function longText(text, { mark = null, plain = false, label = null } = {}
     step += 1
     upto = write(block, text, upto, end, mark, plain)
     if (upto >= text.length) return
-    const button = h('button', { type: 'button', class: 'more', on: { click: () => { button.remove(); more() } } },
-      `Show more: ${count(upto)} of ${count(text.length)} characters are shown`)
+    const button = h(
+      'button',
+      {
+        type: 'button',
+        class: 'more',
+        on: {
+          click: () => {
+            button.remove()
+            more()
+          },
+        },
+      },
+      `Show more: ${count(upto)} of ${count(text.length)} characters are shown`,
+    )
     block.append(button)
   }
   more()
@@ -54,8 +71,11 @@ function write(block, text, from, end, mark, plain) {
       run = null
     }
     if (kind && run?.className === kind) run.append(visible(piece))
-    else if (kind) chunk.append(run = h('span', { class: kind }, visible(piece)))
-    else { run = null; chunk.append(visible(piece)) }
+    else if (kind) chunk.append((run = h('span', { class: kind }, visible(piece))))
+    else {
+      run = null
+      chunk.append(visible(piece))
+    }
     room -= piece.length
     lines += 1 + Math.floor(piece.length / 110)
   }
@@ -73,10 +93,15 @@ function write(block, text, from, end, mark, plain) {
     } else {
       put(text.slice(at, at + LONGEST_LINE / 2), mark?.('\u0000'))
       const rest = [at + LONGEST_LINE / 2, past]
-      const button = h('button', {
-        type: 'button', class: 'more inline',
-        on: { click: () => button.replaceWith(longText(text.slice(...rest), { plain: true })) },
-      }, `… ${bytes(rest[1] - rest[0])} more in this line: show`)
+      const button = h(
+        'button',
+        {
+          type: 'button',
+          class: 'more inline',
+          on: { click: () => button.replaceWith(longText(text.slice(...rest), { plain: true })) },
+        },
+        `… ${bytes(rest[1] - rest[0])} more in this line: show`,
+      )
       chunk.append(button, '\n')
       laid(chunk, lines + 1)
       chunk = null

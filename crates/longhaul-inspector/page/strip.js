@@ -13,13 +13,27 @@ export class Strip {
   constructor(parts, onPick) {
     this.parts = parts
     this.total = parts.reduce((sum, part) => sum + part.tokens, 0) || 1
-    this.canvas = h('canvas', { class: 'strip', 'aria-hidden': 'true', on: {
-      click: event => onPick(this.at(event)),
-      mousemove: event => { this.canvas.title = this.words(this.at(event)) },
-    } })
+    this.canvas = h('canvas', {
+      class: 'strip',
+      'aria-hidden': 'true',
+      on: {
+        click: event => onPick(this.at(event)),
+        mousemove: event => {
+          this.canvas.title = this.words(this.at(event))
+        },
+      },
+    })
     const cached = parts.reduce((sum, part) => sum + (part.warm ? part.tokens : 0), 0)
-    this.element = h('div', { class: 'strip-box' }, this.canvas,
-      h('p', { class: 'hint' }, `${percent(cached / this.total)} of this request stood in the provider's cache (the line below it); edited parts have a notch.`))
+    this.element = h(
+      'div',
+      { class: 'strip-box' },
+      this.canvas,
+      h(
+        'p',
+        { class: 'hint' },
+        `${percent(cached / this.total)} of this request stood in the provider's cache (the line below it); edited parts have a notch.`,
+      ),
+    )
     this.watch = new ResizeObserver(() => this.draw(this.chosen))
     this.watch.observe(this.canvas)
   }
@@ -35,8 +49,11 @@ export class Strip {
 
   /** Which part is at a place. */
   at(event) {
-    let upto = event.offsetX / this.canvas.clientWidth * this.total
-    return Math.max(0, this.parts.findIndex(part => (upto -= part.tokens) <= 0))
+    let upto = (event.offsetX / this.canvas.clientWidth) * this.total
+    return Math.max(
+      0,
+      this.parts.findIndex(part => (upto -= part.tokens) <= 0),
+    )
   }
 
   draw(chosen) {
@@ -54,13 +71,22 @@ export class Strip {
     let x = 0
     let ring = null
     for (const [i, part] of parts.entries()) {
-      const width = part.tokens / this.total * wide
+      const width = (part.tokens / this.total) * wide
       const { colour, pattern } = category(part.category)
       draw.fillStyle = paint(draw, colour, pattern)
       draw.fillRect(x, 2, Math.max(width, 0.4), HIGH)
-      if (width > 3) { draw.fillStyle = paper; draw.fillRect(x + width - 0.5, 2, 0.5, HIGH) }
-      if (part.edits.length) { draw.fillStyle = ink; draw.fillRect(x, 2, Math.max(2, Math.min(width, 4)), 5) }
-      if (part.warm) { draw.fillStyle = accent; draw.fillRect(x, HIGH + 4, width, BELOW - 2) }
+      if (width > 3) {
+        draw.fillStyle = paper
+        draw.fillRect(x + width - 0.5, 2, 0.5, HIGH)
+      }
+      if (part.edits.length) {
+        draw.fillStyle = ink
+        draw.fillRect(x, 2, Math.max(2, Math.min(width, 4)), 5)
+      }
+      if (part.warm) {
+        draw.fillStyle = accent
+        draw.fillRect(x, HIGH + 4, width, BELOW - 2)
+      }
       if (i === chosen) ring = [x, width]
       x += width
     }

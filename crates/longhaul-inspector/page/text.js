@@ -1,10 +1,18 @@
 // How numbers, times and texts from outside are written for people.
 
 const grouped = new Intl.NumberFormat('en-US')
-const dayAndTime = new Intl.DateTimeFormat('en-GB', { year: 'numeric', month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit' })
+const dayAndTime = new Intl.DateTimeFormat('en-GB', {
+  year: 'numeric',
+  month: 'short',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+})
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
-const dollars = [0, 1, 2, 3, 4].map(digits => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }))
+const dollars = [0, 1, 2, 3, 4].map(
+  digits => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+)
 
 /** What stands where there is no figure. */
 export const NONE = '–'
@@ -19,7 +27,10 @@ export function short(n) {
   if (size < 1000) return String(Math.round(n))
   const [unit, letter] = size < 999_500 ? [1e3, 'k'] : size < 999_500_000 ? [1e6, 'M'] : [1e9, 'G']
   const value = n / unit
-  return `${value.toFixed(Math.abs(value) < 9.995 ? 2 : Math.abs(value) < 99.95 ? 1 : 0).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '')}${letter}`
+  return `${value
+    .toFixed(Math.abs(value) < 9.995 ? 2 : Math.abs(value) < 99.95 ? 1 : 0)
+    .replace(/(\.\d*?)0+$/, '$1')
+    .replace(/\.$/, '')}${letter}`
 }
 
 /** `$4.12`, `$0.0042`, or a dash. */
@@ -39,7 +50,8 @@ export const percent = (share, digits = 0) =>
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`
 
 /** `1.9 MB`. */
-export const bytes = n => (n < 1000 ? `${n} characters` : n < 1e6 ? `${(n / 1e3).toFixed(1)} KB` : `${(n / 1e6).toFixed(1)} MB`)
+export const bytes = n =>
+  n < 1000 ? `${n} characters` : n < 1e6 ? `${(n / 1e3).toFixed(1)} KB` : `${(n / 1e6).toFixed(1)} MB`
 
 const parsed = time => {
   const date = time ? new Date(time) : null
@@ -67,9 +79,13 @@ export function ago(time, now = Date.now()) {
 // Control characters, format characters (bidirectional, zero-width, tags), separators that break lines unseen, halves of
 // pairs, letters without a shape. Tab and line feed do what they say. A joiner inside an emoji stays: it is part of a
 // picture, not of a trick.
-const UNSEEN = /(?<=[\p{Extended_Pictographic}\ufe0f])(\u200d)(?=\p{Extended_Pictographic})|(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u115f\u1160\u3164\uffa0]/gu
+const UNSEEN =
+  /(?<=[\p{Extended_Pictographic}\ufe0f])(\u200d)(?=\p{Extended_Pictographic})|(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u115f\u1160\u3164\uffa0]/gu
 
-const CONTROLS = 'NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'.split(' ')
+const CONTROLS =
+  'NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'.split(
+    ' ',
+  )
 
 function mark(unseen) {
   const code = unseen.codePointAt(0)
@@ -82,7 +98,10 @@ export const visible = text => String(text).replace(UNSEEN, (found, joiner) => j
 
 /** One line of at most so many characters, all visible. */
 export function oneLine(text, most = 200) {
-  const cut = String(text).slice(0, most + 1).replace(/\s+/g, ' ').trim()
+  const cut = String(text)
+    .slice(0, most + 1)
+    .replace(/\s+/g, ' ')
+    .trim()
   return visible(cut.length > most ? `${cut.slice(0, most)}…` : cut)
 }
 

@@ -12,7 +12,15 @@ const NARROWEST = 12
 const colours = () => {
   const style = getComputedStyle(document.documentElement)
   const of = name => style.getPropertyValue(name).trim()
-  return { text: of('--faint'), grid: of('--line-soft'), limit: of('--limit'), hard: of('--bad'), full: of('--ink'), mark: of('--mark'), paper: of('--paper') }
+  return {
+    text: of('--faint'),
+    grid: of('--line-soft'),
+    limit: of('--limit'),
+    hard: of('--bad'),
+    full: of('--ink'),
+    mark: of('--mark'),
+    paper: of('--paper'),
+  }
 }
 
 /** Sums of layers: `tops[i]` is where layer i ends, for each call. */
@@ -37,22 +45,55 @@ export class Timeline {
     this.legend = h('ul', { class: 'legend', 'aria-label': 'What fills a request' })
     this.costLegend = h('ul', { class: 'legend' })
     this.readout = h('dl', { class: 'readout' })
-    this.field = h('div', {
-      class: 'field', role: 'slider', tabindex: 0, 'aria-label': 'Calls of the session', 'aria-orientation': 'horizontal',
-      'aria-describedby': 'timeline-keys',
-      on: { keydown: event => this.key(event), dblclick: () => this.zoom(null) },
-    }, h('h2', { class: 'plot-title' }, 'Tokens of each request'), this.sizes, this.costTitle = h('h2', { class: 'plot-title' }), this.costs)
-    const button = (label, title, does) => h('button', { type: 'button', class: 'quiet', title, on: { click: does } }, label)
-    this.element = h('section', { class: 'timeline', 'aria-label': 'Timeline' },
-      h('div', { class: 'timeline-head' }, this.legend,
-        h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
-          button('−', 'Zoom out (−)', () => this.scaleBy(2)), button('+', 'Zoom in (+)', () => this.scaleBy(0.5)), button('all', 'All calls (0)', () => this.zoom(null)))),
-      this.field, this.costLegend, this.readout,
-      h('p', { class: 'hint', id: 'timeline-keys' }, '← → move, Page Up and Page Down by a screenful, Home and End, + − 0 zoom, Enter opens the call. Drag to zoom, double-click for all.'))
+    this.field = h(
+      'div',
+      {
+        class: 'field',
+        role: 'slider',
+        tabindex: 0,
+        'aria-label': 'Calls of the session',
+        'aria-orientation': 'horizontal',
+        'aria-describedby': 'timeline-keys',
+        on: { keydown: event => this.key(event), dblclick: () => this.zoom(null) },
+      },
+      h('h2', { class: 'plot-title' }, 'Tokens of each request'),
+      this.sizes,
+      (this.costTitle = h('h2', { class: 'plot-title' })),
+      this.costs,
+    )
+    const button = (label, title, does) =>
+      h('button', { type: 'button', class: 'quiet', title, on: { click: does } }, label)
+    this.element = h(
+      'section',
+      { class: 'timeline', 'aria-label': 'Timeline' },
+      h(
+        'div',
+        { class: 'timeline-head' },
+        this.legend,
+        h(
+          'div',
+          { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
+          button('−', 'Zoom out (−)', () => this.scaleBy(2)),
+          button('+', 'Zoom in (+)', () => this.scaleBy(0.5)),
+          button('all', 'All calls (0)', () => this.zoom(null)),
+        ),
+      ),
+      this.field,
+      this.costLegend,
+      this.readout,
+      h(
+        'p',
+        { class: 'hint', id: 'timeline-keys' },
+        '← → move, Page Up and Page Down by a screenful, Home and End, + − 0 zoom, Enter opens the call. Drag to zoom, double-click for all.',
+      ),
+    )
     this.watch = new ResizeObserver(() => this.fit())
     this.watch.observe(this.field)
     this.scheme = matchMedia('(prefers-color-scheme: dark)')
-    this.onScheme = () => { this.colours = colours(); this.redraw() }
+    this.onScheme = () => {
+      this.colours = colours()
+      this.redraw()
+    }
     this.scheme.addEventListener('change', this.onScheme)
   }
 
@@ -71,7 +112,12 @@ export class Timeline {
     this.marks = new Map(compactions.map(each => [each.call - 1, each]))
     const money = prices !== null && prices !== undefined
     const price = { read: prices?.read, written: prices?.write, fresh: prices?.input, output: prices?.output }
-    this.paid = PAID.map(each => ({ ...each, values: money ? Array.from(calls[each.key] ?? [], tokens => (tokens ?? 0) * (price[each.key] ?? 0) / 1e6) : calls[each.key] ?? [] }))
+    this.paid = PAID.map(each => ({
+      ...each,
+      values: money
+        ? Array.from(calls[each.key] ?? [], tokens => ((tokens ?? 0) * (price[each.key] ?? 0)) / 1e6)
+        : (calls[each.key] ?? []),
+    }))
     this.money = money
     this.costTitle.textContent = money ? 'Cost of each call' : 'Tokens billed at each call'
     this.legends()
@@ -80,18 +126,44 @@ export class Timeline {
   }
 
   legends() {
-    fill(this.legend, this.all.map(layer => h('li', {}, h('button', {
-      type: 'button', class: 'key', 'aria-pressed': !this.off.has(layer.key), title: 'Show or leave out',
-      on: { click: () => {
-        if (!this.off.delete(layer.key)) this.off.add(layer.key)
-        this.legends()
-        this.make()
-        this.move(this.at)
-      } },
-    }, swatch(layer), layer.label))))
-    add(this.legend, [h('li', { class: 'key still' }, h('span', { class: 'dash', 'aria-hidden': 'true' }), 'the whole log'),
-      this.compactions.length ? h('li', { class: 'key still' }, h('span', { class: 'tri', 'aria-hidden': 'true' }, '▼'), 'compaction') : null])
-    fill(this.costLegend, this.paid.map(each => h('li', { class: 'key still' }, swatch(each), each.label)))
+    fill(
+      this.legend,
+      this.all.map(layer =>
+        h(
+          'li',
+          {},
+          h(
+            'button',
+            {
+              type: 'button',
+              class: 'key',
+              'aria-pressed': !this.off.has(layer.key),
+              title: 'Show or leave out',
+              on: {
+                click: () => {
+                  if (!this.off.delete(layer.key)) this.off.add(layer.key)
+                  this.legends()
+                  this.make()
+                  this.move(this.at)
+                },
+              },
+            },
+            swatch(layer),
+            layer.label,
+          ),
+        ),
+      ),
+    )
+    add(this.legend, [
+      h('li', { class: 'key still' }, h('span', { class: 'dash', 'aria-hidden': 'true' }), 'the whole log'),
+      this.compactions.length
+        ? h('li', { class: 'key still' }, h('span', { class: 'tri', 'aria-hidden': 'true' }, '▼'), 'compaction')
+        : null,
+    ])
+    fill(
+      this.costLegend,
+      this.paid.map(each => h('li', { class: 'key still' }, swatch(each), each.label)),
+    )
   }
 
   make() {
@@ -108,44 +180,75 @@ export class Timeline {
     const ceiling = largest > hard / 3 ? Math.max(largest, hard, this.windowSize ?? 0) * 1.04 : largest * 1.12
     this.top = this.plot(this.sizes, [x, this.sizeStack.total], ceiling, short, u => this.drawSizes(u), 264)
     const dearest = this.costStack.total.reduce((a, b) => Math.max(a, b), 0) || 1
-    this.low = this.plot(this.costs, [x, this.costStack.total], dearest * 1.1, this.money ? usd : short, u => this.drawStack(u, this.costStack), 132)
+    this.low = this.plot(
+      this.costs,
+      [x, this.costStack.total],
+      dearest * 1.1,
+      this.money ? usd : short,
+      u => this.drawStack(u, this.costStack),
+      132,
+    )
   }
 
   plot(target, data, ceiling, values, draw, height) {
     const grid = { stroke: () => this.colours.grid, width: 1 }
     const axis = { stroke: () => this.colours.text, grid, ticks: { show: false }, font: '12px system-ui, sans-serif' }
-    const wheel = u => u.over.addEventListener('wheel', event => {
-      if (!event.ctrlKey && !event.shiftKey) return
-      event.preventDefault()
-      this.scaleBy(event.deltaY > 0 ? 1.25 : 0.8, u.posToVal(event.offsetX, 'x'))
-    }, { passive: false })
+    const wheel = u =>
+      u.over.addEventListener(
+        'wheel',
+        event => {
+          if (!event.ctrlKey && !event.shiftKey) return
+          event.preventDefault()
+          this.scaleBy(event.deltaY > 0 ? 1.25 : 0.8, u.posToVal(event.offsetX, 'x'))
+        },
+        { passive: false },
+      )
     const options = {
-      width: this.field.clientWidth || 600, height, legend: { show: false }, padding: [14, 22, 0, 0],
+      width: this.field.clientWidth || 600,
+      height,
+      legend: { show: false },
+      padding: [14, 22, 0, 0],
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, focus: { prox: -1 } },
       scales: { x: { time: false, range: () => this.seen() }, y: { range: () => [0, ceiling] } },
       axes: [
-        { ...axis, size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(v => (v < 1 ? '' : count(v))) },
+        {
+          ...axis,
+          size: 26,
+          incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000],
+          values: (_, at) => at.map(v => (v < 1 ? '' : count(v))),
+        },
         { ...axis, size: 62, values: (_, at) => at.map(values) },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
       hooks: {
         ready: [wheel],
         draw: [draw],
-        setCursor: [u => {
-          if (this.told || u.cursor.left < 0) return
-          this.move(Math.round(u.posToVal(u.cursor.left, 'x')) - 1)
-        }],
-        setSelect: [u => {
-          if (u.select.width < 4) return
-          this.zoom([u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')])
-          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
-        }],
+        setCursor: [
+          u => {
+            if (this.told || u.cursor.left < 0) return
+            this.move(Math.round(u.posToVal(u.cursor.left, 'x')) - 1)
+          },
+        ],
+        setSelect: [
+          u => {
+            if (u.select.width < 4) return
+            this.zoom([u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')])
+            u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+          },
+        ],
       },
     }
     const plot = new uPlot(options, data, target)
-    plot.over.addEventListener('click', () => { if (this.at >= 0 && !this.dragged) this.onOpen?.(this.at) })
-    plot.over.addEventListener('pointerdown', event => { this.pressed = event.clientX; this.dragged = false })
-    plot.over.addEventListener('pointermove', event => { if (event.buttons && Math.abs(event.clientX - this.pressed) > 3) this.dragged = true })
+    plot.over.addEventListener('click', () => {
+      if (this.at >= 0 && !this.dragged) this.onOpen?.(this.at)
+    })
+    plot.over.addEventListener('pointerdown', event => {
+      this.pressed = event.clientX
+      this.dragged = false
+    })
+    plot.over.addEventListener('pointermove', event => {
+      if (event.buttons && Math.abs(event.clientX - this.pressed) > 3) this.dragged = true
+    })
     return plot
   }
 
@@ -199,8 +302,12 @@ export class Timeline {
     ctx.font = `${11 * ratio}px system-ui, sans-serif`
     ctx.textAlign = 'right'
     ctx.textBaseline = 'bottom'
-    const lines = [['window', this.windowSize, this.colours.hard, []], ['hard limit', this.limits?.hard, this.colours.hard, [8, 3]],
-      ['compacts at', this.limits?.trigger, this.colours.limit, [5, 4]], ['down to', this.limits?.target, this.colours.limit, [2, 3]]]
+    const lines = [
+      ['window', this.windowSize, this.colours.hard, []],
+      ['hard limit', this.limits?.hard, this.colours.hard, [8, 3]],
+      ['compacts at', this.limits?.trigger, this.colours.limit, [5, 4]],
+      ['down to', this.limits?.target, this.colours.limit, [2, 3]],
+    ]
     let last = -Infinity
     for (const [label, value, colour, dash] of lines) {
       if (!value || y(value) < bbox.top - 1) continue
@@ -240,7 +347,8 @@ export class Timeline {
     ctx.lineWidth = 1.5 * ratio
     ctx.setLineDash([4 * ratio, 3 * ratio])
     ctx.beginPath()
-    for (let i = Math.max(0, Math.floor(from) - 1); i < Math.min(this.n, past + step); i += step) ctx.lineTo(u.valToPos(i + 1, 'x', true), u.valToPos(full[i], 'y', true))
+    for (let i = Math.max(0, Math.floor(from) - 1); i < Math.min(this.n, past + step); i += step)
+      ctx.lineTo(u.valToPos(i + 1, 'x', true), u.valToPos(full[i], 'y', true))
     ctx.stroke()
     ctx.setLineDash([])
   }
@@ -274,7 +382,7 @@ export class Timeline {
     const picked = []
     if (wide >= 1.5) for (let i = first; i < end; i++) picked.push([i, bbox.left + (i + 0.5 - from) * wide, wide])
     else {
-      let column = -1
+      let column = null
       for (let i = first; i < end; i++) {
         const here = Math.floor((i + 0.5 - from) * wide)
         if (here !== column) picked.push([i, bbox.left + here, 1])
@@ -284,7 +392,7 @@ export class Timeline {
     }
     const gap = wide >= 5 ? Math.min(2, wide * 0.18) : 0
     const zero = u.valToPos(0, 'y', true)
-    const scale = (zero - u.valToPos(1, 'y', true))
+    const scale = zero - u.valToPos(1, 'y', true)
     ctx.save()
     ctx.beginPath()
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
@@ -313,10 +421,13 @@ export class Timeline {
       this.redraw()
     }
     this.told = true
-    for (const plot of [this.top, this.low]) plot.setCursor({ left: plot.valToPos(this.at + 1, 'x'), top: 1 }, true, false)
+    for (const plot of [this.top, this.low])
+      plot.setCursor({ left: plot.valToPos(this.at + 1, 'x'), top: 1 }, true, false)
     // uPlot tells its hooks of the cursor when it next draws.
     cancelAnimationFrame(this.untold)
-    this.untold = requestAnimationFrame(() => { this.told = false })
+    this.untold = requestAnimationFrame(() => {
+      this.told = false
+    })
     this.tell()
     this.onMove?.(this.at)
   }
@@ -327,24 +438,52 @@ export class Timeline {
     const mark = this.marks.get(at)
     const share = this.windowSize ? ` (${percent(of('view') / this.windowSize, 1)})` : ''
     const items = [
-      ['call', `${count(at + 1)} of ${count(this.n)}`], ['time', atClock(of('at'))], ['request', `${count(of('view'))}${share}`], ['whole log', count(of('full'))],
-      ['read', count(of('read'))], ['written', count(of('written'))], ['new', count(of('fresh'))], ['output', count(of('output'))],
+      ['call', `${count(at + 1)} of ${count(this.n)}`],
+      ['time', atClock(of('at'))],
+      ['request', `${count(of('view'))}${share}`],
+      ['whole log', count(of('full'))],
+      ['read', count(of('read'))],
+      ['written', count(of('written'))],
+      ['new', count(of('fresh'))],
+      ['output', count(of('output'))],
       ['cost', of('usd') === null || of('usd') === undefined ? '–' : usd(of('usd'))],
-      ['compaction', mark ? `${short(mark.before)} → ${short(mark.after)}, ${mark.edits.length} edits: ${mark.why}` : of('broke') ? 'none; prefix broke' : 'none'],
+      [
+        'compaction',
+        mark
+          ? `${short(mark.before)} → ${short(mark.after)}, ${mark.edits.length} edits: ${mark.why}`
+          : of('broke')
+            ? 'none; prefix broke'
+            : 'none',
+      ],
     ]
-    fill(this.readout, items.map(([name, value]) => h('div', { class: name === 'compaction' ? 'broad' : null }, h('dt', {}, name), h('dd', {}, value))))
+    fill(
+      this.readout,
+      items.map(([name, value]) =>
+        h('div', { class: name === 'compaction' ? 'broad' : null }, h('dt', {}, name), h('dd', {}, value)),
+      ),
+    )
     const field = this.field
     field.setAttribute('aria-valuemin', 1)
     field.setAttribute('aria-valuemax', this.n)
     field.setAttribute('aria-valuenow', at + 1)
-    field.setAttribute('aria-valuetext', `Call ${at + 1} of ${this.n}: ${count(of('view'))} tokens${share}, ${usd(of('usd'))}${mark ? `, compacted from ${count(mark.before)}` : ''}`)
+    field.setAttribute(
+      'aria-valuetext',
+      `Call ${at + 1} of ${this.n}: ${count(of('view'))} tokens${share}, ${usd(of('usd'))}${mark ? `, compacted from ${count(mark.before)}` : ''}`,
+    )
   }
 
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return
     const [from, past] = this.seen()
     const page = Math.max(1, Math.round((past - from) / (this.range ? 1 : 10)))
-    const to = { ArrowLeft: this.at - 1, ArrowRight: this.at + 1, PageUp: this.at - page, PageDown: this.at + page, Home: 0, End: this.n - 1 }[event.key]
+    const to = {
+      ArrowLeft: this.at - 1,
+      ArrowRight: this.at + 1,
+      PageUp: this.at - page,
+      PageDown: this.at + page,
+      Home: 0,
+      End: this.n - 1,
+    }[event.key]
     if (to !== undefined) this.move(to)
     else if (event.key === '+' || event.key === '=') this.scaleBy(0.5)
     else if (event.key === '-') this.scaleBy(2)

@@ -27,6 +27,7 @@ pub(crate) const ASSETS: &[Asset] = assets![
     "keys.js",
     "list.js",
     "long_text.js",
+    "part.js",
     "search.js",
     "session.js",
     "sessions.js",
@@ -35,9 +36,9 @@ pub(crate) const ASSETS: &[Asset] = assets![
     "style.css",
     "text.js",
     "timeline.js",
+    "what_if.js",
     "vendor/uPlot.iife.min.js",
     "vendor/uPlot.min.css",
-    "what_if.js",
 ];
 
 /// A file by its name.

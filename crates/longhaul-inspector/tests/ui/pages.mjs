@@ -23,8 +23,11 @@ async function check(name, options, does) {
     console.log(`ok: ${name}${says ? `: ${says}` : ''}`)
   } catch (error) {
     failed += 1
-    console.log(`FAILED: ${name}\n${error.stack}\ntroubles: ${opened.troubles.join('\n') || 'none'}\nat ${opened.page.url()}`)
-    if (process.env.LONGHAUL_UI_SHOTS) await opened.page.screenshot({ path: `${process.env.LONGHAUL_UI_SHOTS}/${name.replace(/\W+/g, '-')}.png` })
+    console.log(
+      `FAILED: ${name}\n${error.stack}\ntroubles: ${opened.troubles.join('\n') || 'none'}\nat ${opened.page.url()}`,
+    )
+    if (process.env.LONGHAUL_UI_SHOTS)
+      await opened.page.screenshot({ path: `${process.env.LONGHAUL_UI_SHOTS}/${name.replace(/\W+/g, '-')}.png` })
   }
   await opened.close()
 }
@@ -36,12 +39,17 @@ const slider = page => page.getByRole('slider', { name: 'Calls of the session' }
 const at = async page => Number(await slider(page).getAttribute('aria-valuenow'))
 
 /** Whether a canvas has more than one colour. */
-const drawn = (page, selector) => page.locator(selector).first().evaluate(canvas => {
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
-  const colours = new Set()
-  for (let i = 0; i < data.length; i += 4) colours.add((data[i] << 24) | (data[i + 1] << 16) | (data[i + 2] << 8) | data[i + 3])
-  return colours.size
-})
+const drawn = (page, selector) =>
+  page
+    .locator(selector)
+    .first()
+    .evaluate(canvas => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+      const colours = new Set()
+      for (let i = 0; i < data.length; i += 4)
+        colours.add((data[i] << 24) | (data[i + 1] << 16) | (data[i + 2] << 8) | data[i + 3])
+      return colours.size
+    })
 
 // The sessions
 
@@ -84,10 +92,9 @@ await check('keys: the whole page without a mouse', {}, async ({ page, go }) => 
   await page.keyboard.press('?')
   assert.ok(await page.getByRole('heading', { name: 'Keys' }).isVisible())
   await page.keyboard.press('Escape')
-  assert.ok(!await page.getByRole('heading', { name: 'Keys' }).isVisible())
+  assert.ok(!(await page.getByRole('heading', { name: 'Keys' }).isVisible()))
   await page.reload()
   await page.locator('table.sessions').waitFor()
-  await page.evaluate(() => { document.activeElement.blur() })
   await page.keyboard.press('Tab')
   assert.equal(await page.evaluate(() => document.activeElement.className), 'skip')
   await page.keyboard.press('Enter')
@@ -95,7 +102,10 @@ await check('keys: the whole page without a mouse', {}, async ({ page, go }) => 
   // Every stop of the tabulator can be seen.
   for (let i = 0; i < 12; i++) {
     await page.keyboard.press('Tab')
-    const outlined = await page.evaluate(() => document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none')
+    const outlined = await page.evaluate(
+      () =>
+        document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none',
+    )
     assert.ok(outlined, `stop ${i} shows no focus`)
   }
 })
@@ -106,26 +116,36 @@ await check('session: words, timeline, keys', {}, async ({ page, go }) => {
   await go(session(plain))
   assert.match(await text(page, '.summary'), /\d+ calls; the largest request had [\d,]+ tokens, \d+ % of the window/)
   assert.match(await text(page, '.summary'), /It cost \$[\d.]+ \(estimated\)/)
-  assert.ok(await drawn(page, '.plot canvas') > 6, 'the timeline has colours')
-  assert.ok(await drawn(page, '.plot-cost canvas') > 4, 'the costs have colours')
+  assert.ok((await drawn(page, '.plot canvas')) > 6, 'the timeline has colours')
+  assert.ok((await drawn(page, '.plot-cost canvas')) > 4, 'the costs have colours')
   const field = slider(page)
   const last = Number(await field.getAttribute('aria-valuemax'))
   assert.equal(await at(page), last)
   await field.focus()
-  for (const [key, is] of [['Home', 1], ['ArrowRight', 2], ['ArrowRight', 3], ['ArrowLeft', 2], ['End', last], ['ArrowRight', last]]) {
+  for (const [key, is] of [
+    ['Home', 1],
+    ['ArrowRight', 2],
+    ['ArrowRight', 3],
+    ['ArrowLeft', 2],
+    ['End', last],
+    ['ArrowRight', last],
+  ]) {
     await page.keyboard.press(key)
     assert.equal(await at(page), is, key)
   }
   await page.keyboard.press('PageUp')
-  assert.ok(await at(page) < last - 1)
+  assert.ok((await at(page)) < last - 1)
   await page.keyboard.press('+')
   await page.keyboard.press('0')
   const hovered = await page.locator('.plot .u-over').first().boundingBox()
   await page.mouse.move(hovered.x + hovered.width * 0.25, hovered.y + 40)
-  await page.waitForFunction(([most]) => {
-    const now = Number(document.querySelector('[role=slider]').getAttribute('aria-valuenow'))
-    return now > most * 0.2 && now < most * 0.3
-  }, [last])
+  await page.waitForFunction(
+    ([most]) => {
+      const now = Number(document.querySelector('[role=slider]').getAttribute('aria-valuenow'))
+      return now > most * 0.2 && now < most * 0.3
+    },
+    [last],
+  )
   const here = await at(page)
   await field.focus()
   await page.keyboard.press('Enter')
@@ -148,26 +168,31 @@ await check('session: compactions, calls and edits are lists', {}, async ({ page
   await page.keyboard.press('End')
   assert.equal(await at(page), last)
   await page.getByRole('tab', { name: 'Edits' }).click()
-  assert.ok(await page.getByRole('listbox', { name: /Edits/ }).getByRole('option').count() > 0)
+  assert.ok((await page.getByRole('listbox', { name: /Edits/ }).getByRole('option').count()) > 0)
 })
 
 // What issue 20 is done by: which call no longer had it, why, and back with a click.
 await check('find: which call no longer had it, why; undo and redo', {}, async ({ page, go }) => {
   await go(session(plain))
-  await page.getByLabel('Did it forget something?').fill('MOORING_LINE_7')
+  await page.getByLabel('Did it forget something?', { exact: true }).fill('MOORING_LINE_7')
   await page.keyboard.press('Enter')
   const hit = page.locator('.finder .hits li').filter({ hasText: 'Not whole since call' }).first()
   const says = await hit.locator('.verdict').innerText()
   const [, gone, whole] = /Not whole since call ([\d,]+)\..* up to call ([\d,]+)\./s.exec(says) ?? assert.fail(says)
   assert.equal(number(gone), number(whole) + 1)
   // The last call that had it, and the first that had not: what they were sent tells the same.
-  const sent = async call => JSON.stringify(await (await fetch(`${base}api/session/${plain}/call/${call}/raw?api=anthropic`)).json())
+  const sent = async call =>
+    JSON.stringify(await (await fetch(`${base}api/session/${plain}/call/${call}/raw?api=anthropic`)).json())
   assert.match(await sent(number(whole)), /MOORING_LINE_7 is at the north pier/)
   assert.doesNotMatch(await sent(number(gone)), /MOORING_LINE_7 is at the north pier/)
   await hit.getByRole('link', { name: `Show call ${gone}` }).click()
   await page.getByRole('heading', { name: `Call ${gone}`, exact: true }).waitFor()
-  await page.locator('.detail .edits .edit').first().waitFor()
-  assert.match(await page.locator('.detail').innerText(), /MOORING_LINE_7 is at the north pier/, 'the original stands beside it')
+  await page.locator('.detail .made').first().waitFor()
+  assert.match(
+    await page.locator('.detail').innerText(),
+    /MOORING_LINE_7 is at the north pier/,
+    'the original stands beside it',
+  )
   await page.goBack()
   await hit.getByRole('button', { name: 'Bring it back' }).click()
   const sheet = page.getByRole('dialog')
@@ -175,7 +200,11 @@ await check('find: which call no longer had it, why; undo and redo', {}, async (
   assert.match(await sheet.innerText(), /next request\s+[\d,]+ → [\d,]+ tokens: [\d,]+ tokens larger/)
   assert.match(await sheet.innerText(), /price\s+(< )?\$[\d.]+/)
   await sheet.getByRole('button', { name: 'Leave it as it is' }).click()
-  assert.equal(await page.locator('.verdict .good').filter({ hasText: 'It is back' }).count(), 0, 'a preview changes nothing')
+  assert.equal(
+    await page.locator('.verdict .good').filter({ hasText: 'It is back' }).count(),
+    0,
+    'a preview changes nothing',
+  )
   await hit.getByRole('button', { name: 'Bring it back' }).click()
   await sheet.getByRole('button', { name: 'Bring it back' }).click()
   await page.locator('.verdict .good').filter({ hasText: 'It is back' }).first().waitFor()
@@ -185,7 +214,9 @@ await check('find: which call no longer had it, why; undo and redo', {}, async (
   await undone.first().click()
   await sheet.getByRole('button', { name: 'Take it out' }).click()
   await page.locator('.finder .hits li').filter({ hasText: 'Not whole since call' }).first().waitFor()
-  await page.waitForFunction(() => ![...document.querySelectorAll('[role=option]')].some(row => row.textContent.includes('undone by a person')))
+  await page.waitForFunction(
+    () => ![...document.querySelectorAll('[role=option]')].some(row => row.textContent.includes('undone by a person')),
+  )
 })
 
 await check('steering: pin, unpin, goal, a compaction that is only looked at', {}, async ({ page, go }) => {
@@ -232,7 +263,11 @@ await check('call: parts, deep links, tabs, the next call', {}, async ({ page, g
   const shown = await text(page, '.detail h2')
   await go(new URL(linked).hash)
   assert.equal(await text(page, '.detail h2'), shown, 'a link opens the same part')
-  for (const [tab, says] of [['Changes since', /Added: \d+ part/], ['Against the whole log', /whole log/], ['Answer', /message \d+ of the log/]]) {
+  for (const [tab, says] of [
+    ['Changes since', /Added: \d+ part/],
+    ['Against the whole log', /whole log/],
+    ['Answer', /message \d+ of the log/],
+  ]) {
     await page.getByRole('tab', { name: tab }).click()
     assert.match(await page.getByRole('tabpanel').innerText(), says)
   }
@@ -253,12 +288,13 @@ await check('what if: another profile and window, side by side', {}, async ({ pa
   await page.getByLabel('profile').selectOption('mini')
   await page.getByLabel('window, tokens').fill('16000')
   await page.getByRole('button', { name: 'Compare' }).click()
-  const row = name => page.locator('.figures-table tr').filter({ has: page.getByRole('rowheader', { name: new RegExp(`^${name}`) }) })
+  const row = name =>
+    page.locator('.figures-table tr').filter({ has: page.getByRole('rowheader', { name: new RegExp(`^${name}`) }) })
   await page.getByText('what if: mini, 16k').waitFor({ timeout: 120_000 })
   const [was, would] = await row('largest request').locator('td.num').allInnerTexts()
   assert.ok(number(would) < number(was) && number(would) <= 16_000, `${was} and ${would}`)
   assert.match((await row('lines kept').locator('td.num').allInnerTexts()).join(' '), /[\d.]+ % [\d.]+ %/)
-  assert.ok(await drawn(page, '.what-if canvas') > 3)
+  assert.ok((await drawn(page, '.what-if canvas')) > 3)
 })
 
 // What comes from outside
@@ -269,7 +305,7 @@ await check('hostile contents are text and harm nothing', {}, async ({ page, go 
   await page.locator('tr').filter({ hasText: MARKUP }).waitFor()
   await go(session(hostile))
   assert.ok((await text(page, 'h1')).includes(MARKUP))
-  await page.getByLabel('Did it forget something?').fill('onerror')
+  await page.getByLabel('Did it forget something?', { exact: true }).fill('onerror')
   await page.keyboard.press('Enter')
   await page.locator('.finder .hits li').first().waitFor()
   await go(session(hostile, '/c/3'))
@@ -283,11 +319,16 @@ await check('hostile contents are text and harm nothing', {}, async ({ page, go 
     await page.waitForTimeout(120)
     seen += await page.locator('.detail').innerText()
   }
-  for (const mark of [MARKUP, '<script>alert(2)</script>', '⟨U+202E⟩', '⟨ESC⟩[31m', '⟨BEL⟩', '⟨U+200B⟩']) assert.ok(seen.includes(mark), `${mark} is shown`)
-  for (const tab of ['Changes since', 'Against the whole log', 'Raw JSON', 'Answer']) await page.getByRole('tab', { name: tab }).click()
+  for (const mark of [MARKUP, '<script>alert(2)</script>', '⟨U+202E⟩', '⟨ESC⟩[31m', '⟨BEL⟩', '⟨U+200B⟩'])
+    assert.ok(seen.includes(mark), `${mark} is shown`)
+  for (const tab of ['Changes since', 'Against the whole log', 'Raw JSON', 'Answer'])
+    await page.getByRole('tab', { name: tab }).click()
   const elements = await page.evaluate(() => document.querySelectorAll('img, script:not([src]), iframe, object').length)
   assert.equal(elements, 0)
-  assert.ok(!/[\u202a-\u202e\u2066-\u2069\u0000-\u0008]/.test(await page.evaluate(() => document.body.textContent)), 'no unseen character is in the page')
+  assert.ok(
+    !/[\u202a-\u202e\u2066-\u2069\u0000-\u0008]/.test(await page.evaluate(() => document.body.textContent)),
+    'no unseen character is in the page',
+  )
 })
 
 await check('a line of 50 MB opens, and the page stays small', {}, async ({ page, go }) => {
@@ -303,7 +344,7 @@ await check('a line of 50 MB opens, and the page stays small', {}, async ({ page
     await page.keyboard.press(i ? 'ArrowDown' : 'Home')
     await page.waitForTimeout(200)
     const more = page.locator('.detail .more')
-    if (await more.count() && /MB|KB/.test(await more.first().innerText())) {
+    if ((await more.count()) && /MB|KB/.test(await more.first().innerText())) {
       await more.first().click()
       longest = Math.max(longest, (await page.locator('.detail').evaluate(each => each.textContent)).length)
     }
@@ -323,14 +364,18 @@ await check('ten thousand calls', {}, async ({ page, go }) => {
   await go(session(big))
   await page.locator('.plot canvas').first().waitFor()
   const ready = Date.now() - begun
-  const paint = await page.evaluate(() => Math.round(performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1))
+  const paint = await page.evaluate(() =>
+    Math.round(performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1),
+  )
   assert.equal(await slider(page).getAttribute('aria-valuemax'), '10000')
   await slider(page).focus()
   const moves = await page.evaluate(async () => {
     const field = document.querySelector('[role=slider]')
     const begun = performance.now()
     for (let i = 0; i < 200; i++) {
-      field.dispatchEvent(new KeyboardEvent('keydown', { key: i < 100 ? 'ArrowLeft' : 'PageUp', bubbles: true, cancelable: true }))
+      field.dispatchEvent(
+        new KeyboardEvent('keydown', { key: i < 100 ? 'ArrowLeft' : 'PageUp', bubbles: true, cancelable: true }),
+      )
       if (i % 10 === 0) await new Promise(requestAnimationFrame)
     }
     return (performance.now() - begun) / 200
@@ -348,10 +393,12 @@ await check('ten thousand calls', {}, async ({ page, go }) => {
   const calls = page.getByRole('listbox', { name: 'Calls' })
   await calls.focus()
   const scrolls = Date.now()
-  await calls.evaluate(box => { box.scrollTop = box.scrollHeight })
+  await calls.evaluate(box => {
+    box.scrollTop = box.scrollHeight
+  })
   await calls.locator('[aria-posinset="10000"]').waitFor()
   const scrolled = Date.now() - scrolls
-  assert.ok(await calls.getByRole('option').count() < 100, 'only what can be seen is in the page')
+  assert.ok((await calls.getByRole('option').count()) < 100, 'only what can be seen is in the page')
   await page.evaluate(() => window.gc?.())
   const { metrics } = await cdp.send('Performance.getMetrics')
   const heap = metrics.find(each => each.name === 'JSHeapUsedSize').value
@@ -360,17 +407,31 @@ await check('ten thousand calls', {}, async ({ page, go }) => {
 
 // Live
 
-const listing = step => Array.from({ length: 60 }, (_, line) => `quay_${step}/boat_${line}.rs: fn name_${step}_${line}() {}`).join('\n')
+const listing = step =>
+  Array.from({ length: 60 }, (_, line) => `quay_${step}/boat_${line}.rs: fn name_${step}_${line}() {}`).join('\n')
 function request(steps) {
   const messages = [{ role: 'user', content: 'Count the boats of every quay, live.' }]
   for (let step = 0; step < steps; step++) {
-    messages.push({ role: 'assistant', content: [{ type: 'tool_use', id: `c${step}`, name: 'bash', input: { command: `ls quay_${step}` } }] })
+    messages.push({
+      role: 'assistant',
+      content: [{ type: 'tool_use', id: `c${step}`, name: 'bash', input: { command: `ls quay_${step}` } }],
+    })
     messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: `c${step}`, content: listing(step) }] })
   }
-  return { model: 'claude-sonnet-4-5', max_tokens: 1000, system: 'You count boats.', messages, tools: [{ name: 'bash', input_schema: { type: 'object' } }] }
+  return {
+    model: 'claude-sonnet-4-5',
+    max_tokens: 1000,
+    system: 'You count boats.',
+    messages,
+    tools: [{ name: 'bash', input_schema: { type: 'object' } }],
+  }
 }
 const send = async steps => {
-  const answer = await fetch(`${gateway}v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-api-key': 'sk-made-up' }, body: JSON.stringify(request(steps)) })
+  const answer = await fetch(`${gateway}v1/messages`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': 'sk-made-up' },
+    body: JSON.stringify(request(steps)),
+  })
   assert.equal(answer.status, 200, await answer.text())
   return answer.headers.get('x-longhaul-session')
 }
@@ -385,7 +446,10 @@ await check('live: the pages follow an agent at work', {}, async ({ page, go }) 
   await go(session(id))
   for (let steps = 2; steps < 12; steps++) {
     await send(steps)
-    await page.waitForFunction(most => Number(document.querySelector('[role=slider]')?.getAttribute('aria-valuemax')) === most, steps + 1)
+    await page.waitForFunction(
+      most => Number(document.querySelector('[role=slider]')?.getAttribute('aria-valuemax')) === most,
+      steps + 1,
+    )
   }
   assert.equal(await at(page), 12, 'the end is followed')
   assert.match(await text(page, '.summary'), /^12 calls/)
@@ -405,16 +469,33 @@ await check('live: the pages follow an agent at work', {}, async ({ page, go }) 
 
 // For everybody
 
-const VIEWS = [['sessions', '#/'], ['search', '#/search?q=harbourmaster'], ['session', session(plain, '?find=MOORING_LINE_7')], ['calls', session(plain, '?tab=calls')], ['edits', session(plain, '?tab=edits')],
-  ['steering', session(plain, '?tab=steering')], ['call', session(plain, '/c/40')], ['changes', session(plain, '/c/40?tab=changes')], ['raw', session(plain, '/c/40?tab=raw')], ['what if', session(plain, '/whatif?profile=mini&window=16000')],
-  ['hostile', session(hostile, '/c/3')]]
+const VIEWS = [
+  ['sessions', '#/'],
+  ['search', '#/search?q=harbourmaster'],
+  ['session', session(plain, '?find=MOORING_LINE_7')],
+  ['calls', session(plain, '?tab=calls')],
+  ['edits', session(plain, '?tab=edits')],
+  ['steering', session(plain, '?tab=steering')],
+  ['call', session(plain, '/c/40')],
+  ['changes', session(plain, '/c/40?tab=changes')],
+  ['raw', session(plain, '/c/40?tab=raw')],
+  ['what if', session(plain, '/whatif?profile=mini&window=16000')],
+  ['hostile', session(hostile, '/c/3')],
+]
 for (const options of [{ scheme: 'light' }, { scheme: 'dark' }, { width: 400, height: 800 }]) {
   await check(`axe-core: ${options.width ? '400 px' : options.scheme}`, options, async ({ page, go }) => {
     const found = []
     const look = async name => {
       await page.evaluate(AXE)
       const { violations } = await page.evaluate(() => window.axe.run())
-      for (const each of violations) if (['serious', 'critical'].includes(each.impact)) found.push(`${name}: ${each.id}: ${each.nodes.map(node => node.target.join(' ')).slice(0, 3).join(', ')}`)
+      for (const each of violations)
+        if (['serious', 'critical'].includes(each.impact))
+          found.push(
+            `${name}: ${each.id}: ${each.nodes
+              .map(node => node.target.join(' '))
+              .slice(0, 3)
+              .join(', ')}`,
+          )
     }
     for (const [name, hash] of VIEWS) {
       await go(hash)
@@ -422,7 +503,9 @@ for (const options of [{ scheme: 'light' }, { scheme: 'dark' }, { width: 400, he
       if (name === 'session') await page.locator('.verdict').first().waitFor()
       if (name === 'call') await page.locator('.detail h2').first().waitFor()
       await look(name)
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+      const over = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      )
       assert.ok(over <= 0, `${name} is ${over} px wider than the screen`)
     }
     await page.keyboard.press('?')
