@@ -1,5 +1,6 @@
 //! The inspector: a store, what is known of its sessions, and the questions that it answers.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul::session::journal::Entry;
@@ -14,7 +15,7 @@ use crate::call::{CallAnswer, PartAnswer, Sent};
 use crate::error::Refused;
 use crate::events::News;
 use crate::history::History;
-use crate::session::{Costs, SessionAnswer};
+use crate::session::SessionAnswer;
 use crate::sessions::{KnownFigures, SearchHit, SearchHits, SessionRow, Sessions, narrowed};
 use crate::steering::{self, Change, Effect};
 use crate::what_if::WhatIf;
@@ -67,6 +68,8 @@ pub struct Inspector {
     settings: Settings,
     host: Option<Arc<dyn Host>>,
     histories: Mutex<Vec<Slot>>,
+    /// What is known of sessions that were looked at.
+    known: Mutex<HashMap<SessionId, KnownFigures>>,
     news: Arc<News>,
     /// Pages that listen are told to go.
     stop: watch::Sender<bool>,
@@ -138,12 +141,13 @@ impl std::fmt::Debug for Inspector {
 impl Inspector {
     /// Of the sessions of a store.
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
-        let (histories, replayed) = (Mutex::default(), Mutex::default());
+        let (histories, known, replayed) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self {
             store,
             settings,
             host: None,
             histories,
+            known,
             news: Arc::default(),
             stop: watch::Sender::new(false),
             replayed,
@@ -225,21 +229,30 @@ impl Inspector {
 
     /// What is known of a session without reading its journal.
     fn known_of(&self, meta: &Meta) -> KnownFigures {
-        let slot = self.slots().iter().find(|slot| slot.id == meta.id).map(|slot| slot.history.clone());
-        let Some(slot) = slot else { return KnownFigures::default() };
-        // One that somebody reads at the moment is not waited for.
-        let Ok(history) = slot.try_lock() else { return KnownFigures::default() };
-        let Some(history) = history.as_ref().filter(|history| history.session.cursor() == meta.end) else {
-            return KnownFigures::default();
-        };
-        let calls = &history.trace.calls;
-        KnownFigures {
-            view: calls.last().map(|row| row.view),
-            full: calls.last().map(|row| row.full),
-            window: calls.last().map(|row| row.window),
-            cost: Costs::of(history).usd,
-            saved_tokens: Some(calls.iter().map(|row| row.full.saturating_sub(row.view)).sum()),
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let figures = known.get(&meta.id).filter(|figures| figures.end == Some(meta.end.0));
+        figures.copied().unwrap_or_default()
+    }
+
+    /// What a list says of a session. Its journal is read if nobody has.
+    pub(crate) fn figures(&self, guest: &Guest, id: SessionId) -> Result<KnownFigures, Refused> {
+        let known = self.known_of(&self.meta(guest, id)?);
+        if known.end.is_some() {
+            Ok(known)
+        } else {
+            self.look(guest, id, |history, _| Ok(KnownFigures::of(history)))
         }
+    }
+
+    /// Notes what a list says of a session.
+    fn note(&self, history: &History) {
+        /// Sessions whose figures are kept.
+        const MOST: usize = 10_000;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(history.id, KnownFigures::of(history));
     }
 
     fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
@@ -274,9 +287,14 @@ impl Inspector {
             Some(history) if history.session.cursor() == meta.end => history,
             Some(mut history) => {
                 history.follow(&self.store)?;
+                self.note(&history);
                 history
             }
-            None => History::open(&self.store, id, self.profile())?.0,
+            None => {
+                let (history, _) = History::open(&self.store, id, self.profile())?;
+                self.note(&history);
+                history
+            }
         };
         look(kept.insert(history), &meta)
     }
@@ -435,7 +453,7 @@ impl Inspector {
 }
 
 /// A profile by which nobody waits for a model: the extractor writes summaries.
-fn without_model(profile: Profile) -> Profile {
+pub(crate) fn without_model(profile: Profile) -> Profile {
     Profile { summariser: Summariser::Extractor, ..profile }
 }
 

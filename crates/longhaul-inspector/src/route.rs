@@ -52,6 +52,9 @@ pub(crate) enum Question {
         id: SessionId,
         at: u32,
     },
+    Figures {
+        id: SessionId,
+    },
     Find {
         id: SessionId,
         query: String,
@@ -130,6 +133,7 @@ impl Question {
                     at: u32::try_from(number("a message", at)?).unwrap_or(u32::MAX),
                 }
             }
+            ["session", id, "figures"] => Self::Figures { id: session(id)? },
             ["session", id, "find"] => Self::Find { id: session(id)?, query: query.needed("q")? },
             ["session", id, "recall", handle] => {
                 let part = match (query.own("lines"), query.own("grep")) {

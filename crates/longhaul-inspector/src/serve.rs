@@ -158,6 +158,7 @@ impl Inspector {
     fn answer(&self, guest: &Guest, question: Question, body: &[u8]) -> Result<Response<Body>, Refused> {
         match question {
             Question::Message { id, at } => json(&self.look(guest, id, |history, _| history.message(at))?),
+            Question::Figures { id } => json(&self.figures(guest, id)?),
             Question::Find { id, query } => json(&self.look(guest, id, |history, _| history.find(&query))?),
             Question::Recall { id, handle, part } => {
                 let text = self.recall(guest, id, &handle, &part)?;
