@@ -24,13 +24,16 @@ fn scripts() -> PathBuf {
 
 /// What is missing to drive a browser.
 fn missing() -> Option<&'static str> {
-    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
+    let runs =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
     let chromium = std::env::var("LONGHAUL_CHROMIUM").is_ok_and(|path| Path::new(&path).exists())
         || BROWSERS.iter().any(|path| Path::new(path).exists());
     match () {
         () if !runs("node") => Some("no node"),
         () if !chromium => Some("no chromium (LONGHAUL_CHROMIUM may name one)"),
-        () if !scripts().join("node_modules").exists() => Some("no packages: `npm ci` in longhaul-inspector/tests/ui"),
+        () if !scripts().join("node_modules").exists() => {
+            Some("no packages: `npm ci` in longhaul-inspector/tests/ui")
+        }
         () => None,
     }
 }
@@ -71,13 +74,20 @@ impl Recording {
 }
 
 fn boats(quay: usize, lines: usize) -> String {
-    (0..lines).map(|boat| format!("quay {quay}, berth {boat}: boat_{quay}_{boat}, draught {boat} dm\n")).collect()
+    (0..lines)
+        .map(|boat| format!("quay {quay}, berth {boat}: boat_{quay}_{boat}, draught {boat} dm\n"))
+        .collect()
 }
 
 /// A line is read early, and is not in later requests.
 fn plain() -> String {
     let mut it = Recording::new("Ask the harbourmaster where every boat lies, then write the list.");
-    it.step("First the piers.", "Read", "piers.txt", &format!("{}MOORING_LINE_7 is at the north pier\n{}", boats(0, 90), boats(1, 90)));
+    it.step(
+        "First the piers.",
+        "Read",
+        "piers.txt",
+        &format!("{}MOORING_LINE_7 is at the north pier\n{}", boats(0, 90), boats(1, 90)),
+    );
     for quay in 2..64 {
         let tool = ["Read", "Bash", "Grep", "WebFetch"][quay % 4];
         it.step(&format!("Now quay {quay}."), tool, &format!("quays/{quay}.txt"), &boats(quay, 40));
@@ -89,7 +99,12 @@ fn plain() -> String {
 fn hostile() -> String {
     const EVIL: &str = "<img src=x onerror=alert(1)><script>alert(2)</script> \u{202e}evil\u{202c} \u{7}\u{1b}[31mred\u{200b}";
     let mut it = Recording::new(&format!("{EVIL} what is this?"));
-    it.step(EVIL, "Read", "javascript:alert(3)", &format!("{EVIL}\n\"'`}}{{{{7*7}}}}</textarea></title>\u{0}\n"));
+    it.step(
+        EVIL,
+        "Read",
+        "javascript:alert(3)",
+        &format!("{EVIL}\n\"'`}}{{{{7*7}}}}</textarea></title>\u{0}\n"),
+    );
     it.step("<b>bold</b>", "<u>Bash</u>", "x", EVIL);
     it.step("Now the long line.", "Read", "long.txt", &"0123456789abcdef ".repeat(3_000_000));
     it.step("And on.", "Read", "y", "short");
@@ -101,7 +116,12 @@ fn ten_thousand_calls() -> String {
     let mut it = Recording::new("Walk through ten thousand files and say what is in each.");
     for file in 0..9_999 {
         let lines: String = (0..12).map(|line| format!("fn name_{file}_{line}() {{ {line} }}\n")).collect();
-        it.step(&format!("File {file} is next."), ["Read", "Bash", "Grep"][file % 3], &format!("src/{file}.rs"), &lines);
+        it.step(
+            &format!("File {file} is next."),
+            ["Read", "Bash", "Grep"][file % 3],
+            &format!("src/{file}.rs"),
+            &lines,
+        );
     }
     it.end("That is all of them.")
 }
@@ -111,7 +131,8 @@ fn import(home: &Home, name: &str, lines: &str, window: &str) -> String {
     let path = home.at(name);
     fs::write(&path, lines).unwrap();
     let path = path.to_str().unwrap().to_owned();
-    let output = home.longhaul(&["sessions", "import", &path, "--window", window, "--json"]).output().unwrap();
+    let output =
+        home.longhaul(&["sessions", "import", &path, "--window", window, "--json"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let row: Value = serde_json::from_slice(&output.stdout).unwrap();
     row["session"].as_str().or(row["id"].as_str()).unwrap_or_else(|| panic!("{row}")).to_owned()
@@ -142,11 +163,16 @@ async fn every_page_works_in_a_real_browser() {
     let mut serving = Serving(command.spawn().unwrap());
     let mut line = String::new();
     BufReader::new(serving.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).trim_end().to_owned();
+    let address =
+        line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).trim_end().to_owned();
     let about = json!({"base": format!("{address}/inspect/"), "gateway": format!("{address}/"),
         "plain": plain, "hostile": hostile, "big": big});
     let status = tokio::task::spawn_blocking(move || {
-        Command::new("node").arg("pages.mjs").current_dir(scripts()).env("LONGHAUL_UI", about.to_string()).status()
+        Command::new("node")
+            .arg("pages.mjs")
+            .current_dir(scripts())
+            .env("LONGHAUL_UI", about.to_string())
+            .status()
     });
     assert!(status.await.unwrap().unwrap().success(), "see what the scripts say above");
 }

@@ -30,10 +30,14 @@ pub use crate::call::{
     Answered, CallAnswer, FrameView, Gone, PartAnswer, PartOriginal, PartView, Removed, Since, ToolRow,
 };
 pub use crate::cost::{Bill, Prices};
+pub use crate::events::Event;
 pub use crate::inspector::{Me, ProfileRow};
 pub use crate::session::{Calls, CompactionView, Costs, EditRow, Limits, Pin, SessionAnswer};
 pub use crate::sessions::{SearchHit, SearchHits, SessionRow, Sessions};
+pub use crate::shown::{FindAnswer, FoundMessage, How, MessageAnswer, Shown};
+pub use crate::steering::{Change, Effect, NextPart};
 pub use crate::text::BlockRow;
+pub use crate::what_if::{KeptShares, Side, WhatIf};
 
 use longhaul::Time;
 

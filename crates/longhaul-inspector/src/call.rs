@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul::{EditId, Frame, Json, Message, Part, Position, Role, Session, Source, Tool};
-use longhaul_store::SessionId;
+use longhaul_store::Meta;
 use longhaul_wire::api::{Api, Request};
 use serde::Serialize;
 
@@ -26,6 +26,10 @@ const ORIGINALS: usize = 500;
 pub struct CallAnswer {
     /// The session.
     pub session: String,
+    /// Its title.
+    pub title: String,
+    /// The API that the session came over, if that is known.
+    pub api: Option<&'static str>,
     /// Its number.
     pub call: usize,
     /// How many calls the session has.
@@ -245,7 +249,7 @@ impl<'a> Sent<'a> {
     }
 
     /// All of it.
-    pub(crate) fn answer(&self, id: SessionId) -> CallAnswer {
+    pub(crate) fn answer(&self, meta: &Meta) -> CallAnswer {
         let weights: Vec<i64> = std::iter::once(self.then.view().fixed().measure.counted)
             .chain(self.parts().map(|part| part.measure.counted))
             .collect();
@@ -263,7 +267,9 @@ impl<'a> Sent<'a> {
                 self.view_of(k, part, row, new.contains(&k))
             });
         CallAnswer {
-            session: id.to_string(),
+            session: meta.id.to_string(),
+            title: meta.title.clone(),
+            api: self.api(),
             call: self.number,
             calls: self.history.trace.calls.len(),
             at: self.row.at.and_then(time),
@@ -391,8 +397,8 @@ impl<'a> Sent<'a> {
         let whole = texts.join("\n");
         let blocks = said.iter().flat_map(|message| message.blocks());
         (!messages.is_empty()).then(|| Answered {
-            text: text::head(&whole, HEAD * 10).to_owned(),
             chars: text::chars(&whole),
+            text: text::cut(whole.into(), WHOLE).0,
             blocks: blocks.map(|block| BlockRow::of(block, |_| None, None)).collect(),
             messages,
         })
@@ -437,12 +443,34 @@ impl<'a> Sent<'a> {
         PartOriginal { messages, count: all.len(), tokens: self.then.meter().tokens(size).tokens.0, cut }
     }
 
-    /// The request as an API is told it.
-    pub(crate) fn raw(&self, api: Api) -> Result<String, Refused> {
+    /// The API that the session came over: its messages say it, or the form of its tools.
+    fn api(&self) -> Option<&'static str> {
+        let field = longhaul::conversation::API_FIELD;
+        let messages = self.then.log().messages();
+        let named = messages.iter().find_map(|message| message.wire_fields().get(field));
+        let named = named.and_then(|name| Api::from_name(name.as_str().trim_matches('"')));
+        let tool = || {
+            let definition = self.then.log().frame()?.tools.first()?.definition.value();
+            let has = |field: &str| definition.get(field).is_some();
+            match (has("input_schema"), has("function"), has("parameters")) {
+                (true, ..) => Some(Api::Anthropic),
+                (_, true, _) => Some(Api::Chat),
+                (.., true) => Some(Api::Responses),
+                _ => None,
+            }
+        };
+        named.or_else(tool).map(Api::name)
+    }
+
+    /// The request as an API is told it; without one, as the one that the session came over.
+    pub(crate) fn raw(&self, api: Option<Api>) -> Result<(Api, String), Refused> {
+        let api = api.or_else(|| self.api().and_then(Api::from_name)).unwrap_or(Api::Anthropic);
         let body: String = Request::of(&self.then.outgoing()).encode(api).body.into();
         let pretty = serde_json::from_str::<serde_json::Value>(&body)
             .and_then(|value| serde_json::to_string_pretty(&value));
-        pretty.map_err(|error| Refused::Failed(format!("the request cannot be written: {error}")))
+        let pretty =
+            pretty.map_err(|error| Refused::Failed(format!("the request cannot be written: {error}")))?;
+        Ok((api, pretty))
     }
 }
 

@@ -29,6 +29,9 @@ pub enum Refused {
     /// The session is in another state than the question supposes.
     #[error("{0}")]
     Conflict(String),
+    /// There is too much to do at the moment.
+    #[error("{0}")]
+    Busy(&'static str),
     /// The body of a request is too long.
     #[error("the request is too long")]
     TooLong,
@@ -52,6 +55,7 @@ impl Refused {
             Self::Forbidden(_) | Self::ReadOnly(_) => StatusCode::FORBIDDEN,
             Self::Method(..) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }

@@ -2,18 +2,22 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longhaul::Profile;
 use longhaul::session::journal::Entry;
-use longhaul_store::{Filter, Hit, Meta, SessionId, Store};
+use longhaul::{Cursor, Profile, RecallError, RecallPart, Session};
+use longhaul_store::{Filter, Hit, Keeper, Meta, SessionId, Store};
 use longhaul_wire::api::Api;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::call::{CallAnswer, PartAnswer, Sent};
 use crate::error::Refused;
+use crate::events::News;
 use crate::history::History;
 use crate::session::{Costs, SessionAnswer};
 use crate::sessions::{KnownFigures, SearchHit, SearchHits, SessionRow, Sessions, narrowed};
+use crate::steering::{self, Change, Effect};
+use crate::what_if::WhatIf;
 
 /// So many sessions are kept in memory, those that were looked at last.
 const KEPT: usize = 16;
@@ -45,7 +49,14 @@ pub struct Settings {
 pub trait Host: Send + Sync {
     /// The sessions that are in memory.
     fn live(&self) -> Vec<SessionId>;
+
+    /// Changes a session that is in memory by `act`, and stores it, so that its next request has the change. `None` if
+    /// it is not in memory, or not as it is stored.
+    fn change(&self, id: SessionId, act: Act<'_>) -> Option<Result<(), Refused>>;
 }
+
+/// What is done to a session.
+pub type Act<'a> = &'a mut dyn FnMut(&mut Session) -> Result<(), Refused>;
 
 /// Answers questions about the sessions of a store.
 pub struct Inspector {
@@ -53,6 +64,20 @@ pub struct Inspector {
     settings: Settings,
     host: Option<Arc<dyn Host>>,
     histories: Mutex<Vec<Slot>>,
+    news: Arc<News>,
+    /// Pages that listen are told to go.
+    stop: watch::Sender<bool>,
+    /// Answers that took long, the newest last.
+    replayed: Mutex<Vec<(Replay, Arc<str>)>>,
+}
+
+/// What a session was replayed under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Replay {
+    id: SessionId,
+    end: Cursor,
+    profile: String,
+    window: Option<u64>,
 }
 
 /// A session that was looked at. The one that was looked at last stands last.
@@ -110,12 +135,43 @@ impl std::fmt::Debug for Inspector {
 impl Inspector {
     /// Of the sessions of a store.
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
-        Self { store, settings, host: None, histories: Mutex::default() }
+        let (histories, replayed) = (Mutex::default(), Mutex::default());
+        Self {
+            store,
+            settings,
+            host: None,
+            histories,
+            news: Arc::default(),
+            stop: watch::Sender::new(false),
+            replayed,
+        }
     }
 
     /// With a host that works with them at the same time.
     pub fn with_host(self, host: Arc<dyn Host>) -> Self {
         Self { host: Some(host), ..self }
+    }
+
+    /// Where it is told that a session has got entries.
+    pub fn news(&self) -> &Arc<News> {
+        &self.news
+    }
+
+    /// Ends what goes on for as long as a page is open.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    pub(crate) fn has_host(&self) -> bool {
+        self.host.is_some()
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
     }
 
     pub(crate) fn access(&self) -> &Access {
@@ -243,7 +299,7 @@ impl Inspector {
     }
 
     pub(crate) fn call(&self, guest: &Guest, id: SessionId, call: usize) -> Result<CallAnswer, Refused> {
-        self.look(guest, id, |history, _| Ok(Sent::of(history, call)?.answer(id)))
+        self.look(guest, id, |history, meta| Ok(Sent::of(history, call)?.answer(meta)))
     }
 
     pub(crate) fn part(
@@ -256,7 +312,13 @@ impl Inspector {
         self.look(guest, id, |history, _| Sent::of(history, call)?.part_answer(k))
     }
 
-    pub(crate) fn raw(&self, guest: &Guest, id: SessionId, call: usize, api: Api) -> Result<String, Refused> {
+    pub(crate) fn raw(
+        &self,
+        guest: &Guest,
+        id: SessionId,
+        call: usize,
+        api: Option<Api>,
+    ) -> Result<(Api, String), Refused> {
         self.look(guest, id, |history, _| Sent::of(history, call)?.raw(api))
     }
 
@@ -281,11 +343,95 @@ impl Inspector {
         entries.unwrap_or_default()
     }
 
-    /// A profile that a session may be replayed under.
-    #[allow(dead_code)]
-    pub(crate) fn profile(&self, name: &str) -> Option<&Profile> {
-        self.settings.profiles.iter().find(|profile| &*profile.name == name)
+    pub(crate) fn recall(
+        &self,
+        guest: &Guest,
+        id: SessionId,
+        handle: &str,
+        part: &RecallPart,
+    ) -> Result<String, Refused> {
+        self.look(guest, id, |history, _| {
+            history.session.recall(handle, part).map_err(|error| match error {
+                RecallError::Unknown(_) => Refused::NotFound(error.to_string()),
+                RecallError::Pattern(_) => Refused::Bad(error.to_string()),
+            })
+        })
     }
+
+    /// What a change would do. Nothing is stored.
+    pub(crate) fn preview(&self, guest: &Guest, id: SessionId, change: &Change) -> Result<Effect, Refused> {
+        self.meta(guest, id)?;
+        let (_, mut session) = Keeper::open(self.store.clone(), id, self.settings.profile.clone())?;
+        made(&mut session, change)
+    }
+
+    /// Changes a session, and stores it.
+    pub(crate) fn act(&self, guest: &Guest, id: SessionId, change: &Change) -> Result<Effect, Refused> {
+        self.meta(guest, id)?;
+        if let Some(why) = self.settings.read_only {
+            return Err(Refused::ReadOnly(why));
+        }
+        let mut effect = None;
+        let by_host = self.host.as_ref().and_then(|host| {
+            host.change(id, &mut |session| {
+                effect = Some(made(session, change)?);
+                Ok(())
+            })
+        });
+        let effect = match (by_host, effect) {
+            (Some(Err(refused)), _) => return Err(refused),
+            (Some(Ok(())), Some(effect)) => effect,
+            _ => {
+                steering::change(&self.store, id, &self.settings.profile, |session| made(session, change))?
+                    .done
+            }
+        };
+        self.news.tell(id);
+        Ok(Effect { done: true, ..effect })
+    }
+
+    /// A session under another profile or window, as JSON.
+    pub(crate) fn what_if(
+        &self,
+        guest: &Guest,
+        id: SessionId,
+        profile: Option<&str>,
+        window: Option<u64>,
+    ) -> Result<Arc<str>, Refused> {
+        /// So many answers are kept.
+        const KEPT: usize = 32;
+        let name = profile.unwrap_or(&self.settings.profile.name);
+        let own = std::iter::once(&self.settings.profile).chain(&self.settings.profiles);
+        let profile = own.into_iter().find(|profile| &*profile.name == name).cloned();
+        let names =
+            || self.settings.profiles.iter().map(|profile| &*profile.name).collect::<Vec<_>>().join(", ");
+        let profile = profile.ok_or_else(|| {
+            let name: String = name.chars().take(80).collect();
+            Refused::Bad(format!("there is no profile {name:?}: there are {}", names()))
+        })?;
+        let (session, end) =
+            self.look(guest, id, |history, _| Ok((history.session.clone(), history.session.cursor())))?;
+        let replay = Replay { id, end, profile: profile.name.to_string(), window };
+        let kept = || self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, answer)) = kept().iter().find(|(known, _)| *known == replay) {
+            return Ok(answer.clone());
+        }
+        let answer = WhatIf::of(&session, profile, window)?;
+        let answer: Arc<str> =
+            serde_json::to_string(&answer).map_err(|error| Refused::Failed(error.to_string()))?.into();
+        let mut kept = kept();
+        kept.push((replay, answer.clone()));
+        let too_many = kept.len().saturating_sub(KEPT);
+        kept.drain(..too_many);
+        Ok(answer)
+    }
+}
+
+/// Changes a session, and says what that does.
+fn made(session: &mut Session, change: &Change) -> Result<Effect, Refused> {
+    let before = session.clone();
+    let says = change.make(session)?;
+    Effect::of(&before, session, change, &says)
 }
 
 /// The number of the message that a hit is, and the first call that was sent behind it.

@@ -15,7 +15,6 @@
 //! | pins, goal, undo, redo, compaction: preview and deed | [`steering`] |
 //! | the same log under other settings | `what_if` |
 //! | news for pages that are open | [`events`] |
-//! | a session as static pages | [`export`] |
 //! | the files of the page | `assets` |
 //! | answers over HTTP, and a server of its own | `serve` |
 
@@ -28,6 +27,7 @@ mod call;
 pub mod category;
 mod cost;
 mod error;
+pub mod events;
 mod history;
 mod inspector;
 pub mod parts;
@@ -35,8 +35,12 @@ mod route;
 mod serve;
 mod session;
 mod sessions;
+mod shown;
+pub mod steering;
 mod text;
+mod what_if;
 
 pub use error::Refused;
 pub use inspector::{Guest, Host, Inspector, Settings};
 pub use serve::{Body, Server, serve};
+pub use text::{grouped, lines};

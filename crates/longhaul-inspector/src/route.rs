@@ -1,10 +1,12 @@
 //! Which address asks for what. A question is read here, whole, before anything is looked at.
 
 use http::Method;
+use longhaul::RecallPart;
 use longhaul_store::{Filter, SessionId};
 use longhaul_wire::api::Api;
 
 use crate::error::Refused;
+use crate::text::lines;
 
 /// The longest query that is read.
 const MOST_OF_A_QUERY: usize = 4_096;
@@ -45,6 +47,33 @@ pub(crate) enum Question {
         call: usize,
         api: Option<Api>,
         download: bool,
+    },
+    Message {
+        id: SessionId,
+        at: u32,
+    },
+    Find {
+        id: SessionId,
+        query: String,
+    },
+    Recall {
+        id: SessionId,
+        handle: String,
+        part: RecallPart,
+    },
+    Preview {
+        id: SessionId,
+    },
+    Act {
+        id: SessionId,
+    },
+    WhatIf {
+        id: SessionId,
+        profile: Option<String>,
+        window: Option<u64>,
+    },
+    Events {
+        only: Option<SessionId>,
     },
 }
 
@@ -94,13 +123,45 @@ impl Question {
                 api: query.get("api").map(api).transpose()?,
                 download: query.get("download").is_some(),
             },
+            ["session", id, "message", at] => {
+                // A number of 32 bits was read.
+                Self::Message {
+                    id: session(id)?,
+                    at: u32::try_from(number("a message", at)?).unwrap_or(u32::MAX),
+                }
+            }
+            ["session", id, "find"] => Self::Find { id: session(id)?, query: query.needed("q")? },
+            ["session", id, "recall", handle] => {
+                let part = match (query.own("lines"), query.own("grep")) {
+                    (None, None) => RecallPart::Whole,
+                    (Some(range), None) => {
+                        let (first, last) = lines(&range).map_err(Refused::Bad)?;
+                        RecallPart::Lines(first, last)
+                    }
+                    (None, Some(pattern)) => RecallPart::Pattern(pattern),
+                    (Some(_), Some(_)) => {
+                        return Err(Refused::Bad("give `lines` or `grep`, not both".to_owned()));
+                    }
+                };
+                let handle =
+                    decoded(handle).ok_or_else(|| Refused::Bad("a handle is hexadecimal".to_owned()))?;
+                Self::Recall { id: session(id)?, handle, part }
+            }
+            ["session", id, "preview"] => Self::Preview { id: session(id)? },
+            ["session", id, "act"] => Self::Act { id: session(id)? },
+            ["session", id, "whatif"] => Self::WhatIf {
+                id: session(id)?,
+                profile: query.own("profile"),
+                window: query.number("window")?.map(window).transpose()?,
+            },
+            ["events"] => Self::Events { only: query.own("session").map(|id| session(&id)).transpose()? },
             _ => return Err(nothing(&format!("api/{}", parts.join("/")))),
         })
     }
 
-    /// Whether it changes something, or may take as long.
+    /// Whether it changes something, or says what a change would do: both come with a body, from the page itself.
     pub(crate) fn changes(&self) -> bool {
-        false
+        matches!(self, Self::Preview { .. } | Self::Act { .. })
     }
 
     /// Whether somebody may ask who has no token: what everybody can read in the source of this program.
@@ -121,6 +182,13 @@ fn session(id: &str) -> Result<SessionId, Refused> {
 fn number(what: &str, text: &str) -> Result<usize, Refused> {
     let number = text.parse::<u32>().ok().and_then(|number| usize::try_from(number).ok());
     number.ok_or_else(|| Refused::Bad(format!("{what} is named by a number")))
+}
+
+/// Tokens of a window.
+fn window(tokens: usize) -> Result<u64, Refused> {
+    let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+    let bad = || Refused::Bad("a window has from 1,000 to 100,000,000 tokens".to_owned());
+    (1_000..=100_000_000).contains(&tokens).then_some(tokens).ok_or_else(bad)
 }
 
 fn api(name: &str) -> Result<Api, Refused> {
@@ -214,6 +282,7 @@ mod tests {
             ("api/search", None),
             ("api/search", Some("q=%ff")),
             ("api/search", Some("q=%f")),
+            ("api/events", Some("session=1")),
         ] {
             assert!(matches!(get(path, query), Err(Refused::Bad(_))), "{path} {query:?}");
         }
@@ -221,6 +290,18 @@ mod tests {
         assert!(matches!(get("api/search", Some(&long)), Err(Refused::Bad(_))));
         let path = format!("api/session/{ID}/call/1/raw");
         assert!(matches!(get(&path, Some("api=cobol")), Err(Refused::Bad(_))));
+        for (path, query) in [
+            ("message/x", None),
+            ("message/4294967296", None),
+            ("find", None),
+            ("recall/abc", Some("lines=0-2")),
+            ("recall/abc", Some("lines=1&grep=a")),
+            ("whatif", Some("window=10")),
+        ] {
+            let path = format!("api/session/{ID}/{path}");
+            assert!(matches!(get(&path, query), Err(Refused::Bad(_))), "{path}");
+        }
+        assert!(matches!(get(&format!("api/session/{ID}/act"), None), Err(Refused::Method(_, "POST"))));
         assert!(matches!(get("api/nothing", None), Err(Refused::NotFound(_))));
         assert!(matches!(get("other", None), Err(Refused::NotFound(_))));
         assert!(matches!(Question::of(&Method::POST, "api/me", None), Err(Refused::Method(..))));

@@ -17,7 +17,6 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use longhaul_wire::api::Api;
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -25,8 +24,10 @@ use tokio::sync::Semaphore;
 use crate::access::{self, names_this_machine};
 use crate::assets;
 use crate::error::Refused;
+use crate::events;
 use crate::inspector::{Guest, Inspector};
 use crate::route::Question;
+use crate::steering::Change;
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -40,6 +41,8 @@ const MOST_OF_A_BODY: usize = 1 << 20;
 
 /// Questions that are worked on at once: each may take a processor.
 static AT_ONCE: Semaphore = Semaphore::const_new(4);
+/// Of those that take seconds, one.
+static LONG: Semaphore = Semaphore::const_new(1);
 
 /// Answers a request whose path begins with `/inspect`.
 pub async fn serve<B>(inspector: Arc<Inspector>, guest: Guest, request: Request<B>) -> Response<Body>
@@ -127,19 +130,48 @@ where
         true => Limited::new(body, MOST_OF_A_BODY).collect().await.map_err(|_| Refused::TooLong)?.to_bytes(),
         false => Bytes::new(),
     };
-    let _turn = AT_ONCE.acquire().await.map_err(|_| Refused::Failed("the inspector stops".to_owned()))?;
+    if let Question::Events { only } = question {
+        if let Some(only) = only {
+            // One that is not there is said at once.
+            let (inspector, guest) = (inspector.clone(), guest.clone());
+            let known = tokio::task::spawn_blocking(move || inspector.meta(&guest, only).map(drop)).await;
+            known.unwrap_or_else(|_| Err(broken()))?;
+        }
+        let mut response = Response::new(events::stream(inspector, guest, only)?.boxed_unsync());
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        return Ok(response);
+    }
+    let turns = if let Question::WhatIf { .. } = question { &LONG } else { &AT_ONCE };
+    let _turn = turns.acquire().await.map_err(|_| Refused::Failed("the inspector stops".to_owned()))?;
     // Reading a session blocks, and takes a processor.
     let answered = tokio::task::spawn_blocking(move || inspector.answer(&guest, question, &body)).await;
-    answered.unwrap_or_else(|_| {
-        Err(Refused::Failed("something went wrong here: this is an error of longhaul".to_owned()))
-    })
+    answered.unwrap_or_else(|_| Err(broken()))
+}
+
+fn broken() -> Refused {
+    Refused::Failed("something went wrong here: this is an error of longhaul".to_owned())
 }
 
 impl Inspector {
     /// Answers a question. Blocks.
-    fn answer(&self, guest: &Guest, question: Question, _body: &[u8]) -> Result<Response<Body>, Refused> {
+    fn answer(&self, guest: &Guest, question: Question, body: &[u8]) -> Result<Response<Body>, Refused> {
         match question {
-            Question::Page { .. } | Question::File(_) => Err(Refused::Failed("is no question".to_owned())),
+            Question::Message { id, at } => json(&self.look(guest, id, |history, _| history.message(at))?),
+            Question::Find { id, query } => json(&self.look(guest, id, |history, _| history.find(&query))?),
+            Question::Recall { id, handle, part } => {
+                let text = self.recall(guest, id, &handle, &part)?;
+                Ok(of(StatusCode::OK, "text/plain; charset=utf-8", text))
+            }
+            Question::Preview { id } => json(&self.preview(guest, id, &Change::read(body)?)?),
+            Question::Act { id } => json(&self.act(guest, id, &Change::read(body)?)?),
+            Question::WhatIf { id, profile, window } => {
+                let text = self.what_if(guest, id, profile.as_deref(), window)?;
+                Ok(of(StatusCode::OK, JSON, text.as_bytes().to_vec()))
+            }
+            Question::Page { .. } | Question::File(_) | Question::Events { .. } => {
+                Err(Refused::Failed("is no question".to_owned()))
+            }
             Question::Me => json(&self.me()),
             Question::Sessions { filter, limit } => json(&self.sessions(guest, filter, limit)?),
             Question::Search { query, limit } => json(&self.search(guest, &query, limit)?),
@@ -147,8 +179,8 @@ impl Inspector {
             Question::Call { id, call } => json(&self.call(guest, id, call)?),
             Question::Part { id, call, k } => json(&self.part(guest, id, call, k)?),
             Question::Raw { id, call, api, download } => {
-                let api = api.unwrap_or(Api::Anthropic);
-                let mut response = of(StatusCode::OK, JSON, self.raw(guest, id, call, api)?);
+                let (api, text) = self.raw(guest, id, call, api)?;
+                let mut response = of(StatusCode::OK, JSON, text);
                 let name = format!("attachment; filename=\"{id}-call-{call}.{}.json\"", api.name());
                 // Only digits, letters and dashes are in it.
                 if let (true, Ok(name)) = (download, HeaderValue::from_str(&name)) {

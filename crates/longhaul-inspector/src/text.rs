@@ -22,11 +22,19 @@ pub(crate) fn of_block(block: &Block) -> Cow<'_, str> {
     }
 }
 
+/// What a block says among others: a call with the name of its tool.
+fn said_by(block: &Block) -> Cow<'_, str> {
+    match block {
+        Block::ToolCall(call) => format!("{} {}", call.name, call.arguments.as_str()).into(),
+        block => of_block(block),
+    }
+}
+
 /// What a message says: its blocks apart by a newline.
 pub(crate) fn of_message(message: &Message) -> Cow<'_, str> {
     match message.blocks() {
-        [block] => of_block(block),
-        blocks => blocks.iter().map(of_block).collect::<Vec<_>>().join("\n").into(),
+        [block] => said_by(block),
+        blocks => blocks.iter().map(said_by).collect::<Vec<_>>().join("\n").into(),
     }
 }
 
@@ -56,7 +64,7 @@ pub(crate) fn head_of(message: &Message, most: usize) -> (String, usize) {
             shown.push_str(if length < most { "\n" } else { "" });
             length += 1;
         }
-        let text = of_block(block);
+        let text = said_by(block);
         shown.push_str(head(&text, most.saturating_sub(length)));
         length += chars(&text);
     }
@@ -69,6 +77,41 @@ pub(crate) fn cut(text: Cow<'_, str>, most: usize) -> (String, bool) {
         false => (text.into_owned(), false),
         true => (text[..text.floor_char_boundary(most)].to_owned(), true),
     }
+}
+
+/// Some text around the first place that fits, and where it fits there, in UTF-16 units.
+pub(crate) fn snippet(text: &str, wanted: &regex::Regex) -> Option<(String, Vec<(usize, usize)>)> {
+    /// Bytes before the first place, and behind its beginning.
+    const AROUND: (usize, usize) = (80, 240);
+    let first = wanted.find(text)?;
+    let start = text.floor_char_boundary(first.start().saturating_sub(AROUND.0));
+    let end = text.ceil_char_boundary((first.start() + AROUND.1).max(first.end().min(first.start() + 2_000)));
+    let shown = &text[start..end.min(text.len())];
+    let units = |at: usize| chars(&shown[..at]);
+    let found = wanted.find_iter(shown).take(50).map(|found| (units(found.start()), units(found.end())));
+    Some((shown.to_owned(), found.collect()))
+}
+
+/// Lines of a text, counted from 1: `10-20`, `10-`, `10`.
+pub fn lines(text: &str) -> Result<(usize, usize), String> {
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    let (first, last) = text.split_once('-').map_or((text, text), |(first, last)| (first, last));
+    let last = if last.trim().is_empty() { Some(usize::MAX) } else { number(last) };
+    let range = number(first).zip(last).filter(|(first, last)| first <= last);
+    range.ok_or_else(|| "not lines: give 10-20, 10- or 10; the first line is 1".to_owned())
+}
+
+/// `1234567` → `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// A block of a message.
