@@ -90,7 +90,9 @@ fn plain() -> String {
     );
     for quay in 2..64 {
         let tool = ["Read", "Bash", "Grep", "WebFetch"][quay % 4];
-        it.step(&format!("Now quay {quay}."), tool, &format!("quays/{quay}.txt"), &boats(quay, 40));
+        // Names of boats from far back: what is kept of them can be counted.
+        let path = format!("boat_{}_17", quay.saturating_sub(9).max(2));
+        it.step(&format!("Now quay {quay}."), tool, &path, &boats(quay, 40));
     }
     it.end("The list is written.")
 }

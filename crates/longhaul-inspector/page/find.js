@@ -2,7 +2,7 @@
 // brings it back.
 
 import { get, query, sessionPath } from './api.js'
-import { kindInWords, shownInWords, whyInWords } from './categories.js'
+import { kindInWords, whyInWords } from './categories.js'
 import { fill, h } from './dom.js'
 import { snippet } from './search.js'
 import { steer } from './steering.js'
@@ -10,16 +10,14 @@ import { count, oneLine, plural, short } from './text.js'
 
 const FIRST = 20
 
+/** The edits that ever stood over a message, the oldest first. */
+const over = (edits, at) => edits.filter(edit => edit.messages?.some(([first, past]) => at >= first && at < past))
+
 /** The sentence that answers the question, in the order people ask: is it there, since when not, why. */
-function verdict(hit, edit, calls) {
+function verdict(hit, edits, calls) {
   const gone = hit.gone_at_call
-  if (gone && edit && edit.active === false) {
-    return [
-      h('strong', { class: 'good' }, 'It is back.'),
-      ` From call ${count(gone)} on it was ${kindInWords(edit.kind)}; that edit is undone, and the next request has it whole.`,
-    ]
-  }
   if (gone) {
+    const edit = edits.find(each => each.call === gone) ?? (typeof hit.edit === 'object' ? hit.edit : null)
     // A summary often keeps the very line that somebody looks for.
     const words = hit.words_gone_at_call
     const still =
@@ -28,19 +26,22 @@ function verdict(hit, edit, calls) {
         : words === null
           ? ' The words that you look for still stand in what replaced it.'
           : ` The words that you look for stood in what replaced it until call ${count(words - 1)}.`
-    const before = hit.last_whole_call
-      ? `Requests had it whole up to call ${count(hit.last_whole_call)}. `
-      : 'No request ever had it whole. '
     return [
       h('strong', { class: 'bad' }, `Not whole since call ${count(gone)}.`),
-      ' ',
-      before,
+      hit.last_whole_call
+        ? ` Requests had it whole up to call ${count(hit.last_whole_call)}.`
+        : ' No request ever had it whole.',
       edit
-        ? `There it was ${hit.as ? shownInWords(hit.as) : kindInWords(edit.kind)} (${edit.strategy}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.`
+        ? ` Then it was ${kindInWords(edit.kind)} (${oneLine(edit.strategy, 40)}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.`
         : '',
       still,
     ]
   }
+  if (isBack(hit, edits))
+    return [
+      h('strong', { class: 'good' }, 'It is back.'),
+      ` From call ${count(edits[0].call)} on it was ${kindInWords(edits[0].kind)}; that is undone, and the next request has it whole.`,
+    ]
   if (hit.last_whole_call)
     return [
       h('strong', { class: 'good' }, 'It is there.'),
@@ -48,6 +49,9 @@ function verdict(hit, edit, calls) {
     ]
   return [h('strong', {}, 'Not sent yet.'), ' It came after the newest request.']
 }
+
+/** Whether it was taken out, and nothing stands over it any more. */
+const isBack = (hit, edits) => !hit.gone_at_call && edits.length > 0 && edits.every(edit => !edit.active)
 
 /** The line that the words stand in: a cheap thing to pin where the whole message is dear to bring back. */
 function lineOf({ snippet, found }) {
@@ -72,14 +76,6 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
   })
   let asked = null
 
-  const after = words => ({
-    id,
-    tell,
-    changed: () => {
-      changed()
-      look(words)
-    },
-  })
   const draw = (messages, words, most = FIRST) => {
     if (messages.length === 0) {
       fill(
@@ -92,7 +88,6 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
       )
       return
     }
-    const edits = new Map((session().edits ?? []).map(edit => [edit.id, edit]))
     fill(
       results,
       h('p', { class: 'lead' }, `${plural(messages.length, 'message')} ${messages.length === 1 ? 'has' : 'have'} it.`),
@@ -100,24 +95,21 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
         'ol',
         { class: 'hits' },
         messages.slice(0, most).map(hit => {
-          const edit =
-            typeof hit.edit === 'object' && hit.edit
-              ? { ...hit.edit, ...edits.get(hit.edit.id) }
-              : (edits.get(hit.edit) ?? null)
+          const edits = over(session().edits ?? [], hit.at)
           const to = call => `#/s/${encodeURIComponent(id)}/c/${call}?message=${hit.at}`
           return h(
             'li',
             { data: { message: hit.at } },
             h('span', { class: 'under' }, `message ${count(hit.at)} · ${oneLine(hit.role, 30)}`),
             snippet(hit.snippet, hit.found),
-            h('p', { class: 'verdict' }, verdict(hit, edit, session().calls.count)),
+            h('p', { class: 'verdict' }, verdict(hit, edits, session().calls.count)),
             h(
               'div',
               { class: 'buttons' },
               hit.gone_at_call
                 ? h('a', { class: 'button', href: to(hit.gone_at_call) }, `Show call ${count(hit.gone_at_call)}`)
                 : null,
-              hit.last_whole_call
+              hit.last_whole_call && !isBack(hit, edits)
                 ? h(
                     'a',
                     { class: 'button', href: to(hit.last_whole_call) },
@@ -126,13 +118,13 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
                       : `Show it in call ${count(hit.last_whole_call)}`,
                   )
                 : null,
-              edit && hit.gone_at_call && edit.active !== false && me.can_change
+              hit.gone_at_call && me.can_change
                 ? h(
                     'button',
                     {
                       type: 'button',
                       class: 'main',
-                      on: { click: () => steer(after(words), { do: 'restore', message: hit.at }) },
+                      on: { click: () => steer({ id, tell, changed }, { do: 'restore', message: hit.at }) },
                     },
                     'Bring it back …',
                   )
@@ -140,7 +132,10 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
               hit.gone_at_call && me.can_change
                 ? h(
                     'button',
-                    { type: 'button', on: { click: () => steer(after(words), { do: 'pin', text: lineOf(hit) }) } },
+                    {
+                      type: 'button',
+                      on: { click: () => steer({ id, tell, changed }, { do: 'pin', text: lineOf(hit) }) },
+                    },
                     'Pin the line …',
                   )
                 : null,
@@ -194,5 +189,7 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
     results,
   )
   if (words) look(words)
+  /** Looks again, behind a change. */
+  element.again = () => look(box.value.trim())
   return element
 }

@@ -12,6 +12,7 @@
 //! | `GET api/sessions?agent=&project=&limit=` | [`Sessions`], the one that was written to last first |
 //! | `GET api/search?q=&limit=` | [`SearchHits`]: what anybody said in any session |
 //! | `GET api/session/ID?from=N` | [`SessionAnswer`]; with `from` only the calls from N on |
+//! | `GET api/session/ID/figures` | [`KnownFigures`]: what a list says of its calls |
 //! | `GET api/session/ID/call/N` | [`CallAnswer`]: the request as it was sent, part by part |
 //! | `GET api/session/ID/call/N/part/K` | [`PartAnswer`]: a part whole, and what it stands for |
 //! | `GET api/session/ID/call/N/raw?api=anthropic\|openai\|openai-responses` | the request as that API is told it; `&download` for a file |
@@ -33,7 +34,7 @@ pub use crate::cost::{Bill, Prices};
 pub use crate::events::Event;
 pub use crate::inspector::{Me, ProfileRow};
 pub use crate::session::{Calls, CompactionView, Costs, EditRow, Limits, Pin, SessionAnswer};
-pub use crate::sessions::{SearchHit, SearchHits, SessionRow, Sessions};
+pub use crate::sessions::{KnownFigures, SearchHit, SearchHits, SessionRow, Sessions};
 pub use crate::shown::{FindAnswer, FoundMessage, How, MessageAnswer, Shown};
 pub use crate::steering::{Change, Effect, NextPart};
 pub use crate::text::BlockRow;

@@ -1,5 +1,6 @@
 //! The inspector: a store, what is known of its sessions, and the questions that it answers.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul::session::journal::Entry;
@@ -14,7 +15,7 @@ use crate::call::{CallAnswer, PartAnswer, Sent};
 use crate::error::Refused;
 use crate::events::News;
 use crate::history::History;
-use crate::session::{Costs, SessionAnswer};
+use crate::session::SessionAnswer;
 use crate::sessions::{KnownFigures, SearchHit, SearchHits, SessionRow, Sessions, narrowed};
 use crate::steering::{self, Change, Effect};
 use crate::what_if::WhatIf;
@@ -64,6 +65,8 @@ pub struct Inspector {
     settings: Settings,
     host: Option<Arc<dyn Host>>,
     histories: Mutex<Vec<Slot>>,
+    /// Figures of sessions whose journals were read for a list, and where they ended then.
+    figures: Mutex<HashMap<SessionId, (Cursor, KnownFigures)>>,
     news: Arc<News>,
     /// Pages that listen are told to go.
     stop: watch::Sender<bool>,
@@ -141,6 +144,7 @@ impl Inspector {
             settings,
             host: None,
             histories,
+            figures: Mutex::default(),
             news: Arc::default(),
             stop: watch::Sender::new(false),
             replayed,
@@ -216,6 +220,11 @@ impl Inspector {
 
     /// What is known of a session without reading its journal.
     fn known_of(&self, meta: &Meta) -> KnownFigures {
+        if let Some((end, figures)) = self.known_figures().get(&meta.id)
+            && *end == meta.end
+        {
+            return *figures;
+        }
         let slot = self.slots().iter().find(|slot| slot.id == meta.id).map(|slot| slot.history.clone());
         let Some(slot) = slot else { return KnownFigures::default() };
         // One that somebody reads at the moment is not waited for.
@@ -223,14 +232,29 @@ impl Inspector {
         let Some(history) = history.as_ref().filter(|history| history.session.cursor() == meta.end) else {
             return KnownFigures::default();
         };
-        let calls = &history.trace.calls;
-        KnownFigures {
-            view: calls.last().map(|row| row.view),
-            full: calls.last().map(|row| row.full),
-            window: calls.last().map(|row| row.window),
-            cost: Costs::of(history).usd,
-            saved_tokens: Some(calls.iter().map(|row| row.full.saturating_sub(row.view)).sum()),
+        KnownFigures::of(history)
+    }
+
+    fn known_figures(&self) -> MutexGuard<'_, HashMap<SessionId, (Cursor, KnownFigures)>> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a list says of a session. Its journal is read if nobody did so yet, and not kept: a list of many sessions
+    /// would drive out those that are looked at.
+    pub(crate) fn figures(&self, guest: &Guest, id: SessionId) -> Result<KnownFigures, Refused> {
+        let meta = self.meta(guest, id)?;
+        let known = self.known_of(&meta);
+        if known.saved_tokens.is_some() {
+            return Ok(known);
         }
+        let history = History::open(&self.store, id, self.settings.profile.clone())?.0;
+        let read = KnownFigures::of(&history);
+        let mut known = self.known_figures();
+        if known.len() >= MOST_SESSIONS {
+            known.clear();
+        }
+        known.insert(id, (history.session.cursor(), read));
+        Ok(read)
     }
 
     fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {

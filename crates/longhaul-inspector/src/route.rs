@@ -33,6 +33,9 @@ pub(crate) enum Question {
         id: SessionId,
         from: usize,
     },
+    Figures {
+        id: SessionId,
+    },
     Call {
         id: SessionId,
         call: usize,
@@ -113,6 +116,7 @@ impl Question {
             ["session", id] => {
                 Self::Session { id: session(id)?, from: query.number("from")?.unwrap_or(1).max(1) }
             }
+            ["session", id, "figures"] => Self::Figures { id: session(id)? },
             ["session", id, "call", call] => Self::Call { id: session(id)?, call: number("a call", call)? },
             ["session", id, "call", call, "part", k] => {
                 Self::Part { id: session(id)?, call: number("a call", call)?, k: number("a part", k)? }

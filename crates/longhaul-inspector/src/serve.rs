@@ -175,6 +175,7 @@ impl Inspector {
             Question::Me => json(&self.me()),
             Question::Sessions { filter, limit } => json(&self.sessions(guest, filter, limit)?),
             Question::Search { query, limit } => json(&self.search(guest, &query, limit)?),
+            Question::Figures { id } => json(&self.figures(guest, id)?),
             Question::Session { id, from } => json(&self.session(guest, id, from)?),
             Question::Call { id, call } => json(&self.call(guest, id, call)?),
             Question::Part { id, call, k } => json(&self.part(guest, id, call, k)?),

@@ -6,6 +6,8 @@ use longhaul_store::{Filter, Hit, Meta};
 use serde::Serialize;
 
 use crate::api::time;
+use crate::history::History;
+use crate::session::Costs;
 
 /// Sessions.
 #[derive(Debug, Serialize)]
@@ -65,6 +67,19 @@ pub struct KnownFigures {
     pub cost: Option<f64>,
     /// Tokens that were not sent, over all calls.
     pub saved_tokens: Option<u64>,
+}
+
+impl KnownFigures {
+    pub(crate) fn of(history: &History) -> Self {
+        let calls = &history.trace.calls;
+        Self {
+            view: calls.last().map(|row| row.view),
+            full: calls.last().map(|row| row.full),
+            window: calls.last().map(|row| row.window),
+            cost: Costs::of(history).usd,
+            saved_tokens: Some(calls.iter().map(|row| row.full.saturating_sub(row.view)).sum()),
+        }
+    }
 }
 
 impl SessionRow {

@@ -89,7 +89,7 @@ try {
     .first()
     .getByRole('button', { name: 'Bring it back' })
     .click()
-  await page.getByRole('dialog').getByText('billed again').waitFor()
+  await page.getByRole('dialog').getByText('billed again', { exact: true }).waitFor()
   await take('back', 560)
   await page.keyboard.press('Escape')
 
