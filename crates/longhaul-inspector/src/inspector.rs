@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul::session::journal::Entry;
-use longhaul::{Cursor, Profile, RecallError, RecallPart, Session};
+use longhaul::{Cursor, Profile, RecallError, RecallPart, Session, Summariser};
 use longhaul_store::{Filter, Hit, Keeper, Meta, SessionId, Store};
 use longhaul_wire::api::Api;
 use serde::Serialize;
@@ -48,7 +48,10 @@ pub struct Settings {
 
 /// Who works with sessions while they are inspected: a gateway.
 pub trait Host: Send + Sync {
-    /// The sessions that are in memory.
+    /// By which profile it works at the moment.
+    fn profile(&self) -> Profile;
+
+    /// The sessions that are worked with at the moment.
     fn live(&self) -> Vec<SessionId>;
 
     /// Changes a session that is in memory by `act`, and stores it, so that its next request has the change. `None` if
@@ -151,9 +154,15 @@ impl Inspector {
         }
     }
 
-    /// With a host that works with them at the same time.
-    pub fn with_host(self, host: Arc<dyn Host>) -> Self {
-        Self { host: Some(host), ..self }
+    /// With a host that works with them at the same time, and tells what happens to them.
+    pub fn with_host(self, host: Arc<dyn Host>, news: Arc<News>) -> Self {
+        Self { host: Some(host), news, ..self }
+    }
+
+    /// By which sessions are looked at.
+    fn profile(&self) -> Profile {
+        let profile = self.host.as_ref().map_or_else(|| self.settings.profile.clone(), |host| host.profile());
+        without_model(profile)
     }
 
     /// Where it is told that a session has got entries.
@@ -191,7 +200,7 @@ impl Inspector {
             live: self.host.is_some(),
             temporary: self.settings.temporary,
             exported: false,
-            profile: self.settings.profile.name.to_string(),
+            profile: self.profile().name.to_string(),
             profiles: profiles
                 .map(|profile| ProfileRow { name: profile.name.to_string(), about: profile.says.to_string() })
                 .collect(),
@@ -291,7 +300,7 @@ impl Inspector {
                 history.follow(&self.store)?;
                 history
             }
-            None => History::open(&self.store, id, self.settings.profile.clone())?.0,
+            None => History::open(&self.store, id, self.profile())?.0,
         };
         look(kept.insert(history), &meta)
     }
@@ -385,7 +394,7 @@ impl Inspector {
     /// What a change would do. Nothing is stored.
     pub(crate) fn preview(&self, guest: &Guest, id: SessionId, change: &Change) -> Result<Effect, Refused> {
         self.meta(guest, id)?;
-        let (_, mut session) = Keeper::open(self.store.clone(), id, self.settings.profile.clone())?;
+        let (_, mut session) = Keeper::open(self.store.clone(), id, self.profile())?;
         made(&mut session, change)
     }
 
@@ -405,10 +414,7 @@ impl Inspector {
         let effect = match (by_host, effect) {
             (Some(Err(refused)), _) => return Err(refused),
             (Some(Ok(())), Some(effect)) => effect,
-            _ => {
-                steering::change(&self.store, id, &self.settings.profile, |session| made(session, change))?
-                    .done
-            }
+            _ => steering::change(&self.store, id, &self.profile(), |session| made(session, change))?.done,
         };
         self.news.tell(id);
         Ok(Effect { done: true, ..effect })
@@ -424,9 +430,10 @@ impl Inspector {
     ) -> Result<Arc<str>, Refused> {
         /// So many answers are kept.
         const KEPT: usize = 32;
-        let name = profile.unwrap_or(&self.settings.profile.name);
-        let own = std::iter::once(&self.settings.profile).chain(&self.settings.profiles);
-        let profile = own.into_iter().find(|profile| &*profile.name == name).cloned();
+        let own = self.profile();
+        let name = profile.unwrap_or(&own.name);
+        let mut all = std::iter::once(&own).chain(&self.settings.profiles);
+        let profile = all.find(|profile| &*profile.name == name).cloned().map(without_model);
         let names =
             || self.settings.profiles.iter().map(|profile| &*profile.name).collect::<Vec<_>>().join(", ");
         let profile = profile.ok_or_else(|| {
@@ -449,6 +456,11 @@ impl Inspector {
         kept.drain(..too_many);
         Ok(answer)
     }
+}
+
+/// A profile by which nobody waits for a model: the extractor writes summaries.
+fn without_model(profile: Profile) -> Profile {
+    Profile { summariser: Summariser::Extractor, ..profile }
 }
 
 /// Changes a session, and says what that does.

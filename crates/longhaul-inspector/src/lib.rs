@@ -41,6 +41,6 @@ mod text;
 mod what_if;
 
 pub use error::Refused;
-pub use inspector::{Guest, Host, Inspector, Settings};
+pub use inspector::{Act, Guest, Host, Inspector, Settings};
 pub use serve::{Body, Server, serve};
 pub use text::{grouped, lines};

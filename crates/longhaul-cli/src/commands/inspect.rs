@@ -73,8 +73,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let sources = args.sources(config)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let settings = Settings {
-        profile: without_model(config.profile(name)?),
-        profiles: config.profiles().map(without_model).collect(),
+        profile: config.profile(name)?,
+        profiles: config.profiles().collect(),
         access,
         read_only: None,
         temporary: sources.folder.is_some(),
