@@ -26,11 +26,11 @@ fn scripts() -> PathBuf {
 fn missing() -> Option<&'static str> {
     let runs =
         |program: &str| Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
-    let chromium = std::env::var("LONGHAUL_CHROMIUM").is_ok_and(|path| Path::new(&path).exists())
+    let chromium = std::env::var("CHROMIUM").is_ok_and(|path| Path::new(&path).exists())
         || BROWSERS.iter().any(|path| Path::new(path).exists());
     match () {
         () if !runs("node") => Some("no node"),
-        () if !chromium => Some("no chromium (LONGHAUL_CHROMIUM may name one)"),
+        () if !chromium => Some("no chromium (CHROMIUM may name one)"),
         () if !scripts().join("node_modules").exists() => {
             Some("no packages: `npm ci` in longhaul-inspector/tests/ui")
         }
@@ -173,7 +173,7 @@ async fn every_page_works_in_a_real_browser() {
         Command::new("node")
             .arg("pages.mjs")
             .current_dir(scripts())
-            .env("LONGHAUL_UI", about.to_string())
+            .env("INSPECTOR_UI", about.to_string())
             .status()
     });
     assert!(status.await.unwrap().unwrap().success(), "see what the scripts say above");

@@ -2,10 +2,10 @@
 // brings it back.
 
 import { get, query, sessionPath } from './api.js'
+import { bringBack } from './bring_back.js'
 import { kindInWords, whyInWords } from './categories.js'
 import { fill, h } from './dom.js'
 import { snippet } from './search.js'
-import { steer } from './steering.js'
 import { count, oneLine, plural, short } from './text.js'
 
 const FIRST = 20
@@ -14,8 +14,13 @@ const FIRST = 20
 const over = (edits, at) => edits.filter(edit => edit.messages?.some(([first, past]) => at >= first && at < past))
 
 /** The sentence that answers the question, in the order people ask: is it there, since when not, why. */
-function verdict(hit, edits, calls) {
+function verdict(hit, edits, session) {
   const gone = hit.gone_at_call
+  if (gone && isPinned(hit, session))
+    return [
+      h('strong', { class: 'good' }, 'It is back, as a pin.'),
+      ` Not whole since call ${count(gone)}, but every request has the pin from the next on.`,
+    ]
   if (gone) {
     const edit = edits.find(each => each.call === gone) ?? (typeof hit.edit === 'object' ? hit.edit : null)
     // A summary often keeps the very line that somebody looks for.
@@ -45,23 +50,19 @@ function verdict(hit, edits, calls) {
   if (hit.last_whole_call)
     return [
       h('strong', { class: 'good' }, 'It is there.'),
-      ` Every request since has it whole, the newest (call ${count(calls)}) too.`,
+      ` Every request since has it whole, the newest (call ${count(session.calls.count)}) too.`,
     ]
   return [h('strong', {}, 'Not sent yet.'), ' It came after the newest request.']
 }
 
+/** Whether a pin has the words. */
+function isPinned(hit, { pins = [] }) {
+  const words = hit.snippet.slice(...(hit.found?.[0] ?? [0, 0])).toLowerCase()
+  return words !== '' && pins.some(pin => pin.text.toLowerCase().includes(words))
+}
+
 /** Whether it was taken out, and nothing stands over it any more. */
 const isBack = (hit, edits) => !hit.gone_at_call && edits.length > 0 && edits.every(edit => !edit.active)
-
-/** The line that the words stand in: a cheap thing to pin where the whole message is dear to bring back. */
-function lineOf({ snippet, found }) {
-  const [start, end] = found?.[0] ?? [0, 0]
-  const past = snippet.indexOf('\n', end)
-  return snippet
-    .slice(snippet.lastIndexOf('\n', Math.max(0, start - 1)) + 1, past < 0 ? snippet.length : past)
-    .replace(/^\s*(\d+→)?/, '')
-    .trim()
-}
 
 /** The box, and what it found. `session()` gives the newest answer about the session. */
 export function finder({ id, session, me, tell, changed, words = '' }) {
@@ -88,9 +89,14 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
       )
       return
     }
+    const missing = messages.filter(hit => hit.gone_at_call).length
     fill(
       results,
-      h('p', { class: 'lead' }, `${plural(messages.length, 'message')} ${messages.length === 1 ? 'has' : 'have'} it.`),
+      h(
+        'p',
+        { class: 'lead' },
+        `${plural(messages.length, 'message')} ${messages.length === 1 ? 'has' : 'have'} it, ${missing ? `${count(missing)} no longer whole in requests` : 'all still whole in requests'}.`,
+      ),
       h(
         'ol',
         { class: 'hits' },
@@ -102,7 +108,7 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
             { data: { message: hit.at } },
             h('span', { class: 'under' }, `message ${count(hit.at)} · ${oneLine(hit.role, 30)}`),
             snippet(hit.snippet, hit.found),
-            h('p', { class: 'verdict' }, verdict(hit, edits, session().calls.count)),
+            h('p', { class: 'verdict' }, verdict(hit, edits, session())),
             h(
               'div',
               { class: 'buttons' },
@@ -124,19 +130,9 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
                     {
                       type: 'button',
                       class: 'main',
-                      on: { click: () => steer({ id, tell, changed }, { do: 'restore', message: hit.at }) },
+                      on: { click: () => bringBack({ id, tell, changed }, hit, isPinned(hit, session())) },
                     },
                     'Bring it back …',
-                  )
-                : null,
-              hit.gone_at_call && me.can_change
-                ? h(
-                    'button',
-                    {
-                      type: 'button',
-                      on: { click: () => steer({ id, tell, changed }, { do: 'pin', text: lineOf(hit) }) },
-                    },
-                    'Pin the line …',
                   )
                 : null,
             ),

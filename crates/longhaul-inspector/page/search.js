@@ -2,7 +2,7 @@
 
 import { get, query } from './api.js'
 import { fill, h } from './dom.js'
-import { count, oneLine, pieces, plural, visible } from './text.js'
+import { around, count, oneLine, pieces, plural, visible } from './text.js'
 
 /** A snippet with what was found marked. */
 export const snippet = (text, found) =>
@@ -12,7 +12,7 @@ export const snippet = (text, found) =>
     h(
       'bdi',
       {},
-      pieces(text, found).map(([piece, hit]) => (hit ? h('mark', {}, visible(piece)) : visible(piece))),
+      pieces(...around(text, found)).map(([piece, hit]) => (hit ? h('mark', {}, visible(piece)) : visible(piece))),
     ),
   )
 

@@ -105,6 +105,16 @@ export function oneLine(text, most = 200) {
   return visible(cut.length > most ? `${cut.slice(0, most)}…` : cut)
 }
 
+/** A snippet that begins with the line before the first hit, or shortly before it: what was found is seen at once. */
+export function around(snippet, found, most = 120) {
+  const hit = found?.[0]?.[0] ?? 0
+  const line = snippet.lastIndexOf('\n', hit - 1)
+  const before = line > 0 ? snippet.lastIndexOf('\n', line - 1) + 1 : 0
+  const from = hit - before > most ? (hit - line > most ? hit - most : line + 1) : before
+  if (from <= 0 || hit === 0) return [snippet, found]
+  return [`…${snippet.slice(from)}`, found.map(([start, end]) => [start - from + 1, end - from + 1])]
+}
+
 /** Parts of a snippet: `[[text, found], …]`, where `found` are ranges of it in UTF-16 code units. */
 export function pieces(snippet, found) {
   const out = []
