@@ -34,7 +34,6 @@ function partsOf(parts) {
 /** What a change would make of the next request: in a sentence, in tokens, in dollars, edit by edit, part by part. */
 export function shownPreview(preview) {
   return [
-    h('p', { class: 'says' }, oneLine(preview.says ?? '', 2000)),
     h(
       'dl',
       { class: 'figures' },
@@ -56,8 +55,9 @@ export function shownPreview(preview) {
         h(
           'dd',
           {},
-          h('span', { class: 'num' }, count(preview.billed_again)),
-          ' tokens: the cache ends where the change begins',
+          preview.billed_again
+            ? [h('span', { class: 'num' }, count(preview.billed_again)), ' tokens: the cache ends where the change begins']
+            : 'nothing: the cache stays of use',
         ),
       ),
       h(
@@ -77,6 +77,7 @@ export function shownPreview(preview) {
         ),
       ),
     ),
+    h('p', { class: 'says' }, oneLine(preview.says ?? '', 2000)),
     preview.edits?.length
       ? h(
           'details',

@@ -12,7 +12,7 @@
 //! | `GET api/sessions?agent=&project=&limit=` | [`Sessions`], the one that was written to last first |
 //! | `GET api/search?q=&limit=` | [`SearchHits`]: what anybody said in any session |
 //! | `GET api/session/ID?from=N` | [`SessionAnswer`]; with `from` only the calls from N on |
-//! | `GET api/session/ID/figures` | [`KnownFigures`]: what a list says of its calls |
+//! | `GET api/session/ID/figures` | [`KnownFigures`]: what a list says of it, when its journal was read |
 //! | `GET api/session/ID/call/N` | [`CallAnswer`]: the request as it was sent, part by part |
 //! | `GET api/session/ID/call/N/part/K` | [`PartAnswer`]: a part whole, and what it stands for |
 //! | `GET api/session/ID/call/N/raw?api=anthropic\|openai\|openai-responses` | the request as that API is told it; `&download` for a file |

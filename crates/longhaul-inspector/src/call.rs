@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul::{EditId, Frame, Json, Message, Part, Position, Role, Session, Source, Tool};
+use longhaul::{Cursor, EditId, Frame, Json, Message, Part, Position, Role, Session, Source, Tool};
 use longhaul_store::Meta;
 use longhaul_wire::api::{Api, Request};
 use serde::Serialize;
@@ -215,6 +215,8 @@ pub(crate) struct Sent<'a> {
     row: &'a CallRow,
     then: Session,
     before: Option<Session>,
+    /// So many bytes of text go with the blocks of each part.
+    texts: Option<usize>,
 }
 
 impl<'a> Sent<'a> {
@@ -234,7 +236,22 @@ impl<'a> Sent<'a> {
             }
             None => history.session.as_of(row.end)?,
         };
-        Ok(Self { history, number, row, then, before })
+        Ok(Self { history, number, row, then, before, texts: None })
+    }
+
+    /// All calls, in their order, with the texts of their blocks. Each goes on from the one before.
+    pub(crate) fn all(history: &'a History) -> impl Iterator<Item = Result<Self, Refused>> {
+        let mut before: Option<Session> = None;
+        (1..).zip(&history.trace.calls).map(move |(number, row)| {
+            let mut then = match &before {
+                Some(before) => before.clone(),
+                None => history.session.as_of(Cursor(1))?,
+            };
+            let from = then.cursor();
+            then.retrace_on(history.session.since(from).take(row.end.0 - from.0).cloned(), |_, _| {})?;
+            let before = before.replace(then.clone());
+            Ok(Self { history, number, row, then, before, texts: Some(usize::MAX) })
+        })
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
@@ -292,7 +309,7 @@ impl<'a> Sent<'a> {
 
     fn view_of(&self, k: usize, part: &Part, row: PartRow, new: bool) -> PartView {
         let (head, chars) = text::head_of(&part.message, HEAD);
-        let blocks = self.blocks(part, None);
+        let blocks = self.blocks(part, self.texts);
         let category = Category::of_part(part);
         let tool = blocks.iter().find_map(|block| block.name.clone());
         PartView { k, row, category: category.name(), tool, new, head, chars, blocks }

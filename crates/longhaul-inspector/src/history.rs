@@ -7,7 +7,8 @@ use longhaul::edits::EditPrice;
 use longhaul::session::journal::SentRequest;
 use longhaul::size::Price;
 use longhaul::{
-    Cursor, Edit, EditId, Entry, Known, Position, Profile, Role, Session, Ticket, Time, Tokens, Why,
+    Archive, Cursor, Edit, EditId, Entry, Known, Position, Profile, Role, Session, Snapshot, Ticket, Time,
+    Tokens, Why,
 };
 use longhaul_store::{Meta, SessionId, Store, Stored};
 
@@ -136,11 +137,22 @@ impl History {
         if meta.without_content {
             return Err(longhaul_store::StoreError::NoContent(id).into());
         }
-        let known = Known { sizes, store: Some(store.archive(id)?) };
+        Ok((Self::of(id, entries, sizes, Some(store.archive(id)?), profile)?, meta))
+    }
+
+    /// Of a journal.
+    pub(crate) fn of(
+        id: SessionId,
+        entries: Vec<Entry>,
+        sizes: Vec<Snapshot>,
+        store: Option<Arc<dyn Archive>>,
+        profile: Profile,
+    ) -> Result<Self, Refused> {
+        let known = Known { sizes, store };
         let mut trace = Trace::default();
         let session = Session::retrace(profile, entries, known, |session, entry| trace.see(session, entry))?;
         trace.settle(&session);
-        Ok((Self { id, session, trace }, meta))
+        Ok(Self { id, session, trace })
     }
 
     /// Takes in what was written since.

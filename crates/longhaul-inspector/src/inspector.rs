@@ -68,8 +68,8 @@ pub struct Inspector {
     settings: Settings,
     host: Option<Arc<dyn Host>>,
     histories: Mutex<Vec<Slot>>,
-    /// Figures of sessions whose journals were read for a list, and where they ended then.
-    figures: Mutex<HashMap<SessionId, (Cursor, KnownFigures)>>,
+    /// What is known of sessions that were looked at.
+    known: Mutex<HashMap<SessionId, KnownFigures>>,
     news: Arc<News>,
     /// Pages that listen are told to go.
     stop: watch::Sender<bool>,
@@ -141,13 +141,13 @@ impl std::fmt::Debug for Inspector {
 impl Inspector {
     /// Of the sessions of a store.
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
-        let (histories, replayed) = (Mutex::default(), Mutex::default());
+        let (histories, known, replayed) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self {
             store,
             settings,
             host: None,
             histories,
-            figures: Mutex::default(),
+            known,
             news: Arc::default(),
             stop: watch::Sender::new(false),
             replayed,
@@ -229,41 +229,30 @@ impl Inspector {
 
     /// What is known of a session without reading its journal.
     fn known_of(&self, meta: &Meta) -> KnownFigures {
-        if let Some((end, figures)) = self.known_figures().get(&meta.id)
-            && *end == meta.end
-        {
-            return *figures;
-        }
-        let slot = self.slots().iter().find(|slot| slot.id == meta.id).map(|slot| slot.history.clone());
-        let Some(slot) = slot else { return KnownFigures::default() };
-        // One that somebody reads at the moment is not waited for.
-        let Ok(history) = slot.try_lock() else { return KnownFigures::default() };
-        let Some(history) = history.as_ref().filter(|history| history.session.cursor() == meta.end) else {
-            return KnownFigures::default();
-        };
-        KnownFigures::of(history)
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let figures = known.get(&meta.id).filter(|figures| figures.end == Some(meta.end.0));
+        figures.copied().unwrap_or_default()
     }
 
-    fn known_figures(&self) -> MutexGuard<'_, HashMap<SessionId, (Cursor, KnownFigures)>> {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What a list says of a session. Its journal is read if nobody did so yet, and not kept: a list of many sessions
-    /// would drive out those that are looked at.
+    /// What a list says of a session. Its journal is read if nobody has.
     pub(crate) fn figures(&self, guest: &Guest, id: SessionId) -> Result<KnownFigures, Refused> {
-        let meta = self.meta(guest, id)?;
-        let known = self.known_of(&meta);
-        if known.saved_tokens.is_some() {
-            return Ok(known);
+        let known = self.known_of(&self.meta(guest, id)?);
+        if known.end.is_some() {
+            Ok(known)
+        } else {
+            self.look(guest, id, |history, _| Ok(KnownFigures::of(history)))
         }
-        let history = History::open(&self.store, id, self.settings.profile.clone())?.0;
-        let read = KnownFigures::of(&history);
-        let mut known = self.known_figures();
-        if known.len() >= MOST_SESSIONS {
+    }
+
+    /// Notes what a list says of a session.
+    fn note(&self, history: &History) {
+        /// Sessions whose figures are kept.
+        const MOST: usize = 10_000;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
             known.clear();
         }
-        known.insert(id, (history.session.cursor(), read));
-        Ok(read)
+        known.insert(history.id, KnownFigures::of(history));
     }
 
     fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
@@ -298,9 +287,14 @@ impl Inspector {
             Some(history) if history.session.cursor() == meta.end => history,
             Some(mut history) => {
                 history.follow(&self.store)?;
+                self.note(&history);
                 history
             }
-            None => History::open(&self.store, id, self.profile())?.0,
+            None => {
+                let (history, _) = History::open(&self.store, id, self.profile())?;
+                self.note(&history);
+                history
+            }
         };
         look(kept.insert(history), &meta)
     }
@@ -459,7 +453,7 @@ impl Inspector {
 }
 
 /// A profile by which nobody waits for a model: the extractor writes summaries.
-fn without_model(profile: Profile) -> Profile {
+pub(crate) fn without_model(profile: Profile) -> Profile {
     Profile { summariser: Summariser::Extractor, ..profile }
 }
 

@@ -15,6 +15,7 @@
 //! | pins, goal, undo, redo, compaction: preview and deed | [`steering`] |
 //! | the same log under other settings | `what_if` |
 //! | news for pages that are open | [`events`] |
+//! | a session as static pages, without keys | [`export`], `bundle`, `redact` |
 //! | the files of the page | `assets` |
 //! | answers over HTTP, and a server of its own | `serve` |
 
@@ -23,14 +24,17 @@
 pub mod access;
 pub mod api;
 mod assets;
+mod bundle;
 mod call;
 pub mod category;
 mod cost;
 mod error;
 pub mod events;
+pub mod export;
 mod history;
 mod inspector;
 pub mod parts;
+mod redact;
 mod route;
 mod serve;
 mod session;

@@ -33,9 +33,6 @@ pub(crate) enum Question {
         id: SessionId,
         from: usize,
     },
-    Figures {
-        id: SessionId,
-    },
     Call {
         id: SessionId,
         call: usize,
@@ -54,6 +51,9 @@ pub(crate) enum Question {
     Message {
         id: SessionId,
         at: u32,
+    },
+    Figures {
+        id: SessionId,
     },
     Find {
         id: SessionId,
@@ -116,7 +116,6 @@ impl Question {
             ["session", id] => {
                 Self::Session { id: session(id)?, from: query.number("from")?.unwrap_or(1).max(1) }
             }
-            ["session", id, "figures"] => Self::Figures { id: session(id)? },
             ["session", id, "call", call] => Self::Call { id: session(id)?, call: number("a call", call)? },
             ["session", id, "call", call, "part", k] => {
                 Self::Part { id: session(id)?, call: number("a call", call)?, k: number("a part", k)? }
@@ -134,6 +133,7 @@ impl Question {
                     at: u32::try_from(number("a message", at)?).unwrap_or(u32::MAX),
                 }
             }
+            ["session", id, "figures"] => Self::Figures { id: session(id)? },
             ["session", id, "find"] => Self::Find { id: session(id)?, query: query.needed("q")? },
             ["session", id, "recall", handle] => {
                 let part = match (query.own("lines"), query.own("grep")) {

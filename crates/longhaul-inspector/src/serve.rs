@@ -158,6 +158,7 @@ impl Inspector {
     fn answer(&self, guest: &Guest, question: Question, body: &[u8]) -> Result<Response<Body>, Refused> {
         match question {
             Question::Message { id, at } => json(&self.look(guest, id, |history, _| history.message(at))?),
+            Question::Figures { id } => json(&self.figures(guest, id)?),
             Question::Find { id, query } => json(&self.look(guest, id, |history, _| history.find(&query))?),
             Question::Recall { id, handle, part } => {
                 let text = self.recall(guest, id, &handle, &part)?;
@@ -175,7 +176,6 @@ impl Inspector {
             Question::Me => json(&self.me()),
             Question::Sessions { filter, limit } => json(&self.sessions(guest, filter, limit)?),
             Question::Search { query, limit } => json(&self.search(guest, &query, limit)?),
-            Question::Figures { id } => json(&self.figures(guest, id)?),
             Question::Session { id, from } => json(&self.session(guest, id, from)?),
             Question::Call { id, call } => json(&self.call(guest, id, call)?),
             Question::Part { id, call, k } => json(&self.part(guest, id, call, k)?),

@@ -67,6 +67,10 @@ pub struct KnownFigures {
     pub cost: Option<f64>,
     /// Tokens that were not sent, over all calls.
     pub saved_tokens: Option<u64>,
+    /// Whether the cost is what the provider billed.
+    pub billed: Option<bool>,
+    /// Where the journal ended then.
+    pub end: Option<usize>,
 }
 
 impl KnownFigures {
@@ -78,6 +82,8 @@ impl KnownFigures {
             window: calls.last().map(|row| row.window),
             cost: Costs::of(history).usd,
             saved_tokens: Some(calls.iter().map(|row| row.full.saturating_sub(row.view)).sum()),
+            billed: Some(!calls.is_empty() && calls.iter().all(|row| row.billed)),
+            end: Some(history.session.cursor().0),
         }
     }
 }

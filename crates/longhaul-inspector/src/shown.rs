@@ -1,11 +1,12 @@
 //! How a message was shown, and until when: whole, shortened, inside a summary, or not at all. And search in the log
 //! of one session, which says the same of each message that it finds.
 
-use longhaul::{Block, EditKind, Position};
+use longhaul::{Block, EditKind, Position, Source};
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
 use crate::api::time;
+use crate::category::tool_of;
 use crate::error::Refused;
 use crate::history::{EditLife, History};
 use crate::session::EditRow;
@@ -35,6 +36,20 @@ pub struct MessageAnswer {
     pub time: Option<String>,
     /// The calls in which it stands, in their order.
     pub shown: Vec<Shown>,
+}
+
+impl MessageAnswer {
+    /// With so many bytes of text at most, and as many in the blocks.
+    fn cut_to(mut self, most: usize) -> Self {
+        let mut left = most;
+        for text in self.blocks.iter_mut().filter_map(|block| block.text.as_mut()) {
+            text.truncate(text.floor_char_boundary(left));
+            left -= text.len();
+        }
+        self.cut = self.text.len() > most;
+        self.text.truncate(self.text.floor_char_boundary(most));
+        self
+    }
 }
 
 /// From which call to which a message was shown how. The number behind the last call is that of the next request.
@@ -154,25 +169,22 @@ impl History {
     }
 
     pub(crate) fn message(&self, at: u32) -> Result<MessageAnswer, Refused> {
-        let (session, count) = (&self.session, self.session.log().end().0);
+        let count = self.session.log().end().0;
         let none =
             || Refused::NotFound(format!("there is no message {at}: the log has {count}, counted from 0"));
-        let message = session.log().get(Position(at)).ok_or_else(none)?;
-        let size = session.sizes().get(at as usize).copied().unwrap_or_default();
-        let whole = text::of_message(message);
-        let chars = text::chars(&whole);
-        let (text, cut) = text::cut(whole, WHOLE);
-        let mut left = WHOLE;
-        let tool = |result: &longhaul::ToolResult| {
-            crate::category::tool_of(session, longhaul::Source::Message(Position(at)), result)
-                .map(str::to_owned)
-        };
-        let blocks = message.blocks().iter().map(|block| {
-            let row = BlockRow::of(block, tool, Some(left));
-            left = left.saturating_sub(row.text.as_ref().map_or(0, String::len));
-            row
-        });
-        let stretches = self.stretches(at);
+        self.message_row(Position(at)).map(|row| row.cut_to(WHOLE)).ok_or_else(none)
+    }
+
+    /// A message with all its texts.
+    pub(crate) fn message_row(&self, at: Position) -> Option<MessageAnswer> {
+        let session = &self.session;
+        let message = session.log().get(at)?;
+        let size = session.sizes().get(at.index()).copied().unwrap_or_default();
+        let text = text::of_message(message).into_owned();
+        let tool =
+            |result: &longhaul::ToolResult| tool_of(session, Source::Message(at), result).map(str::to_owned);
+        let blocks = message.blocks().iter().map(|block| BlockRow::of(block, tool, Some(usize::MAX)));
+        let stretches = self.stretches(at.0);
         let ends = stretches.iter().skip(1).map(|next| Some(next.from - 1)).chain([None]);
         let shown = stretches.iter().zip(ends).map(|(stretch, to_call)| Shown {
             from_call: stretch.from,
@@ -180,13 +192,13 @@ impl History {
             how: stretch.how,
             edit: stretch.edit.map(|life| life.edit.id.0),
         });
-        Ok(MessageAnswer {
-            at,
+        Some(MessageAnswer {
+            at: at.0,
             role: message.role().name(),
             blocks: blocks.collect(),
+            chars: text::chars(&text),
             text,
-            chars,
-            cut,
+            cut: false,
             tokens: session.meter().tokens(size).tokens.0,
             time: message.time().and_then(time),
             shown: shown.collect(),

@@ -1,12 +1,14 @@
 //! `longhaul inspect`: the inspector of stored or recorded sessions, without a gateway.
 
+use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longhaul_config::Config;
 use longhaul_inspector::access::Access;
+use longhaul_inspector::export::{ExportError, Redaction, export};
 use longhaul_inspector::{Inspector, Server, Settings};
 use longhaul_store::{About, SessionId, Store};
 use tempfile::TempDir;
@@ -20,6 +22,7 @@ use crate::lab::importing::Import;
 use crate::lab::inputs::{self, Unread};
 use crate::lab::recorded::without_model;
 use crate::place::Place;
+use crate::terminal;
 
 /// Look at sessions call by call, in a browser: what was sent, why, what it cost
 #[derive(clap::Args)]
@@ -33,7 +36,8 @@ Examples:
   longhaul inspect
   longhaul inspect last
   longhaul inspect session.jsonl --window 64000
-  longhaul inspect ~/.claude/projects")]
+  longhaul inspect ~/.claude/projects
+  longhaul inspect last --export report --redact 'customer-[0-9]+'")]
 pub struct Args {
     /// Transcripts, journals or folders of them; or a stored session: its id, the start of one, or `last`
     #[arg(value_name = "FILE|SESSION")]
@@ -56,6 +60,12 @@ pub struct Args {
     /// The model, where a transcript does not say
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Write the session as static pages into this new folder, without keys
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    /// Take out of the pages what this regular expression fits; may be given several times
+    #[arg(long, value_name = "PATTERN", requires = "export")]
+    redact: Vec<String>,
 }
 
 /// The sessions that are looked at.
@@ -69,6 +79,9 @@ struct Sources {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
+    if let Some(folder) = &args.export {
+        return args.export_to(folder, config);
+    }
     let access = args.access()?;
     let sources = args.sources(config)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
@@ -113,6 +126,31 @@ impl Args {
             }
             None => Access::open().map_err(failed),
         }
+    }
+
+    /// One session as static pages.
+    fn export_to(&self, folder: &Path, config: &Config) -> Result<(), Failure> {
+        let redaction = Redaction::new(&self.redact).map_err(Failure::Input)?;
+        if folder.exists() && !fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
+            return Err(Failure::file(folder, "is there already: pages go to a new folder"));
+        }
+        let sources = self.sources(config)?;
+        let several =
+            || Failure::Input("--export takes one session: name it, or the file that it is in".to_owned());
+        let id = sources.only.ok_or_else(several)?;
+        let profile = config.profile(self.profile.as_deref().unwrap_or(config.profile_name()))?;
+        let exported =
+            export(&sources.store, id, profile, &redaction, folder).map_err(|error| match error {
+                ExportError::Pattern(_) => Failure::Input(error.to_string()),
+                ExportError::Session(_) | ExportError::Write { .. } => Failure::Failed(error.to_string()),
+            })?;
+        let (calls, bytes) = (terminal::grouped(exported.calls as u64), terminal::short(exported.bytes));
+        let page = exported.page.display();
+        writeln!(
+            anstream::stdout(),
+            "{page}: {calls} calls in {bytes} bytes; keys of known forms are taken out"
+        )?;
+        Ok(())
     }
 
     fn sources(&self, config: &Config) -> Result<Sources, Failure> {
@@ -164,9 +202,7 @@ impl Args {
 }
 
 /// True if the argument names a file, a folder, or a conversation of a file (`path#2`).
-fn is_file(path: &std::path::Path) -> bool {
+fn is_file(path: &Path) -> bool {
     let named = || path.to_str().and_then(|path| path.rsplit_once('#')).map(|(path, _)| path.to_owned());
-    path.exists()
-        || path.as_os_str() == "-"
-        || named().is_some_and(|path| std::path::Path::new(&path).exists())
+    path.exists() || path.as_os_str() == "-" || named().is_some_and(|path| Path::new(&path).exists())
 }

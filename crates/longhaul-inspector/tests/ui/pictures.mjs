@@ -70,7 +70,7 @@ try {
   await take('sessions', 480)
 
   // The story of docs/inspector.md: a time that the agent no longer knows.
-  await go(`#/s/${session}?find=06:15:11`)
+  await go(`#/s/${session}?find=${encodeURIComponent('gw-07 at 06:15:11')}`)
   await page.locator('.finder .verdict').first().waitFor()
   await take('session', 1180)
 
@@ -91,7 +91,7 @@ try {
     .getByRole('button', { name: 'Bring it back' })
     .click()
   await page.getByRole('dialog').getByText('billed again', { exact: true }).first().waitFor()
-  await take('back', 640)
+  await take('back', 600)
   await page.keyboard.press('Escape')
 
   await go(`#/s/${session}/whatif?profile=mini&window=64000`)
