@@ -56,7 +56,10 @@ export function shownPreview(preview) {
           'dd',
           {},
           preview.billed_again
-            ? [h('span', { class: 'num' }, count(preview.billed_again)), ' tokens: the cache ends where the change begins']
+            ? [
+                h('span', { class: 'num' }, count(preview.billed_again)),
+                ' tokens: the cache ends where the change begins',
+              ]
             : 'nothing: the cache stays of use',
         ),
       ),
