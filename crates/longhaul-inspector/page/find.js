@@ -13,33 +13,40 @@ const FIRST = 20
 /** The edits that ever stood over a message, the oldest first. */
 const over = (edits, at) => edits.filter(edit => edit.messages?.some(([first, past]) => at >= first && at < past))
 
+/** The call at which requests lost it: the words, if that is known, else the whole message. */
+const lostAt = hit => (hit.words_gone_at_call === undefined ? hit.gone_at_call : hit.words_gone_at_call)
+
 /** The sentence that answers the question, in the order people ask: is it there, since when not, why. */
 function verdict(hit, edits, session) {
-  const gone = hit.gone_at_call
-  if (gone && isPinned(hit, session))
+  const whole = hit.gone_at_call
+  if (whole && isPinned(hit, session))
     return [
       h('strong', { class: 'good' }, 'It is back, as a pin.'),
-      ` Not whole since call ${count(gone)}, but every request has the pin from the next on.`,
+      ` Not whole since call ${count(whole)}, but every request has the pin from the next on.`,
     ]
-  if (gone) {
-    const edit = edits.find(each => each.call === gone) ?? (typeof hit.edit === 'object' ? hit.edit : null)
+  if (whole) {
+    const lost = lostAt(hit)
+    const edit =
+      edits.find(each => each.call === (lost ?? whole)) ?? edits.find(each => each.call === whole) ?? hit.edit
+    const why = edit
+      ? ` At call ${count(edit.call)} it was ${kindInWords(edit.kind)} (${oneLine(edit.strategy, 40)}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.`
+      : ''
+    const upto = hit.last_whole_call
+      ? ` Requests had it whole up to call ${count(hit.last_whole_call)}`
+      : ' No request had it whole'
     // A summary often keeps the very line that somebody looks for.
-    const words = hit.words_gone_at_call
-    const still =
-      words === undefined || words === gone
-        ? ''
-        : words === null
-          ? ' The words that you look for still stand in what replaced it.'
-          : ` The words that you look for stood in what replaced it until call ${count(words - 1)}.`
+    if (lost === null)
+      return [
+        h('strong', { class: 'part' }, 'Only in part.'),
+        `${upto}; since call ${count(whole)} something shorter stands in its place, which still says it.`,
+        why,
+      ]
     return [
-      h('strong', { class: 'bad' }, `Not whole since call ${count(gone)}.`),
-      hit.last_whole_call
-        ? ` Requests had it whole up to call ${count(hit.last_whole_call)}.`
-        : ' No request ever had it whole.',
-      edit
-        ? ` Then it was ${kindInWords(edit.kind)} (${oneLine(edit.strategy, 40)}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.`
-        : '',
-      still,
+      h('strong', { class: 'bad' }, `Gone since call ${count(lost)}.`),
+      lost > whole
+        ? `${upto}; from call ${count(whole)} on something shorter stood in its place, which said it until call ${count(lost - 1)}.`
+        : `${upto}.`,
+      why,
     ]
   }
   if (isBack(hit, edits))
@@ -113,14 +120,18 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
               'div',
               { class: 'buttons' },
               hit.gone_at_call
-                ? h('a', { class: 'button', href: to(hit.gone_at_call) }, `Show call ${count(hit.gone_at_call)}`)
+                ? h(
+                    'a',
+                    { class: 'button', href: to(lostAt(hit) ?? hit.gone_at_call) },
+                    `Show call ${count(lostAt(hit) ?? hit.gone_at_call)}`,
+                  )
                 : null,
               hit.last_whole_call && !isBack(hit, edits)
                 ? h(
                     'a',
                     { class: 'button', href: to(hit.last_whole_call) },
                     hit.gone_at_call
-                      ? `Last call that had it: ${count(hit.last_whole_call)}`
+                      ? `Last call that had it whole: ${count(hit.last_whole_call)}`
                       : `Show it in call ${count(hit.last_whole_call)}`,
                   )
                 : null,

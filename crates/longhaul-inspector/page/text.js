@@ -37,7 +37,7 @@ export function short(n) {
 export function usd(n) {
   if (n === null || n === undefined) return NONE
   const size = Math.abs(n)
-  const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4
+  const digits = size === 0 || size >= 1 ? 2 : size >= 0.1 ? 3 : 4
   const text = size > 0 && size < 0.0001 ? '< $0.0001' : `$${dollars[digits].format(size)}`
   return n < 0 ? `−${text}` : text
 }

@@ -76,7 +76,7 @@ try {
 
   await page
     .locator('.finder .hits li')
-    .filter({ hasText: 'Not whole since call' })
+    .filter({ hasText: 'Gone since call' })
     .first()
     .getByRole('link', { name: /Show call/ })
     .click()
@@ -86,12 +86,12 @@ try {
   await page.goBack()
   await page
     .locator('.finder .hits li')
-    .filter({ hasText: 'Not whole since call' })
+    .filter({ hasText: 'Gone since call' })
     .first()
     .getByRole('button', { name: 'Bring it back' })
     .click()
   await page.getByRole('dialog').getByText('billed again', { exact: true }).first().waitFor()
-  await take('back', 600)
+  await take('back', 720)
   await page.keyboard.press('Escape')
 
   await go(`#/s/${session}/whatif?profile=mini&window=64000`)
