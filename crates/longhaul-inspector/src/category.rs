@@ -212,13 +212,16 @@ pub fn filling(session: &Session) -> [(Category, u64); Category::ALL.len()] {
 
 /// Parts of a whole that have these weights, in whole numbers whose sum is the whole.
 pub(crate) fn scaled(weights: &[i64], whole: u64) -> Vec<u64> {
-    let all: i128 = weights.iter().map(|weight| i128::from((*weight).max(0))).sum();
+    /// No view counts so much; what says so must not make the sums overflow.
+    const MOST: i64 = 1 << 40;
+    let weight = |weight: &i64| i128::from((*weight).clamp(0, MOST));
+    let all: i128 = weights.iter().map(weight).sum();
     if all == 0 {
         return weights.iter().enumerate().map(|(at, _)| if at == 0 { whole } else { 0 }).collect();
     }
     let (mut sum, mut given) = (0_i128, 0_u64);
-    let part = |weight: &i64| {
-        sum += i128::from((*weight).max(0));
+    let part = |own: &i64| {
+        sum += weight(own);
         let upto = (i128::from(whole) * sum / all) as u64;
         let part = upto - given;
         given = upto;

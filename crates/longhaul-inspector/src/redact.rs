@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn keys_are_taken_out_and_what_is_around_them_stays() {
         assert!(KEYS.iter().all(|pattern| Regex::new(pattern).is_ok()));
-        let redaction = Redaction::new(&["tide.?water".to_owned(), "x*".to_owned()]).unwrap();
+        let redaction = Redaction::new(&["tide.?water".to_owned(), "q*".to_owned()]).unwrap();
         for (text, clean) in [
             ("key sk-ant-api03-abcdefgh1234 end", "key [redacted] end"),
             ("Authorization: Bearer abcdef.ghijkl-123456", "Authorization: Bearer [redacted]"),
             ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
             ("ghp_0123456789abcdefghij0123", "[redacted]"),
-            ("postgres://me:hunter2@db/x", "postgres://me:[redacted]@db/x"),
+            ("postgres://me:hunter2@db/y", "postgres://me:[redacted]@db/y"),
             (r#"{\"api_key\": \"abcdefgh\"}"#, r#"{\"api_key\": \"[redacted]\"}"#),
             ("export OPENAI_API_KEY=abcdef123", "export OPENAI_API_KEY=[redacted]"),
             ("-----BEGIN RSA PRIVATE KEY-----\nabc\ndef", "[redacted]"),
