@@ -66,14 +66,14 @@ pub enum Recall {
 }
 
 impl DeskSettings {
-    /// The default profile, the models' own windows, 128 MB for conversations, nothing added to requests; all sessions
+    /// The default profile, the models' own windows, 96 MB for conversations, nothing added to requests; all sessions
     /// are kept.
     pub fn new(store: impl Into<String>) -> Self {
         Self {
             store: store.into(),
             profile: Profile::longhaul(),
             window: None,
-            memory: 128 << 20,
+            memory: 96 << 20,
             retention: Retention::default(),
             without_content: false,
             summaries: None,
