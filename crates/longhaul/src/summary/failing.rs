@@ -57,12 +57,26 @@ pub(super) fn why(text: &str, status: Option<i64>) -> String {
 fn says_something(line: &str) -> bool {
     let line = line.trim();
     let is_status = STATUS.iter().any(|sign| line.contains(sign)) && line.len() < 60;
-    // What a harness writes around an output, a command that is printed before it runs, and tests that passed.
-    let beside =
-        ["$ ", "> ", "Chunk ID: ", "Wall time: ", "Original token count: ", "Output:", "(pass)", "✓", "ok "];
+    // A command that is printed before it runs, and tests that passed.
+    let beside = ["$ ", "> ", "(pass)", "✓", "ok "];
     !is_status
+        && !is_of_harness(line)
         && !beside.iter().any(|start| line.starts_with(start))
         && line.bytes().filter(u8::is_ascii_alphabetic).count() > 7
+}
+
+/// True for a line that a harness writes around the output of a command.
+pub(super) fn is_of_harness(line: &str) -> bool {
+    // Codex.
+    const STARTS: [&str; 6] = [
+        "Chunk ID: ",
+        "Wall time: ",
+        "Original token count: ",
+        "Process exited with code ",
+        "Total output lines: ",
+        "Warning: truncated output (original token count: ",
+    ];
+    line == "Output:" || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 /// A line without a tag around it, such as `<tool_use_error>`.
