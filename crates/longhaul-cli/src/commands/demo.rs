@@ -209,21 +209,21 @@ impl Demo {
 /// Three early facts, and who can still say them at the last call.
 fn proved(out: &mut impl Write, proof: &Proof, others: &[Other]) -> io::Result<()> {
     heading(out, "What the first third of the session said, at the last call")?;
-    let row = |out: &mut dyn Write, question: &str, places: Vec<String>, longhaul: &str| {
-        let places: String = places.iter().map(|place| format!("{place:>11}")).collect();
-        writeln!(out, "  {question:42}{places}{longhaul:>11}")
+    let row = |out: &mut dyn Write, question: &str, places: &[String]| {
+        let places: String = places.iter().map(|place| painted(place)).collect();
+        writeln!(out, "  {question:42}{places}")
     };
-    let names = others.iter().map(|other| other.name.to_owned()).collect();
-    row(out, "", names, "Longhaul")?;
+    let and =
+        |others: Vec<String>, longhaul: String| others.into_iter().chain([longhaul]).collect::<Vec<_>>();
+    row(out, "", &and(others.iter().map(|other| other.name.to_owned()).collect(), "Longhaul".to_owned()))?;
     let shown = proof.shown();
     for Finding { question, others, longhaul, .. } in &shown {
         let places = others.iter().map(|place| word(place).to_owned()).collect();
-        row(out, question, places, word(longhaul))?;
+        row(out, question, &and(places, word(longhaul).to_owned()))?;
     }
     let (kept, there, recalled) = proof.kept();
-    let kept = kept.iter().map(usize::to_string).collect();
     let all = format!("{} questions of this kind, answered", proof.count());
-    row(out, &all, kept, &(there + recalled).to_string())?;
+    row(out, &all, &and(kept.iter().map(usize::to_string).collect(), (there + recalled).to_string()))?;
     for Finding { question, answer, call, longhaul, .. } in shown {
         writeln!(out, "\n{question} Said before call {call}: {answer}")?;
         if let Whereabouts::Recalled { handle, line } = longhaul {
@@ -239,6 +239,15 @@ fn word(place: &Whereabouts) -> &'static str {
         Whereabouts::There => "there",
         Whereabouts::Recalled { .. } => "recalled",
         Whereabouts::Lost => "lost",
+    }
+}
+
+/// A word of the table, in its column.
+fn painted(word: &str) -> String {
+    match word {
+        "lost" => format!("{}{word:>11}{:#}", terminal::BAD, terminal::BAD),
+        "there" | "recalled" => format!("{}{word:>11}{:#}", terminal::GOOD, terminal::GOOD),
+        _ => format!("{word:>11}"),
     }
 }
 
