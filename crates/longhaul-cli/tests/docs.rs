@@ -337,6 +337,16 @@ fn figures_of_the_comparison_are_the_same_on_every_page() {
             compared += 1;
         }
     }
+    let dials = rows(&pages["docs/default-profile.md"]);
+    for (name, at, window) in
+        ["thrifty", "longhaul", "safe"].into_iter().flat_map(|name| [(name, 0, "200k"), (name, 4, "64k")])
+    {
+        // cost, real, in line, retention.
+        let row = &dials[&format!("`{name}`, {window}")];
+        let few = [&row[0], &row[2], &row[3]];
+        let same = [&measured[name][at], &measured[name][at + 1], &measured[name][at + 2]];
+        assert_eq!(few, same, "docs/default-profile.md: {name} at {window}");
+    }
     let default = &measured["longhaul"];
     for (page, said) in [
         ("README.md", format!("it pays {} % of what sending everything costs", default[0])),
