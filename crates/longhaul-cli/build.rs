@@ -8,14 +8,15 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=LONGHAUL_COMMIT");
+    println!("cargo::rerun-if-env-changed=SOURCE_COMMIT");
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    // Who builds from an archive may say what it is of.
-    let said = env::var("LONGHAUL_COMMIT").ok().filter(|commit| !commit.trim().is_empty());
+    // Who builds from an archive may say what it is of. No name here begins as those of settings do: cargo hands them on to
+    // what it runs.
+    let said = env::var("SOURCE_COMMIT").ok().filter(|commit| !commit.trim().is_empty());
     let commit = said.or_else(|| packaged(&here)).or_else(|| release.then(|| checked_out(&here)).flatten());
-    println!("cargo::rustc-env=LONGHAUL_BUILD={}", commit.as_deref().unwrap_or("unknown").trim());
-    println!("cargo::rustc-env=LONGHAUL_TARGET={}", env::var("TARGET").unwrap_or_default());
+    println!("cargo::rustc-env=BUILT_FROM={}", commit.as_deref().unwrap_or("unknown").trim());
+    println!("cargo::rustc-env=BUILT_FOR={}", env::var("TARGET").unwrap_or_default());
 }
 
 /// The commit that `cargo package` noted.

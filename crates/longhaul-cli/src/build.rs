@@ -2,7 +2,7 @@
 
 /// What `longhaul --version` says: the version, what it was built of and for, and what it can do.
 pub fn described() -> String {
-    let target = env!("LONGHAUL_TARGET");
+    let target = env!("BUILT_FOR");
     let linked = if cfg!(target_feature = "crt-static") { ", static" } else { "" };
     let optimised = if cfg!(debug_assertions) { ", debug" } else { "" };
     let mut features = vec!["gateway", "agent", "sqlite", "postgres", "tls"];
@@ -12,7 +12,7 @@ pub fn described() -> String {
     format!(
         "{}\nbuild: {}; {target}{linked}{optimised}\nfeatures: {}",
         env!("CARGO_PKG_VERSION"),
-        env!("LONGHAUL_BUILD"),
+        env!("BUILT_FROM"),
         features.join(" "),
     )
 }
