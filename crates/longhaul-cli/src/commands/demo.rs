@@ -228,7 +228,7 @@ fn proved(out: &mut impl Write, proof: &Proof, others: &[Other]) -> io::Result<(
         writeln!(out, "\n{question} Said before call {call}: {answer}")?;
         if let Whereabouts::Recalled { handle, line } = longhaul {
             writeln!(out, "  not in what is sent; recalling {handle} gives back:")?;
-            writeln!(out, "  {}{}{:#}", terminal::FAINT, shorten(line.trim(), 76), terminal::FAINT)?;
+            writeln!(out, "  {}{}{:#}", terminal::FAINT, terminal::cut(line.trim(), 76), terminal::FAINT)?;
         }
     }
     Ok(())
@@ -276,7 +276,7 @@ fn intro(out: &mut impl Write) -> io::Result<()> {
 fn doing(answer: &Message) -> String {
     let mut names: Vec<&str> = answer.calls().map(|call| &*call.name).collect();
     names.dedup();
-    if names.is_empty() { "answer".to_owned() } else { shorten(&names.join(" "), 13) }
+    if names.is_empty() { "answer".to_owned() } else { terminal::cut(&names.join(" "), 13) }
 }
 
 fn first_line(message: &Message) -> String {
@@ -284,19 +284,5 @@ fn first_line(message: &Message) -> String {
         Block::Text(text) => text.text.lines().next(),
         _ => None,
     });
-    shorten(text.unwrap_or_default(), 76)
-}
-
-/// Cuts to a number of columns; a wide character (CJK) takes two.
-fn shorten(text: &str, columns: usize) -> String {
-    let wide = |c: char| if matches!(c, '\u{1100}'..='\u{ffdc}' | '\u{1f300}'..) { 2 } else { 1 };
-    let mut used = 0;
-    for (at, c) in text.char_indices() {
-        used += wide(c);
-        if used > columns {
-            let kept: String = text[..at].chars().collect();
-            return format!("{}…", kept.trim_end());
-        }
-    }
-    text.to_owned()
+    terminal::cut(text.unwrap_or_default(), 76)
 }
