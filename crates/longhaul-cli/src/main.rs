@@ -5,6 +5,7 @@
 
 mod agent;
 mod arguments;
+mod build;
 mod commands;
 mod error;
 mod filling;
@@ -24,14 +25,14 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, recall,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, man, persist, profiles, recall,
     replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
-#[command(name = "longhaul", version, max_term_width = 80)]
+#[command(name = "longhaul", version, long_version = build::described(), max_term_width = 80)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Without a command the agent is started in the current folder.
@@ -79,6 +80,7 @@ enum Command {
     Unpersist(unpersist::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    Man(man::Args),
     #[cfg(unix)]
     ExecConfined(commands::exec_confined::Args),
 }
@@ -131,6 +133,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         #[cfg(unix)]
         Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };
