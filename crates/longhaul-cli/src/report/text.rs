@@ -286,7 +286,7 @@ fn with_longhaul(
     for (name, theirs, ours) in rows.into_iter().filter(|(_, _, ours)| ours.is_some()) {
         writeln!(out, "  {name:32}{:>12}{:>12}", terminal::percent(theirs), terminal::percent(ours))?;
     }
-    for line in wrapped(&sentence(comparison, found), 78) {
+    for line in terminal::wrapped(&sentence(comparison, found), 78) {
         writeln!(out, "{FAINT}{line}{FAINT:#}")?;
     }
     Ok(())
@@ -351,7 +351,7 @@ fn notes(out: &mut impl Write, totals: &Totals, found: &Found) -> io::Result<()>
     }
     notes
         .iter()
-        .flat_map(|note| wrapped(note, 78))
+        .flat_map(|note| terminal::wrapped(note, 78))
         .try_for_each(|line| writeln!(out, "{FAINT}{line}{FAINT:#}"))
 }
 
@@ -447,24 +447,6 @@ fn short_id(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-/// Lines of at most so many characters.
-fn wrapped(text: &str, most: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > most {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -476,6 +458,5 @@ mod tests {
         assert_eq!(shortened("/a/long/path/of/a/project", 12), "…f/a/project");
         assert_eq!(shortened("a model with a long name", 12), "a model wit…");
         assert_eq!((last_name("/a/b/"), last_name("C:\\x\\y"), last_name("")), ("b", "y", ""));
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
     }
 }
