@@ -198,9 +198,9 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
     let formats = found.formats.iter().map(|(format, group)| (*format, group));
     if args.json {
         let groups = formats.chain(all);
-        return groups.flat_map(|(name, group)| rows(name, args.window, group)).try_for_each(|row| {
-            writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)
-        });
+        return groups
+            .flat_map(|(name, group)| rows(name, args.window, group))
+            .try_for_each(|row| writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?));
     }
     if args.csv {
         writeln!(

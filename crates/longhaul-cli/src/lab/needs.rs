@@ -166,7 +166,10 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     std::iter::from_fn(move || {
         let bytes = text.as_bytes();
         let start = at + bytes[at..].iter().position(|byte| in_run(*byte))?;
-        at = bytes[start..].iter().position(|byte| !in_run(*byte)).map_or(bytes.len(), |length| start + length);
+        at = bytes[start..]
+            .iter()
+            .position(|byte| !in_run(*byte))
+            .map_or(bytes.len(), |length| start + length);
         Some((start, &text[start..at]))
     })
 }
@@ -487,9 +490,8 @@ impl Holdings {
 
     /// True if a line is here, by itself or inside another.
     fn has_line(&self, mark: u32, line: &str, needs: &Needs) -> bool {
-        let inside = |other: u32| {
-            self.has(other) && needs.names.line(other).is_some_and(|other| other.contains(line))
-        };
+        let inside =
+            |other: u32| self.has(other) && needs.names.line(other).is_some_and(|other| other.contains(line));
         self.has(mark)
             || needs.lines.candidates(line).any(inside)
             || self.unlined().any(|text| may_be_listed(line) && text.contains(line))
