@@ -210,7 +210,7 @@ fn write(
 fn origin_of(input: &Input, output: &Path) -> Result<Origin, Failure> {
     let here = std::env::current_dir().unwrap_or_default();
     let here = here.to_string_lossy();
-    let mut origin = if input.is_stdin() {
+    let origin = if input.is_stdin() {
         Origin::in_folder(&here)
     } else {
         Origin::read(&input.path, &here).map_err(|error| Failure::file(&input.path, error))?
@@ -224,8 +224,10 @@ fn origin_of(input: &Input, output: &Path) -> Result<Origin, Failure> {
             _ => c.is_ascii_hexdigit(),
         })
     };
-    origin.session = end.filter(is_name).map(str::to_owned);
-    Ok(origin)
+    Ok(match end.filter(is_name) {
+        Some(name) => origin.named(name),
+        None => origin,
+    })
 }
 
 /// Where the agent looks for the file, and what to type.

@@ -79,7 +79,7 @@ pub struct Written {
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     /// The name that the session shall have; without it, one is made from what it says.
-    pub session: Option<String>,
+    session: Option<String>,
     /// The folder that the agent worked in.
     pub folder: String,
     /// What the file that was read says of its session.
@@ -93,6 +93,11 @@ impl Origin {
     /// A conversation in a folder.
     pub fn in_folder(folder: &str) -> Self {
         Self { folder: folder.to_owned(), ..Self::default() }
+    }
+
+    /// With this name for the session.
+    pub fn named(self, session: &str) -> Self {
+        Self { session: Some(session.to_owned()), ..self }
     }
 
     /// Reads what the file of a session says of it. The folder is the one given if the file names none.
