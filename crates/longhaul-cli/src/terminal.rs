@@ -46,6 +46,11 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
+/// `1 file`, `1,234 files`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 /// A share as percent, or `–` if there is none.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0))
@@ -218,6 +223,10 @@ mod tests {
             ["0", "999", "1.00k", "10.0k", "100k", "1.23M"]
         );
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            (counted(1, "file", "files"), counted(1_000, "file", "files")),
+            ("1 file".to_owned(), "1,000 files".to_owned())
+        );
         assert_eq!(percent(Some(0.0789)), "7.9%");
     }
 }

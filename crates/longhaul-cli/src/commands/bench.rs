@@ -172,9 +172,8 @@ impl Group {
     fn extent(&self) -> String {
         let Tallies(tallies) = &self.tallies;
         let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
-        let files = if self.files == 1 { "file" } else { "files" };
-        let word = if calls == 1 { "call" } else { "calls" };
-        format!("{} {files}, {} {word}", terminal::grouped(self.files as u64), terminal::grouped(calls))
+        let files = terminal::counted(self.files as u64, "file", "files");
+        format!("{files}, {}", terminal::counted(calls, "call", "calls"))
     }
 }
 

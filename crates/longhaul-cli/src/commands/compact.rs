@@ -128,7 +128,7 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
         let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
         writeln!(
             out,
-            "  {:4} × {:20} {:>7} → {:>7}  {} ({})",
+            "  {:4} × {:12} {:>6} → {:>6}  {} ({})",
             same.len(),
             same[0].kind.name(),
             terminal::short(sum(|edit| edit.before)),

@@ -166,7 +166,7 @@ fn context(out: &mut impl Write, totals: &Totals, width: usize) -> io::Result<()
     }
     writeln!(
         out,
-        "\n{STRONG}What filled the context{STRONG:#}: shares of {} prompt tokens, carried from call to call",
+        "\n{STRONG}What filled the context{STRONG:#}: shares of {} prompt tokens, carried call by call",
         short(all)
     )?;
     let bar_width = width.saturating_sub(58).min(30);
@@ -230,7 +230,8 @@ fn compactions(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         return writeln!(out, "\n{STRONG}Compactions{STRONG:#}: none");
     }
     let times = if sums.count == 1 { "once".to_owned() } else { format!("{} times", grouped(sums.count)) };
-    writeln!(out, "\n{STRONG}Compacted {times}{STRONG:#} in {} conversations", grouped(sums.sessions))?;
+    let conversations = terminal::counted(sums.sessions, "conversation", "conversations");
+    writeln!(out, "\n{STRONG}Compacted {times}{STRONG:#} in {conversations}")?;
     if let (Some(before), Some(after)) =
         (sums.before.checked_div(sums.known), sums.after.checked_div(sums.known))
     {
@@ -324,27 +325,37 @@ fn notes(out: &mut impl Write, totals: &Totals, found: &Found) -> io::Result<()>
     let mut notes = Vec::new();
     if found.repeated > 0 {
         notes.push(format!(
-            "{} calls that resumed or forked sessions repeat are counted once.",
-            grouped(found.repeated)
+            "{} counted once.",
+            terminal::counted(
+                found.repeated,
+                "call that a resumed or forked session repeats is",
+                "calls that resumed or forked sessions repeat are"
+            )
         ));
     }
     if totals.unbilled > 0 {
         notes.push(format!(
-            "{} answers have no usage in their files: they are in no sum of the bill.",
-            grouped(totals.unbilled)
+            "{} in no sum of the bill.",
+            terminal::counted(
+                totals.unbilled,
+                "answer has no usage in its file: it is",
+                "answers have no usage in their files: they are"
+            )
         ));
     }
     if !totals.unpriced.is_empty() {
         let calls: u64 = totals.unpriced.values().sum();
         let names: Vec<&str> = totals.unpriced.keys().map(String::as_str).take(4).collect();
         let names = if names == [""] { "a model without a name".to_owned() } else { names.join(", ") };
-        notes.push(format!("{} calls have no price in the table of models: {names}.", grouped(calls)));
+        let calls = terminal::counted(calls, "call has", "calls have");
+        notes.push(format!("{calls} no price in the table of models: {names}."));
     }
     if found.skipped > 0 {
-        notes.push(format!("{} files without messages skipped.", grouped(found.skipped)));
+        let files = terminal::counted(found.skipped, "file", "files");
+        notes.push(format!("{files} without messages skipped."));
     }
     if found.unread > 0 {
-        notes.push(format!("{} lines could not be read.", grouped(found.unread)));
+        notes.push(format!("{} could not be read.", terminal::counted(found.unread, "line", "lines")));
     }
     if !notes.is_empty() {
         writeln!(out)?;
