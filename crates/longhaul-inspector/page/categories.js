@@ -148,7 +148,6 @@ const BADGES = {
   fold: 'summary',
   hide: 'hidden',
 }
-const SHOWN = { whole: 'whole', digest: 'shortened', summary: 'in a summary', hidden: 'hidden' }
 const WHYS = {
   entry: 'before it was first sent: noise, repetition or size',
   rule: 'the profile asks for it at every call',
@@ -167,7 +166,5 @@ const WHYS = {
 export const kindInWords = kind => KINDS[kind] ?? kind ?? 'edited'
 /** The same in a word or two. */
 export const kindInShort = kind => BADGES[kind] ?? kind ?? 'edited'
-/** How a message is shown in a request, in words. */
-export const shownInWords = as => SHOWN[as] ?? as ?? 'not whole'
 /** Why an edit was made, in words. */
 export const whyInWords = why => WHYS[why] ?? why ?? 'no reason is recorded'

@@ -2,62 +2,74 @@
 // brings it back.
 
 import { get, query, sessionPath } from './api.js'
-import { kindInWords, shownInWords, whyInWords } from './categories.js'
+import { bringBack } from './bring_back.js'
+import { kindInWords, whyInWords } from './categories.js'
 import { fill, h } from './dom.js'
 import { snippet } from './search.js'
-import { steer } from './steering.js'
 import { count, oneLine, plural, short } from './text.js'
 
 const FIRST = 20
 
+/** The edits that ever stood over a message, the oldest first. */
+const over = (edits, at) => edits.filter(edit => edit.messages?.some(([first, past]) => at >= first && at < past))
+
+/** The call at which requests lost it: the words, if that is known, else the whole message. */
+const lostAt = hit => (hit.words_gone_at_call === undefined ? hit.gone_at_call : hit.words_gone_at_call)
+
 /** The sentence that answers the question, in the order people ask: is it there, since when not, why. */
-function verdict(hit, edit, calls) {
-  const gone = hit.gone_at_call
-  if (gone && edit && edit.active === false) {
+function verdict(hit, edits, session) {
+  const whole = hit.gone_at_call
+  if (whole && isPinned(hit, session))
+    return [
+      h('strong', { class: 'good' }, 'It is back, as a pin.'),
+      ` Not whole since call ${count(whole)}, but every request has the pin from the next on.`,
+    ]
+  if (whole) {
+    const lost = lostAt(hit)
+    const edit =
+      edits.find(each => each.call === (lost ?? whole)) ?? edits.find(each => each.call === whole) ?? hit.edit
+    const why = edit
+      ? ` At call ${count(edit.call)} it was ${kindInWords(edit.kind)} (${oneLine(edit.strategy, 40)}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.`
+      : ''
+    const upto = hit.last_whole_call
+      ? ` Requests had it whole up to call ${count(hit.last_whole_call)}`
+      : ' No request had it whole'
+    // A summary often keeps the very line that somebody looks for.
+    if (lost === null)
+      return [
+        h('strong', { class: 'part' }, 'Only in part.'),
+        `${upto}; since call ${count(whole)} something shorter stands in its place, which still says it.`,
+        why,
+      ]
+    return [
+      h('strong', { class: 'bad' }, `Gone since call ${count(lost)}.`),
+      lost > whole
+        ? `${upto}; from call ${count(whole)} on something shorter stood in its place, which said it until call ${count(lost - 1)}.`
+        : `${upto}.`,
+      why,
+    ]
+  }
+  if (isBack(hit, edits))
     return [
       h('strong', { class: 'good' }, 'It is back.'),
-      ` From call ${count(gone)} on it was ${kindInWords(edit.kind)}; that edit is undone, and the next request has it whole.`,
+      ` From call ${count(edits[0].call)} on it was ${kindInWords(edits[0].kind)}; that is undone, and the next request has it whole.`,
     ]
-  }
-  if (gone) {
-    // A summary often keeps the very line that somebody looks for.
-    const words = hit.words_gone_at_call
-    const still =
-      words === undefined || words === gone
-        ? ''
-        : words === null
-          ? ' The words that you look for still stand in what replaced it.'
-          : ` The words that you look for stood in what replaced it until call ${count(words - 1)}.`
-    const before = hit.last_whole_call
-      ? `Requests had it whole up to call ${count(hit.last_whole_call)}. `
-      : 'No request ever had it whole. '
-    return [
-      h('strong', { class: 'bad' }, `Not whole since call ${count(gone)}.`),
-      ' ',
-      before,
-      edit
-        ? `There it was ${hit.as ? shownInWords(hit.as) : kindInWords(edit.kind)} (${edit.strategy}, ${short(edit.before)} → ${short(edit.after)} tokens): ${whyInWords(edit.why)}.`
-        : '',
-      still,
-    ]
-  }
   if (hit.last_whole_call)
     return [
       h('strong', { class: 'good' }, 'It is there.'),
-      ` Every request since has it whole, the newest (call ${count(calls)}) too.`,
+      ` Every request since has it whole, the newest (call ${count(session.calls.count)}) too.`,
     ]
   return [h('strong', {}, 'Not sent yet.'), ' It came after the newest request.']
 }
 
-/** The line that the words stand in: a cheap thing to pin where the whole message is dear to bring back. */
-function lineOf({ snippet, found }) {
-  const [start, end] = found?.[0] ?? [0, 0]
-  const past = snippet.indexOf('\n', end)
-  return snippet
-    .slice(snippet.lastIndexOf('\n', Math.max(0, start - 1)) + 1, past < 0 ? snippet.length : past)
-    .replace(/^\s*(\d+→)?/, '')
-    .trim()
+/** Whether a pin has the words. */
+function isPinned(hit, { pins = [] }) {
+  const words = hit.snippet.slice(...(hit.found?.[0] ?? [0, 0])).toLowerCase()
+  return words !== '' && pins.some(pin => pin.text.toLowerCase().includes(words))
 }
+
+/** Whether it was taken out, and nothing stands over it any more. */
+const isBack = (hit, edits) => !hit.gone_at_call && edits.length > 0 && edits.every(edit => !edit.active)
 
 /** The box, and what it found. `session()` gives the newest answer about the session. */
 export function finder({ id, session, me, tell, changed, words = '' }) {
@@ -72,14 +84,6 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
   })
   let asked = null
 
-  const after = words => ({
-    id,
-    tell,
-    changed: () => {
-      changed()
-      look(words)
-    },
-  })
   const draw = (messages, words, most = FIRST) => {
     if (messages.length === 0) {
       fill(
@@ -92,56 +96,54 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
       )
       return
     }
-    const edits = new Map((session().edits ?? []).map(edit => [edit.id, edit]))
+    const missing = messages.filter(hit => hit.gone_at_call).length
     fill(
       results,
-      h('p', { class: 'lead' }, `${plural(messages.length, 'message')} ${messages.length === 1 ? 'has' : 'have'} it.`),
+      h(
+        'p',
+        { class: 'lead' },
+        `${plural(messages.length, 'message')} ${messages.length === 1 ? 'has' : 'have'} it, ${missing ? `${count(missing)} no longer whole in requests` : 'all still whole in requests'}.`,
+      ),
       h(
         'ol',
         { class: 'hits' },
         messages.slice(0, most).map(hit => {
-          const edit =
-            typeof hit.edit === 'object' && hit.edit
-              ? { ...hit.edit, ...edits.get(hit.edit.id) }
-              : (edits.get(hit.edit) ?? null)
+          const edits = over(session().edits ?? [], hit.at)
           const to = call => `#/s/${encodeURIComponent(id)}/c/${call}?message=${hit.at}`
           return h(
             'li',
             { data: { message: hit.at } },
             h('span', { class: 'under' }, `message ${count(hit.at)} · ${oneLine(hit.role, 30)}`),
             snippet(hit.snippet, hit.found),
-            h('p', { class: 'verdict' }, verdict(hit, edit, session().calls.count)),
+            h('p', { class: 'verdict' }, verdict(hit, edits, session())),
             h(
               'div',
               { class: 'buttons' },
               hit.gone_at_call
-                ? h('a', { class: 'button', href: to(hit.gone_at_call) }, `Show call ${count(hit.gone_at_call)}`)
+                ? h(
+                    'a',
+                    { class: 'button', href: to(lostAt(hit) ?? hit.gone_at_call) },
+                    `Show call ${count(lostAt(hit) ?? hit.gone_at_call)}`,
+                  )
                 : null,
-              hit.last_whole_call
+              hit.last_whole_call && !isBack(hit, edits)
                 ? h(
                     'a',
                     { class: 'button', href: to(hit.last_whole_call) },
                     hit.gone_at_call
-                      ? `Last call that had it: ${count(hit.last_whole_call)}`
+                      ? `Last call that had it whole: ${count(hit.last_whole_call)}`
                       : `Show it in call ${count(hit.last_whole_call)}`,
-                  )
-                : null,
-              edit && hit.gone_at_call && edit.active !== false && me.can_change
-                ? h(
-                    'button',
-                    {
-                      type: 'button',
-                      class: 'main',
-                      on: { click: () => steer(after(words), { do: 'restore', message: hit.at }) },
-                    },
-                    'Bring it back …',
                   )
                 : null,
               hit.gone_at_call && me.can_change
                 ? h(
                     'button',
-                    { type: 'button', on: { click: () => steer(after(words), { do: 'pin', text: lineOf(hit) }) } },
-                    'Pin the line …',
+                    {
+                      type: 'button',
+                      class: 'main',
+                      on: { click: () => bringBack({ id, tell, changed }, hit, isPinned(hit, session())) },
+                    },
+                    'Bring it back …',
                   )
                 : null,
             ),
@@ -194,5 +196,7 @@ export function finder({ id, session, me, tell, changed, words = '' }) {
     results,
   )
   if (words) look(words)
+  /** Looks again, behind a change. */
+  element.again = () => look(box.value.trim())
   return element
 }

@@ -40,8 +40,10 @@ export const named = part =>
 
 /** Lines of the original that the request has not. */
 function absent(text) {
-  const there = new Set(text.split('\n').map(line => line.trimEnd()))
-  return line => (line && !there.has(line) ? 'gone' : null)
+  // Numbers that a tool put before lines, and margins, are no difference.
+  const bare = line => line.replace(/^\s*\d+→/, '').trim()
+  const there = new Set(text.split('\n').map(bare))
+  return line => (bare(line) && !there.has(bare(line)) ? 'gone' : null)
 }
 
 /** The pane that shows a part. `act(action)` asks for a change, `link(k)` is the address of a part. */
@@ -180,7 +182,9 @@ export class PartDetail {
           : sent,
       )
       // Somebody came for one message of many: it is brought into sight.
-      this.element.querySelector('.originals [data-wanted]')?.scrollIntoView({ block: 'nearest' })
+      const box = this.element.querySelector('.originals')
+      const wanted = box?.querySelector('[data-wanted]')
+      if (wanted) box.scrollTop = wanted.offsetTop - box.offsetTop
     } catch (error) {
       if (error.name !== 'AbortError')
         fill(this.element, this.heading(part), h('p', { class: 'note bad', role: 'alert' }, error.message))

@@ -2,7 +2,7 @@
 
 import { get, query } from './api.js'
 import { fill, h } from './dom.js'
-import { ago, count, oneLine, pieces, plural, visible, when } from './text.js'
+import { around, count, oneLine, pieces, plural, visible } from './text.js'
 
 /** A snippet with what was found marked. */
 export const snippet = (text, found) =>
@@ -12,7 +12,7 @@ export const snippet = (text, found) =>
     h(
       'bdi',
       {},
-      pieces(text, found).map(([piece, hit]) => (hit ? h('mark', {}, visible(piece)) : visible(piece))),
+      pieces(...around(text, found)).map(([piece, hit]) => (hit ? h('mark', {}, visible(piece)) : visible(piece))),
     ),
   )
 
@@ -65,8 +65,7 @@ export async function searchView(page, { values }, { follow, title }) {
           h(
             'span',
             { class: 'under' },
-            h('time', { datetime: hit.at, title: when(hit.at) }, ago(hit.at)),
-            ` · message ${count(hit.message)}`,
+            hit.message === null ? 'a session that cannot be read' : `message ${count(hit.message)}`,
             hit.call ? [' · ', h('a', { href: `${to}/c/${hit.call}` }, `call ${count(hit.call)}`)] : null,
           ),
           snippet(hit.snippet, hit.found),

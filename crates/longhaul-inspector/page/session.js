@@ -122,17 +122,6 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
     onOpen: open,
   })
 
-  const panels = tabs(
-    'What happened',
-    [
-      { id: 'compactions', label: 'Compactions', build: () => compactions() },
-      { id: 'calls', label: 'Calls', build: () => callList() },
-      { id: 'edits', label: 'Edits', build: () => edits() },
-      { id: 'steering', label: 'Steering', build: () => steeringPanel({ id, session, me, tell, changed }) },
-    ],
-    values.tab,
-  )
-
   function compactions() {
     const list = [...session.compactions].reverse()
     if (!list.length) return nothing('Nothing was compacted', 'Every request had the whole log.')
@@ -270,15 +259,30 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
     if (calls?.element.isConnected) calls.resize(session.calls.count)
     else panels.rebuild('calls')
   }
-  const changed = () => refresh().catch(error => tell(error.message))
+  const changed = () =>
+    refresh()
+      .then(() => find?.again())
+      .catch(error => tell(error.message))
 
+  const panels = tabs(
+    'What happened',
+    [
+      { id: 'compactions', label: 'Compactions', build: () => compactions() },
+      { id: 'calls', label: 'Calls', build: () => callList() },
+      { id: 'edits', label: 'Edits', build: () => edits() },
+      { id: 'steering', label: 'Steering', build: () => steeringPanel({ id, session, me, tell, changed }) },
+    ],
+    values.tab,
+  )
+
+  const find = session.without_content
+    ? null
+    : finder({ id, session: () => session, me, tell, changed, words: values.find })
   fill(
     page,
     head,
     summary,
-    session.without_content
-      ? h('p', { class: 'note' }, 'This session is stored without what was said: figures only.')
-      : finder({ id, session: () => session, me, tell, changed, words: values.find }),
+    find ?? h('p', { class: 'note' }, 'This session is stored without what was said: figures only.'),
     timeline.element,
     h(
       'div',
@@ -298,7 +302,7 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
     }
     waits ||= setTimeout(() => {
       waits = 0
-      changed()
+      refresh().catch(() => {})
     }, 700)
   }
   const seen = () => {

@@ -2,124 +2,22 @@
 // anything is done.
 
 import { post, sessionPath } from './api.js'
-import { category, kindInWords, swatch, whyInWords } from './categories.js'
 import { fill, h } from './dom.js'
-import { List } from './list.js'
-import { count, oneLine, plural, usd } from './text.js'
+import { shownPreview } from './preview.js'
+import { oneLine } from './text.js'
 
 const WORDS = {
   pin: ['Pin a text', 'Pin it', 'Pinned'],
   unpin: ['Take a pin away', 'Take it away', 'The pin is gone'],
   goal: ['Set the goal', 'Set it', 'The goal is set'],
-  restore: ['Bring it back', 'Bring it back', 'It is back'],
-  undo: ['Bring it back', 'Bring it back', 'It is back'],
-  redo: ['Take it out again', 'Take it out', 'It is out again'],
+  undo: ['Undo an edit', 'Undo it', 'Undone'],
+  redo: ['Make an edit again', 'Take it out', 'It is out again'],
   compact: ['Compact now', 'Compact', 'Compacted'],
 }
 const ASKS = {
   pin: ['text', 'Text that stays in every request', 'as in: never touch the file schema.sql', true],
   goal: ['text', 'The goal, in every request', 'what the agent is to reach', true],
   compact: ['focus', 'Focus (may be empty)', 'what the summary should keep', false],
-}
-
-const difference = (before, after) => {
-  const by = after - before
-  return by === 0 ? 'as large as it is' : `${count(Math.abs(by))} tokens ${by > 0 ? 'larger' : 'smaller'}`
-}
-
-/** The next request, part by part. */
-function partsOf(parts) {
-  const list = new List({
-    label: 'Parts of the next request',
-    count: parts.length,
-    height: 30,
-    max: 240,
-    row: i => {
-      const part = parts[i]
-      return [
-        swatch(category(part.category)),
-        h('span', { class: 'what' }, category(part.category).label),
-        h('span', { class: 'head' }, h('bdi', {}, oneLine(part.head ?? '', 120))),
-        part.new ? h('span', { class: 'badge new' }, 'new') : null,
-        h('span', { class: 'num' }, count(part.tokens)),
-      ]
-    },
-  })
-  return list.element
-}
-
-function shown(preview) {
-  return [
-    h('p', { class: 'says' }, oneLine(preview.says ?? '', 2000)),
-    h(
-      'dl',
-      { class: 'figures' },
-      h(
-        'div',
-        {},
-        h('dt', {}, 'next request'),
-        h(
-          'dd',
-          {},
-          h('span', { class: 'num' }, `${count(preview.view_before)} → ${count(preview.view_after)}`),
-          ` tokens: ${difference(preview.view_before, preview.view_after)}`,
-        ),
-      ),
-      h(
-        'div',
-        {},
-        h('dt', {}, 'billed again'),
-        h(
-          'dd',
-          {},
-          h('span', { class: 'num' }, count(preview.billed_again)),
-          ' tokens: the cache ends where the change begins',
-        ),
-      ),
-      h(
-        'div',
-        {},
-        h('dt', {}, 'price'),
-        h(
-          'dd',
-          {},
-          preview.usd === null || preview.usd === undefined
-            ? 'not known: this model has no prices'
-            : [h('span', { class: 'num' }, usd(preview.usd)), ', once'],
-        ),
-      ),
-    ),
-    preview.edits?.length
-      ? h(
-          'details',
-          {},
-          h('summary', {}, plural(preview.edits.length, 'edit')),
-          h(
-            'ul',
-            { class: 'plain-list' },
-            preview.edits
-              .slice(0, 200)
-              .map(edit =>
-                h(
-                  'li',
-                  {},
-                  typeof edit === 'object'
-                    ? `edit ${edit.id}: ${kindInWords(edit.kind)}, ${count(edit.before)} → ${count(edit.after)} tokens; ${whyInWords(edit.why)}`
-                    : `edit ${edit}`,
-                ),
-              ),
-          ),
-        )
-      : null,
-    preview.parts?.length
-      ? h(
-          'details',
-          {},
-          h('summary', {}, `The next request: ${plural(preview.parts.length, 'part')}`),
-          partsOf(preview.parts),
-        )
-      : null,
-  ]
 }
 
 /**
@@ -175,7 +73,7 @@ export function steer({ id, tell, changed }, action) {
     try {
       const answer = await post(sessionPath(id, 'preview'), action)
       const act = h('button', { type: 'button', class: 'main', on: { click: () => commit(action, act) } }, confirm)
-      fill(body, shown(answer))
+      fill(body, shownPreview(answer))
       fill(buttons, cancel, act)
       act.focus()
     } catch (error) {

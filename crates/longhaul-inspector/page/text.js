@@ -37,7 +37,7 @@ export function short(n) {
 export function usd(n) {
   if (n === null || n === undefined) return NONE
   const size = Math.abs(n)
-  const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4
+  const digits = size === 0 || size >= 1 ? 2 : size >= 0.1 ? 3 : 4
   const text = size > 0 && size < 0.0001 ? '< $0.0001' : `$${dollars[digits].format(size)}`
   return n < 0 ? `−${text}` : text
 }
@@ -103,6 +103,16 @@ export function oneLine(text, most = 200) {
     .replace(/\s+/g, ' ')
     .trim()
   return visible(cut.length > most ? `${cut.slice(0, most)}…` : cut)
+}
+
+/** A snippet that begins with the line before the first hit, or shortly before it: what was found is seen at once. */
+export function around(snippet, found, most = 120) {
+  const hit = found?.[0]?.[0] ?? 0
+  const line = snippet.lastIndexOf('\n', hit - 1)
+  const before = line > 0 ? snippet.lastIndexOf('\n', line - 1) + 1 : 0
+  const from = hit - before > most ? (hit - line > most ? hit - most : line + 1) : before
+  if (from <= 0 || hit === 0) return [snippet, found]
+  return [`…${snippet.slice(from)}`, found.map(([start, end]) => [start - from + 1, end - from + 1])]
 }
 
 /** Parts of a snippet: `[[text, found], …]`, where `found` are ranges of it in UTF-16 code units. */

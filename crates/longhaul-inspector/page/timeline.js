@@ -278,7 +278,11 @@ export class Timeline {
   }
 
   redraw() {
-    for (const plot of [this.top, this.low]) plot?.setData(plot.data, true)
+    const [min, max] = this.seen()
+    for (const plot of [this.top, this.low]) {
+      plot?.setScale('x', { min, max })
+      plot?.redraw(false, true)
+    }
   }
 
   fit() {

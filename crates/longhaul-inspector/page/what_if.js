@@ -64,7 +64,13 @@ const kept = name => side => percent(side.kept?.[name], 1)
 
 /** Rows of the comparison: name, what it means, figure of a side, which direction is better (-1 smaller, 1 larger). */
 const ROWS = [
-  ['cost', 'all calls, at the prices of the model', side => usd(side.usd), side => side.usd, -1],
+  [
+    'cost',
+    'all prompts at the prices of the model; answers are the same on both sides',
+    side => usd(side.usd),
+    side => side.usd,
+    -1,
+  ],
   [
     'cost of the whole log',
     'share of what it costs to send everything every time',

@@ -3,12 +3,7 @@
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 
-const PLACES = [
-  process.env.LONGHAUL_CHROMIUM,
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-]
+const PLACES = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const FLAGS = [
   '--headless=new',
   '--no-sandbox',
@@ -25,7 +20,7 @@ const FLAGS = [
 /** Starts it, with a fresh folder of user data. */
 export function launch() {
   const executablePath = PLACES.find(place => place && existsSync(place))
-  if (!executablePath) throw new Error('no chromium: set LONGHAUL_CHROMIUM to its path')
+  if (!executablePath) throw new Error('no chromium: set CHROMIUM to its path')
   return chromium.launch({ executablePath, args: FLAGS })
 }
 

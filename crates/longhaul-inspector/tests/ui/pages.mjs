@@ -1,5 +1,5 @@
 // Every view of the inspector in a real browser, against a server with made-up sessions. Started by
-// `crates/longhaul-cli/tests/browser.rs`, which says in LONGHAUL_UI where the server is and what it holds:
+// `crates/longhaul-cli/tests/browser.rs`, which says in INSPECTOR_UI where the server is and what it holds:
 // {base, gateway, plain, hostile, big}: addresses, and ids of sessions.
 
 import assert from 'node:assert/strict'
@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { launch, openPage } from './browser.mjs'
 
-const { base, gateway, plain, hostile, big } = JSON.parse(process.env.LONGHAUL_UI)
+const { base, gateway, plain, hostile, big } = JSON.parse(process.env.INSPECTOR_UI)
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const only = process.argv[2]
 const browser = await launch()
@@ -26,8 +26,8 @@ async function check(name, options, does) {
     console.log(
       `FAILED: ${name}\n${error.stack}\ntroubles: ${opened.troubles.join('\n') || 'none'}\nat ${opened.page.url()}`,
     )
-    if (process.env.LONGHAUL_UI_SHOTS)
-      await opened.page.screenshot({ path: `${process.env.LONGHAUL_UI_SHOTS}/${name.replace(/\W+/g, '-')}.png` })
+    if (process.env.INSPECTOR_UI_SHOTS)
+      await opened.page.screenshot({ path: `${process.env.INSPECTOR_UI_SHOTS}/${name.replace(/\W+/g, '-')}.png` })
   }
   await opened.close()
 }
@@ -176,15 +176,21 @@ await check('find: which call no longer had it, why; undo and redo', {}, async (
   await go(session(plain))
   await page.getByLabel('Did it forget something?', { exact: true }).fill('MOORING_LINE_7')
   await page.keyboard.press('Enter')
-  const hit = page.locator('.finder .hits li').filter({ hasText: 'Not whole since call' }).first()
+  const hit = page.locator('.finder .hits li').filter({ hasText: 'Gone since call' }).first()
   const says = await hit.locator('.verdict').innerText()
-  const [, gone, whole] = /Not whole since call ([\d,]+)\..* up to call ([\d,]+)\./s.exec(says) ?? assert.fail(says)
-  assert.equal(number(gone), number(whole) + 1)
-  // The last call that had it, and the first that had not: what they were sent tells the same.
+  const [, gone, whole, shorter, said] =
+    /Gone since call ([\d,]+)\. Requests had it whole up to call ([\d,]+); from call ([\d,]+) on .* said it until call ([\d,]+)\./.exec(
+      says,
+    ) ?? assert.fail(says)
+  assert.equal(number(shorter), number(whole) + 1)
+  assert.equal(number(gone), number(said) + 1)
+  // What was sent tells the same: of the message, and of the words in what replaced it.
   const sent = async call =>
     JSON.stringify(await (await fetch(`${base}api/session/${plain}/call/${call}/raw?api=anthropic`)).json())
-  assert.match(await sent(number(whole)), /MOORING_LINE_7 is at the north pier/)
-  assert.doesNotMatch(await sent(number(gone)), /MOORING_LINE_7 is at the north pier/)
+  assert.match(await sent(number(whole)), /quay 1, berth 89: boat_1_89/)
+  assert.doesNotMatch(await sent(number(shorter)), /quay 1, berth 89: boat_1_89/)
+  assert.match(await sent(number(said)), /MOORING_LINE_7/)
+  assert.doesNotMatch(await sent(number(gone)), /MOORING_LINE_7/)
   await hit.getByRole('link', { name: `Show call ${gone}` }).click()
   await page.getByRole('heading', { name: `Call ${gone}`, exact: true }).waitFor()
   await page.locator('.detail .made').first().waitFor()
@@ -196,26 +202,33 @@ await check('find: which call no longer had it, why; undo and redo', {}, async (
   await page.goBack()
   await hit.getByRole('button', { name: 'Bring it back' }).click()
   const sheet = page.getByRole('dialog')
-  await sheet.getByText('billed again').waitFor()
-  assert.match(await sheet.innerText(), /next request\s+[\d,]+ → [\d,]+ tokens: [\d,]+ tokens larger/)
-  assert.match(await sheet.innerText(), /price\s+(< )?\$[\d.]+/)
+  const way = name => sheet.locator('.way').filter({ has: page.getByRole('heading', { name }) })
+  await way('Whole, in its place').getByText('billed again', { exact: true }).waitFor()
+  for (const name of ['As a pin', 'Whole, in its place']) {
+    assert.match(await way(name).innerText(), /next request\s+[\d,]+ → [\d,]+ tokens: [\d,]+ tokens larger/)
+    assert.match(await way(name).innerText(), /price\s+the next request costs (< )?\$[\d.]+ in the place of/)
+  }
+  assert.match(await way('Whole, in its place').innerText(), /Too much for the window/)
   await sheet.getByRole('button', { name: 'Leave it as it is' }).click()
-  assert.equal(
-    await page.locator('.verdict .good').filter({ hasText: 'It is back' }).count(),
-    0,
-    'a preview changes nothing',
-  )
+  assert.equal(await page.locator('.verdict .good').count(), 0, 'a preview changes nothing')
   await hit.getByRole('button', { name: 'Bring it back' }).click()
-  await sheet.getByRole('button', { name: 'Bring it back' }).click()
-  await page.locator('.verdict .good').filter({ hasText: 'It is back' }).first().waitFor()
+  assert.match(await sheet.getByRole('textbox').inputValue(), /^MOORING_LINE_7 is at the north pier$/)
+  await sheet.getByRole('button', { name: 'Pin it' }).click()
+  await page.locator('.verdict').filter({ hasText: 'It is back, as a pin' }).waitFor()
+  await page.locator('.finder').getByRole('button', { name: 'Bring it back' }).first().click()
+  await sheet.getByRole('button', { name: 'Undo what took it out' }).click()
+  await page.locator('.verdict').filter({ hasText: 'It is back. From call' }).first().waitFor()
   await page.getByRole('tab', { name: 'Edits' }).click()
   const undone = page.getByRole('option').filter({ hasText: 'undone by a person' })
   await undone.first().waitFor()
+  const before = await undone.count()
   await undone.first().click()
   await sheet.getByRole('button', { name: 'Take it out' }).click()
-  await page.locator('.finder .hits li').filter({ hasText: 'Not whole since call' }).first().waitFor()
+  await page.locator('.verdict').filter({ hasText: 'It is back, as a pin' }).waitFor()
   await page.waitForFunction(
-    () => ![...document.querySelectorAll('[role=option]')].some(row => row.textContent.includes('undone by a person')),
+    most =>
+      [...document.querySelectorAll('[role=option]')].filter(row => row.textContent.includes('undone')).length < most,
+    before,
   )
 })
 
@@ -226,7 +239,7 @@ await check('steering: pin, unpin, goal, a compaction that is only looked at', {
     await page.getByRole('button', { name: opens }).click()
     await sheet.getByRole('textbox').fill(words)
     await sheet.getByRole('button', { name: 'Show what it would do' }).click()
-    await sheet.getByText('billed again').waitFor()
+    await sheet.getByText('billed again', { exact: true }).waitFor()
     await sheet.getByRole('button', { name: does }).click()
     await sheet.waitFor({ state: 'detached' })
   }
@@ -234,8 +247,11 @@ await check('steering: pin, unpin, goal, a compaction that is only looked at', {
   await page.locator('.pins li').filter({ hasText: 'Never move the <b>red</b> buoy' }).waitFor()
   await give(/goal/, 'All boats are in by noon', 'Set it')
   await page.locator('.steering .quote').filter({ hasText: 'All boats are in by noon' }).waitFor()
-  await page.getByRole('button', { name: 'Take away' }).first().click()
-  await sheet.getByRole('button', { name: 'Take it away' }).click()
+  for (let pins = await page.locator('.pins li').count(); pins > 0; pins--) {
+    await page.getByRole('button', { name: 'Take away' }).first().click()
+    await sheet.getByRole('button', { name: 'Take it away' }).click()
+    await page.waitForFunction(most => document.querySelectorAll('.pins li').length < most, pins)
+  }
   await page.getByText('Nothing is pinned').waitFor()
   await page.getByRole('button', { name: 'Compact …' }).click()
   await sheet.getByRole('textbox').fill('the piers')
@@ -273,7 +289,7 @@ await check('call: parts, deep links, tabs, the next call', {}, async ({ page, g
   }
   await page.getByRole('tab', { name: 'Raw JSON' }).click()
   await page.locator('.raw .text').waitFor()
-  assert.match(await text(page, '.raw .text'), /"messages"/)
+  assert.match(await page.locator('.raw .text').evaluate(block => block.textContent), /"messages": \[/)
   await page.locator('h1').focus()
   await page.keyboard.press(']')
   await page.getByRole('heading', { name: 'Call 21', exact: true }).waitFor()

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { launch, openPage } from './browser.mjs'
+import { withPalette } from './palette.mjs'
 
 const here = import.meta.dirname
 const root = path.join(here, '../../../..')
@@ -58,7 +59,7 @@ const take = async (name, height = 820) => {
   await page.setViewportSize({ width: 1280, height })
   await page.waitForTimeout(400)
   const file = path.join(root, 'docs/pictures', `inspector-${name}.png`)
-  await page.screenshot({ path: file })
+  writeFileSync(file, withPalette(await page.screenshot()))
   console.log(`${path.relative(root, file)}: ${(statSync(file).size / 1000).toFixed(0)} KB`)
 }
 try {
@@ -66,16 +67,16 @@ try {
   await page.waitForFunction(() =>
     [...document.querySelectorAll('table.sessions tbody tr')].every(row => row.textContent.includes('$')),
   )
-  await take('sessions', 400)
+  await take('sessions', 480)
 
-  // The story of docs/inspector.md: a port that the agent no longer knows.
-  await go(`#/s/${session}?find=STATUS_PORT`)
+  // The story of docs/inspector.md: a time that the agent no longer knows.
+  await go(`#/s/${session}?find=${encodeURIComponent('gw-07 at 06:15:11')}`)
   await page.locator('.finder .verdict').first().waitFor()
   await take('session', 1180)
 
   await page
     .locator('.finder .hits li')
-    .filter({ hasText: 'Not whole since call' })
+    .filter({ hasText: 'Gone since call' })
     .first()
     .getByRole('link', { name: /Show call/ })
     .click()
@@ -85,12 +86,12 @@ try {
   await page.goBack()
   await page
     .locator('.finder .hits li')
-    .filter({ hasText: 'Not whole since call' })
+    .filter({ hasText: 'Gone since call' })
     .first()
     .getByRole('button', { name: 'Bring it back' })
     .click()
-  await page.getByRole('dialog').getByText('billed again').waitFor()
-  await take('back', 560)
+  await page.getByRole('dialog').getByText('billed again', { exact: true }).first().waitFor()
+  await take('back', 720)
   await page.keyboard.press('Escape')
 
   await go(`#/s/${session}/whatif?profile=mini&window=64000`)
