@@ -5,6 +5,7 @@
 
 mod agent;
 mod arguments;
+mod build;
 mod commands;
 mod error;
 mod filling;
@@ -24,14 +25,14 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, persist, profiles, recall,
-    replay, report as report_command, run, serve, sessions, unpersist, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, inspect, man, persist,
+    profiles, recall, replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
-#[command(name = "longhaul", version, max_term_width = 80)]
+#[command(name = "longhaul", version, long_version = build::described(), max_term_width = 80)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Without a command the agent is started in the current folder.
@@ -46,6 +47,7 @@ Examples:
   longhaul bench corpus               profiles beside reference policies
   longhaul profiles archive           what a way to compact does
   longhaul explain session.jsonl --call 40     what would be sent there, and why
+  longhaul inspect session.jsonl      the same in a browser, call by call
   longhaul wrap claude                Claude Code, longer and cheaper
   longhaul serve                      the same for any agent, by its base URL
   longhaul doctor                     whether that would work here
@@ -66,6 +68,7 @@ enum Command {
     Replay(replay::Args),
     Bench(bench::Args),
     Explain(explain::Args),
+    Inspect(inspect::Args),
     Compact(compact::Args),
     Recall(recall::Args),
     Convert(convert::Args),
@@ -79,6 +82,7 @@ enum Command {
     Unpersist(unpersist::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    Man(man::Args),
     #[cfg(unix)]
     ExecConfined(commands::exec_confined::Args),
 }
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
         Command::Report(args) => config.and_then(|config| report_command::run(&args, &config)),
         Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
         Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
+        Command::Inspect(args) => config.and_then(|config| inspect::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
         Command::Recall(args) => config.and_then(|config| recall::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
@@ -131,6 +136,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         #[cfg(unix)]
         Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };

@@ -9,6 +9,7 @@ use longhaul::edits::EditPrice;
 use longhaul::size::Billed;
 use longhaul::summary::SummaryBill;
 use longhaul::{Edit, EditKind, Tokens};
+pub use longhaul_inspector::grouped;
 
 use crate::lab::summariser::Spent;
 
@@ -31,19 +32,6 @@ pub fn short(number: u64) -> String {
     };
     let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
     format!("{value:.digits$}{unit}")
-}
-
-/// `1234567` → `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `1 file`, `1,234 files`.

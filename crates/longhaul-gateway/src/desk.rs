@@ -6,19 +6,21 @@ mod conversation;
 mod fill;
 mod finding;
 mod incoming;
+mod inspecting;
 mod live;
 mod overlap;
 mod summarising;
 mod turns;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
+use longhaul_inspector::events::News;
 use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
@@ -40,6 +42,8 @@ pub struct DeskSettings {
     pub store: String,
     /// How to compact.
     pub profile: Profile,
+    /// What a session may be replayed under in the inspector.
+    pub profiles: Vec<Profile>,
     /// What fits into the window, if it is not the model's own.
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
@@ -66,14 +70,15 @@ pub enum Recall {
 }
 
 impl DeskSettings {
-    /// The default profile, the models' own windows, 128 MB for conversations, nothing added to requests; all sessions
+    /// The default profile, the models' own windows, 96 MB for conversations, nothing added to requests; all sessions
     /// are kept.
     pub fn new(store: impl Into<String>) -> Self {
         Self {
             store: store.into(),
             profile: Profile::longhaul(),
+            profiles: Profile::all(),
             window: None,
-            memory: 128 << 20,
+            memory: 96 << 20,
             retention: Retention::default(),
             without_content: false,
             summaries: None,
@@ -281,6 +286,8 @@ pub struct Desk {
     store: Arc<dyn Store>,
     live: Arc<Live>,
     turns: Turns,
+    /// Who wants to know of calls that ended.
+    news: Arc<News>,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -288,12 +295,22 @@ pub struct Desk {
 impl Desk {
     /// With the store that the settings name.
     pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
+        // The vocabulary of most models is loaded while the store is opened, so that the first request does not wait
+        // for it. What its Chinese, Japanese and Korean take longer for is made ready behind that.
+        let (tell, loaded) = mpsc::channel();
+        let loading = std::thread::Builder::new().spawn(move || {
+            Vocabulary::O200k.count("");
+            _ = tell.send(());
+            Vocabulary::O200k.warm();
+        });
         let store = longhaul_store::open(&settings.store)?;
-        // The first request does not wait for the vocabulary of most models. Without a thread it does.
-        _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
+        if loading.is_ok() {
+            _ = loaded.recv();
+        }
         let live = Arc::new(Live::new(settings.memory));
-        let (writer, turns) = (OnceLock::new(), Turns::new());
-        let desk = Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, writer };
+        let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
+        let desk =
+            Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, news, writer };
         desk.change(settings);
         Ok(desk)
     }
@@ -442,6 +459,7 @@ impl Desk {
             // The client sends it all again; what the store has is the truth then.
             self.live.forget(call.session);
         }
+        self.news.tell(call.session);
     }
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.

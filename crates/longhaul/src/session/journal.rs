@@ -18,7 +18,7 @@ use crate::size::calibration::Calibration;
 use crate::size::meter::Measure;
 use crate::size::models::Model;
 use crate::size::tokens::Tokens;
-use crate::size::usage::Billed;
+use crate::size::usage::{Billed, Charged};
 use crate::summary::SummaryPaid;
 use crate::summary::job::Question;
 
@@ -96,6 +96,9 @@ pub enum Entry {
         ticket: Ticket,
         /// What it said.
         prompt: Tokens,
+        /// What it billed for it. A journal of an older engine does not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        charged: Option<Charged>,
     },
     /// The meter was taught from outside: the prompt grew by so much when this was added.
     Taught {
@@ -346,6 +349,20 @@ pub struct Compaction {
     /// A full summary is due, and nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full: bool,
+    /// The figures behind [`Why::PaysBack`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pays_back: Option<PaysBack>,
+}
+
+/// Why a fold was expected to pay back, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaysBack {
+    /// What the fold would have taken out of each request since the last fold, added up: read for nothing.
+    pub carried: Tokens,
+    /// What the fold takes out of this request and each behind it, as expected.
+    pub takes: Tokens,
+    /// What the provider bills again because of it, as expected.
+    pub rewrites: Tokens,
 }
 
 /// How a job ended.
