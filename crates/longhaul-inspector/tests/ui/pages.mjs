@@ -1,13 +1,13 @@
 // Every view of the inspector in a real browser, against a server with made-up sessions. Started by
 // `crates/longhaul-cli/tests/browser.rs`, which says in INSPECTOR_UI where the server is and what it holds:
-// {base, gateway, plain, hostile, big}: addresses, and ids of sessions.
+// {base, gateway, plain, hostile, big, wide}: addresses, and ids of sessions.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { launch, openPage } from './browser.mjs'
 
-const { base, gateway, plain, hostile, big } = JSON.parse(process.env.INSPECTOR_UI)
+const { base, gateway, plain, hostile, big, wide } = JSON.parse(process.env.INSPECTOR_UI)
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const only = process.argv[2]
 const browser = await launch()
@@ -56,7 +56,7 @@ const drawn = (page, selector) =>
 await check('sessions: all are listed, filtered and searched', {}, async ({ page, go }) => {
   await go('#/')
   const rows = page.locator('table.sessions tbody tr')
-  assert.equal(await rows.count(), 3)
+  assert.equal(await rows.count(), 4)
   await page.getByLabel('filter').fill('ten thousand')
   assert.equal(await rows.count(), 1)
   await page.getByLabel('filter').fill('no such thing')
@@ -419,6 +419,23 @@ await check('ten thousand calls', {}, async ({ page, go }) => {
   const { metrics } = await cdp.send('Performance.getMetrics')
   const heap = metrics.find(each => each.name === 'JSHeapUsedSize').value
   return `first paint ${paint} ms, timeline there after ${ready} ms, a move ${moves.toFixed(2)} ms, a zoom ${zoom.toFixed(1)} ms, scrolled to the end in ${scrolled} ms, ${(heap / 1e6).toFixed(1)} MB of JavaScript memory`
+})
+
+await check('a request of more than 200,000 tokens opens', {}, async ({ page, go }) => {
+  await go(session(wide))
+  const last = Number(await slider(page).getAttribute('aria-valuemax'))
+  const opened = await page.evaluate(
+    async to => {
+      const begun = performance.now()
+      location.hash = to
+      while (!document.querySelector('.detail .text')) await new Promise(requestAnimationFrame)
+      return performance.now() - begun
+    },
+    session(wide, `/c/${last}`),
+  )
+  const tokens = number(await page.locator('.readout dd').first().innerText())
+  assert.ok(tokens > 200_000, `${tokens} tokens`)
+  return `${tokens} tokens in ${Math.round(opened)} ms, from the session to the text of a part`
 })
 
 // Live
