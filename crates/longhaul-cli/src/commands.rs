@@ -14,6 +14,7 @@ pub mod env;
 pub mod exec_confined;
 pub mod explain;
 pub mod inspect;
+pub mod man;
 pub mod persist;
 pub mod profiles;
 pub mod recall;

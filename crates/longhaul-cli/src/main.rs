@@ -5,6 +5,7 @@
 
 mod agent;
 mod arguments;
+mod build;
 mod commands;
 mod error;
 mod filling;
@@ -24,14 +25,14 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, inspect, persist, profiles,
-    recall, replay, report as report_command, run, serve, sessions, unpersist, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, inspect, man, persist,
+    profiles, recall, replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
 /// Keeps an LLM agent's conversation inside its context window.
 #[derive(Parser)]
-#[command(name = "longhaul", version, max_term_width = 80)]
+#[command(name = "longhaul", version, long_version = build::described(), max_term_width = 80)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Without a command the agent is started in the current folder.
@@ -81,6 +82,7 @@ enum Command {
     Unpersist(unpersist::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    Man(man::Args),
     #[cfg(unix)]
     ExecConfined(commands::exec_confined::Args),
 }
@@ -134,6 +136,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         #[cfg(unix)]
         Command::ExecConfined(args) => commands::exec_confined::run(&args),
     };

@@ -26,9 +26,9 @@ fn error(args: &[&str]) -> String {
 }
 
 /// A session of forty reads, in a file.
-fn long_session(folder: &Path) -> String {
+fn long_session(folder: &Path, steps: usize) -> String {
     let mut lines = vec![r#"{"role":"user","content":"Read it all."}"#.to_owned()];
-    for n in 0..40 {
+    for n in 0..steps {
         let call = serde_json::json!({"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": format!("f{n}.rs")}});
         let answer = serde_json::json!({"type": "tool_result", "id": format!("c{n}"), "text": format!("fn name_{n}() {{}}\n").repeat(60)});
         lines.push(serde_json::json!({"role": "assistant", "content": [call]}).to_string());
@@ -43,7 +43,7 @@ fn long_session(folder: &Path) -> String {
 fn explain_names_each_part_and_its_edit() {
     insta::assert_snapshot!(stdout(&["explain", "small.jsonl", "--call", "4"]));
     let folder = tempfile::tempdir().unwrap();
-    let file = long_session(folder.path());
+    let file = long_session(folder.path(), 40);
     let args = ["explain", &file, "--call", "40", "--window", "6000", "--meter", "neutral"];
     let text = stdout(&args);
     assert!(text.contains("└ fold ") && text.contains("  recall "), "{text}");
@@ -65,6 +65,20 @@ fn explain_names_each_part_and_its_edit() {
         batches[0]["saved"].as_u64().unwrap(),
         batches[0]["saves"].as_u64().unwrap() * (41 - batches[0]["call"].as_u64().unwrap())
     );
+    // In a large window carrying what a fold would take made one: with the figures that decided, and what came of them.
+    let longer = tempfile::tempdir().unwrap();
+    let long = long_session(longer.path(), 120);
+    let args = ["explain", &long, "--call", "last", "--window", "100000", "--meter", "neutral"];
+    let paid: Value = serde_json::from_str(&stdout(&[&args[..], &["--json"]].concat())).unwrap();
+    let batch = &paid["batches"][0];
+    let figure = |name: &str| batch[name].as_u64().unwrap_or_else(|| panic!("{name} of {batch}"));
+    assert_eq!(batch["why"], "pays back");
+    // Ten times the price of reading, and patience: 4.5 x 1.15 of what is billed again.
+    assert!(figure("carried") * 10 > figure("rewrites") * 115 * 45 / 10, "{batch}");
+    // The same line sixty times is one line in the summary: more is gone, and less written again, than was expected.
+    assert!(figure("saves") > figure("takes") && figure("rewritten") < figure("rewrites"), "{batch}");
+    assert!(figure("rewritten") > 0, "{batch}");
+    let args = ["explain", &file, "--call", "40", "--window", "6000", "--meter", "neutral"];
     let diff = stdout(&[&args[..], &["--diff"]].concat());
     assert!(diff.contains("-    2 tool") && diff.lines().any(|line| line.starts_with('+')), "{diff}");
     // Every message of the log is there once, gone or not.
@@ -79,7 +93,7 @@ fn explain_finds_the_calls_where_something_happened() {
             .starts_with("Nothing was compacted in 4 calls, in a window of 200,000.")
     );
     let folder = tempfile::tempdir().unwrap();
-    let file = long_session(folder.path());
+    let file = long_session(folder.path(), 40);
     let text = stdout(&["explain", &file, "--window", "6k"]);
     assert!(text.starts_with("Something happened before ") && text.contains("a fold: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -106,7 +120,7 @@ fn explain_finds_the_calls_where_something_happened() {
 #[test]
 fn what_a_mark_names_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
-    let file = long_session(folder.path());
+    let file = long_session(folder.path(), 40);
     let window = ["--window", "6k"];
     let json: Value = serde_json::from_str(&stdout(
         &[&["explain", &file, "--call", "last", "--json"], &window[..]].concat(),
@@ -126,7 +140,7 @@ fn what_a_mark_names_is_read_back() {
 #[test]
 fn a_profile_may_be_named_on_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
-    let file = long_session(folder.path());
+    let file = long_session(folder.path(), 40);
     let explain = ["explain", &file, "--call", "40", "--window", "6000", "--profile"];
     let explained = |name: &str| stdout(&[&explain[..], &[name]].concat());
     assert_eq!(explained("longhaul"), stdout(&explain[..6]));
@@ -141,7 +155,7 @@ fn a_profile_may_be_named_on_the_command_line() {
 #[test]
 fn compact_says_its_price_and_writes_a_smaller_conversation() {
     let folder = tempfile::tempdir().unwrap();
-    let file = long_session(folder.path());
+    let file = long_session(folder.path(), 40);
     let dry = stdout(&["compact", &file, "--dry-run", "--window", "20000"]);
     assert!(dry.contains(" edits:") && dry.contains("paid back after "), "{dry}");
     let out = folder.path().join("small.jsonl");

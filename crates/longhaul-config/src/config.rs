@@ -143,7 +143,7 @@ impl Default for Config {
             ),
             built_in("gateway.keep_bytes", ValueKind::Size(0, MOST), "all sessions take; 0: no limit", "0"),
             built_in("gateway.no_content", ValueKind::Flag, "nothing that anybody said is stored", "false"),
-            built_in("gateway.memory", ValueKind::Size(1 << 20, MOST), "conversations in memory", "128M"),
+            built_in("gateway.memory", ValueKind::Size(1 << 20, MOST), "conversations in memory", "96M"),
             built_in("gateway.max_body", ValueKind::Size(1 << 10, 1 << 30), "a request that is read", "64M"),
             built_in("gateway.max_bodies", ValueKind::Size(1 << 20, MOST), "all requests at once", "512M"),
             built_in("gateway.connections", ValueKind::Number(1, 100_000), "of clients at once", "1024"),

@@ -252,7 +252,7 @@ fn the_constants_of_mini_and_transform_are_settings() {
 fn a_gateway_is_run_by_the_user_and_by_no_project() {
     let gateway = Config::default().gateway();
     assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (None, None, false));
-    assert_eq!((gateway.max_body, gateway.max_bodies, gateway.memory), (64 << 20, 512 << 20, 128 << 20));
+    assert_eq!((gateway.max_body, gateway.max_bodies, gateway.memory), (64 << 20, 512 << 20, 96 << 20));
     let text = "[gateway]\nkeep_days = 30\nkeep_bytes = \"10G\"\nno_content = true\nmax_body = 1048576\n";
     let layers = Layers::default()
         .file("config.toml", text)

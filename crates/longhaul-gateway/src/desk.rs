@@ -13,7 +13,7 @@ mod summarising;
 mod turns;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -70,7 +70,7 @@ pub enum Recall {
 }
 
 impl DeskSettings {
-    /// The default profile, the models' own windows, 128 MB for conversations, nothing added to requests; all sessions
+    /// The default profile, the models' own windows, 96 MB for conversations, nothing added to requests; all sessions
     /// are kept.
     pub fn new(store: impl Into<String>) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl DeskSettings {
             profile: Profile::longhaul(),
             profiles: Profile::all(),
             window: None,
-            memory: 128 << 20,
+            memory: 96 << 20,
             retention: Retention::default(),
             without_content: false,
             summaries: None,
@@ -295,9 +295,18 @@ pub struct Desk {
 impl Desk {
     /// With the store that the settings name.
     pub fn open(settings: DeskSettings) -> Result<Self, StoreError> {
+        // The vocabulary of most models is loaded while the store is opened, so that the first request does not wait
+        // for it. What its Chinese, Japanese and Korean take longer for is made ready behind that.
+        let (tell, loaded) = mpsc::channel();
+        let loading = std::thread::Builder::new().spawn(move || {
+            Vocabulary::O200k.count("");
+            _ = tell.send(());
+            Vocabulary::O200k.warm();
+        });
         let store = longhaul_store::open(&settings.store)?;
-        // The first request does not wait for the vocabulary of most models. Without a thread it does.
-        _ = std::thread::Builder::new().spawn(|| Vocabulary::O200k.warm());
+        if loading.is_ok() {
+            _ = loaded.recv();
+        }
         let live = Arc::new(Live::new(settings.memory));
         let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
         let desk =

@@ -34,6 +34,11 @@ pub(crate) fn tell_apart(blocks: &mut [Block]) -> bool {
     of_host && !other
 }
 
+/// True if a text of which nothing is said would be taken for a host's, all of it or a part.
+pub(crate) fn is_like_a_hosts(text: &str) -> bool {
+    words_of(text) != Words::All
+}
+
 /// The person's words in a text. Blank text is left alone.
 fn words_of(text: &str) -> Words {
     let whole = Run { text, start: 0, end: text.len() }.trimmed();

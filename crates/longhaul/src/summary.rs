@@ -6,12 +6,14 @@
 pub(crate) mod covered;
 mod extract;
 mod facts;
+mod failing;
 #[doc(hidden)]
 pub mod fitting;
 pub(crate) mod job;
 pub(crate) mod known;
 mod own_words;
 mod price;
+mod sentences;
 mod slot;
 mod statement;
 mod template;
@@ -31,12 +33,12 @@ use crate::text::count::words;
 
 pub(crate) use extract::{Choose, LinePrice};
 use extract::{Extract, Inherited, Wanted};
-pub(crate) use facts::exit_status;
 use facts::{Facts, Found};
+pub(crate) use failing::exit_status;
 use known::Known;
 use slot::{Inherit, Slot};
 pub(crate) use statement::Request;
-use statement::{File, Statement};
+use statement::{File, Statement, TodoState};
 use template::{Item, SlotValues};
 use uses::Uses;
 
@@ -80,10 +82,10 @@ impl Asked {
     /// In a few words; `None` if nothing is asked. Of several texts of one message the last says what is
     /// wanted: clients put context before.
     pub(crate) fn request(&self) -> Option<Request> {
-        let asked = facts::telling(self.message.words())?;
+        let asked = sentences::asked(self.message.words())?;
         // An answer may have no words: a picture.
-        let answer = self.answer.as_ref().map(|answer| facts::telling(answer.texts()).unwrap_or("…"));
-        let answer = answer.map(|answer| facts::shorten(answer, facts::LINE));
+        let answered = |answer: &Arc<Message>| sentences::answered(answer.texts()).unwrap_or("…".to_owned());
+        let answer = self.answer.as_ref().map(answered);
         Some(Request { asked: facts::shorten(asked, facts::SHORT), answer })
     }
 }
@@ -342,9 +344,11 @@ fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     values.add(Slot::Files, changed.into_iter().map(item));
     values.add(Slot::Read, read.into_iter().map(item));
     // What only looks around says nothing of what was done.
-    let telling = facts.commands.into_iter().filter(|(_, command)| command.failed || !is_look(&command.line));
+    let telling = facts
+        .commands
+        .into_iter()
+        .filter(|(_, command)| command.failed || !failing::only_looks(&command.line));
     values.add(Slot::Commands, telling.map(found(Statement::Command)));
-    let unsolved = facts.errors.iter().rfind(|(_, problem)| !problem.solved).cloned();
     values.add(Slot::Errors, facts.errors.into_iter().map(found(Statement::Problem)));
     values.add(Slot::Decisions, facts.decisions.into_iter().map(found(Statement::Words)));
     values.add(Slot::Learnings, facts.learnings.into_iter().map(found(Statement::Words)));
@@ -367,15 +371,18 @@ fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     values.add(Slot::Done, done.into_iter().map(found(Statement::Request)));
     values.add(Slot::Unanswered, open.iter().cloned().map(found(Statement::Request)));
     values.add(Slot::Open, open.into_iter().map(found(Statement::Request)));
-    values.add(Slot::Open, unsolved.map(found(Statement::Problem)));
     let mut stood = |slot| stood.remove(&slot).unwrap_or_default();
     if nothing_asked {
         values.add(Slot::Open, stood(Slot::Open));
     }
     let state = facts.last_words.map(found(Statement::Words));
     values.add(Slot::State, state.map_or_else(|| stood(Slot::State), |state| vec![state]));
-    let todos = facts.todos.map(found(Statement::Todos));
-    values.add(Slot::Todos, todos.map_or_else(|| stood(Slot::Todos), |todos| vec![todos]));
+    // A list of which all is done says nothing of what is left.
+    let todos = facts.todos.map(|(at, todos)| match todos.iter().all(|todo| todo.state == TodoState::Done) {
+        true => Vec::new(),
+        false => vec![found(Statement::Todos)((at, todos))],
+    });
+    values.add(Slot::Todos, todos.unwrap_or_else(|| stood(Slot::Todos)));
     // The goal is restated beside the summary: once is enough.
     let goal = form.goal.map(|place| match place {
         Place::InFront => Item::words(None, language.words().goal_above),
@@ -399,7 +406,7 @@ fn wishes_of_requests(material: &[&Material]) -> Vec<Item> {
         Material::Summary(_) | Material::Message(..) => None,
     });
     let wishes = asked.flat_map(|asked| {
-        let wishes = asked.message.words().flat_map(facts::wishes);
+        let wishes = asked.message.words().flat_map(sentences::wishes);
         wishes.map(|wish| Item::words(Some(asked.at), wish))
     });
     wishes.collect()
@@ -505,15 +512,6 @@ fn names_file(text: &str, path: &str) -> bool {
         !before.is_some_and(|c| joins(c) || c == '.') && !after.is_some_and(joins)
     };
     text.contains(path) || text.match_indices(name).any(|(at, _)| alone(at))
-}
-
-/// A command that changes nothing.
-fn is_look(command: &str) -> bool {
-    let first = command.split_whitespace().next().unwrap_or_default();
-    matches!(
-        first,
-        "ls" | "cat" | "sed" | "head" | "tail" | "grep" | "rg" | "find" | "pwd" | "cd" | "wc" | "nl" | "echo"
-    )
 }
 
 #[cfg(test)]

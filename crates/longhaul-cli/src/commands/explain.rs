@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use longhaul::edits::EditPrice;
 use longhaul::size::Measure;
-use longhaul::{Block, EditKind, Message, Position, Role, Session, Source, Tokens, Why};
+use longhaul::{Block, Cursor, EditKind, Entry, Message, Position, Role, Session, Source, Tokens, Why};
 use longhaul_config::Config;
 use serde::Serialize;
 
@@ -86,32 +86,45 @@ impl std::str::FromStr for CallName {
 struct Batch {
     call: u64,
     edits: usize,
-    /// Tokens of the warm prefix that were expected to be billed again.
+    why: &'static str,
+    /// Tokens that requests before it carried, and that its fold would have taken: what made the fold pay back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    carried: Option<u64>,
+    /// Tokens of the warm prefix that were expected to be billed again, before the edits were made where a fold paid back.
     rewrites: u64,
     /// Tokens that were so: sent before, and not read from the cache. Nothing, if the cache was
     /// gone anyway.
     rewritten: u64,
     cold: bool,
-    /// Tokens that each later request is expected to be smaller by.
+    /// Tokens that each later request was expected to be smaller by.
+    takes: u64,
+    /// Tokens that each later request is smaller by.
     saves: u64,
     /// What that has come to in the calls since, this one included.
     saved: u64,
 }
 
 impl Batch {
-    /// The edits since `first` of the call that was just prepared. `new` is the size of what it
-    /// was sent for the first time.
-    fn new(call: u64, session: &Session, first: usize, new: Tokens) -> Option<Self> {
+    /// The edits since `first` of the call that was just prepared. `began` is where the journal stood before it, `new`
+    /// the size of what the call was sent for the first time.
+    fn new(call: u64, session: &Session, first: usize, began: Cursor, new: Tokens) -> Option<Self> {
         let edits = session.ledger().edits().skip(first).map(|(edit, _)| edit);
         let warm: Vec<_> = edits.filter(|edit| edit.why != Why::Entry).collect();
         let sent = session.sent()?;
         let price = EditPrice::of_batch(warm.iter().map(|edit| &***edit));
-        (!warm.is_empty()).then(|| Self {
+        let paid_back = session.since(began).find_map(|entry| match entry {
+            Entry::CompactionBegan(compaction) => compaction.pays_back,
+            _ => None,
+        });
+        Some(Self {
             call,
             edits: warm.len(),
-            rewrites: price.rewrites.0,
+            why: warm.first()?.why.name(),
+            carried: paid_back.map(|figures| figures.carried.0),
+            rewrites: paid_back.map_or(price.rewrites, |figures| figures.rewrites).0,
             rewritten: if sent.cold { 0 } else { (sent.billed.written - new).0 },
             cold: sent.cold,
+            takes: paid_back.map_or(price.saves, |figures| figures.takes).0,
             saves: price.saves.0,
             saved: 0,
         })
@@ -161,6 +174,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         if message.role() == Role::Assistant {
             calls += 1;
             let first = recorded.session().ledger().next_id().0 as usize;
+            let began = recorded.session().cursor();
             let prepared = recorded.prepare();
             recorded.learn(&message);
             let session = recorded.session();
@@ -171,7 +185,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                     _ => false,
                 });
                 let new: Measure = newest.chain(session.view().tail()).map(|part| part.measure).sum();
-                batches.extend(Batch::new(calls, session, first, session.meter().tokens(new).tokens));
+                let new = session.meter().tokens(new).tokens;
+                batches.extend(Batch::new(calls, session, first, began, new));
                 sent = session.log().end();
             }
             if Some(calls) == wanted {
@@ -254,20 +269,25 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
         return Ok(());
     }
     let strong = terminal::STRONG;
-    writeln!(out, "\n{strong}Price{strong:#}{:16} billed again      smaller", "")?;
+    writeln!(out, "\n{strong}Price{strong:#}{:12} billed again  smaller per call", "")?;
     writeln!(
         out,
-        "{:>6} {:>7} {:>9} {:>9} {:>9} {:>12}",
-        "call", "edits", "expected", "came out", "per call", "so far"
+        "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  why",
+        "call", "edits", "expected", "came out", "expected", "came out", "so far"
     )?;
     for batch in batches {
-        let expected = if batch.cold { "cold".to_owned() } else { terminal::short(batch.rewrites) };
-        let came_out = if batch.cold { "cold".to_owned() } else { terminal::short(batch.rewritten) };
-        let (saves, saved) = (terminal::short(batch.saves), terminal::short(batch.saved));
+        let again = |tokens| if batch.cold { "cold".to_owned() } else { terminal::short(tokens) };
         writeln!(
             out,
-            "{:>6} {:>7} {expected:>9} {came_out:>9} {saves:>9} {saved:>12}",
-            batch.call, batch.edits
+            "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  {}",
+            batch.call,
+            batch.edits,
+            again(batch.rewrites),
+            again(batch.rewritten),
+            terminal::short(batch.takes),
+            terminal::short(batch.saves),
+            terminal::short(batch.saved),
+            batch.why
         )?;
     }
     Ok(())

@@ -284,10 +284,9 @@ impl Conversation {
 
     /// Bytes that it takes in memory, about.
     pub(super) fn bytes(&self) -> usize {
-        let texts = self.session.ledger().edits().filter_map(|(edit, _)| edit.kind.text());
-        let shown: usize = texts.map(|text| text.len()).sum();
-        // The text of a message, and what it was read from; the text of an edit, and what was written for it.
-        (self.said + shown + self.session.log().frame().map_or(0, frame_bytes)) * 2 + self.known.len() * 200
+        let said = self.said + self.session.log().frame().map_or(0, frame_bytes);
+        // The text of a message, and what it was read from.
+        said * 2 + self.session.bytes_beside_messages() + self.known.len() * 200
     }
 
     /// Takes in what a request has more than is known, and makes what is to be sent ready. What could not be made

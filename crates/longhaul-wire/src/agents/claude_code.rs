@@ -49,7 +49,7 @@ impl Assemble for Assembler {
                 messages.extend(compaction("", time(&line, "timestamp")));
                 numbered(messages)
             }
-            // Hooks, progress, snapshots of files: nothing that the model is sent.
+            // Progress, snapshots of files, queues: nothing that the model is sent. What hooks say is an attachment.
             _ => Vec::new(),
         }
     }

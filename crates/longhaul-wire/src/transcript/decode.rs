@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::base64;
 use crate::fields::{FieldError, Fields, excerpt, reason};
+use crate::speakers::tell_apart;
 
 /// A line that is not a message. Says in one sentence what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +46,7 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
         FieldError(format!("role {:?} is not one of {known}", excerpt(&role)))
     })?;
     let mut parts = Vec::new();
-    let blocks = match fields.take_some("content") {
+    let mut blocks = match fields.take_some("content") {
         Some(content) => read_content(content, 0, &mut parts)?,
         None => Vec::new(),
     };
@@ -56,7 +57,11 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     let own = fields.take_all(&super::OWN_NAMES);
 
     let extra = unescaped(fields.rest(), super::is_escaped_in_line);
+    let of_host = role == Role::User && !says_who_speaks(&blocks, &own) && tell_apart(&mut blocks);
     let mut message = with_own(Message::new(role, blocks).with_extra(extra), &own);
+    if of_host {
+        message = message.with_attachment();
+    }
     if let Some(usage) = usage {
         message = message.with_usage(usage);
     }
@@ -68,6 +73,13 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
     }
     let raw = Raw::new(super::FORMAT, line, &parts, message.blocks());
     Ok(message.with_raw(raw))
+}
+
+/// True if the line says itself which of its words are the person's.
+fn says_who_speaks(blocks: &[Block], own: &Extra) -> bool {
+    let said = [super::ATTACHMENT, super::COMPACT, super::COMPACT_SUMMARY];
+    let is_said = |block: &Block| matches!(block, Block::Text(text) if text.words != Words::All);
+    said.iter().any(|name| own.get(name).is_some()) || blocks.iter().any(is_said)
 }
 
 /// With what only a transcript says. A flag that is more than `true` (some recorded agents name

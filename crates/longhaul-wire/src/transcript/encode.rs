@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use longhaul::conversation::{RecordedCompaction, Words};
-use longhaul::{Block, Extra, Message, Seal, Time};
+use longhaul::{Block, Extra, Message, Role, Seal, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+
+use crate::speakers::is_like_a_hosts;
 
 /// Writes a message as one line, without the newline: as it was read if nobody touched it,
 /// else from its parts, always in the same form.
@@ -24,7 +26,9 @@ impl Serialize for Line<'_> {
         let message = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", message.role().name())?;
-        map.serialize_entry("content", &Blocks(message.blocks()))?;
+        // Said by nobody, it would be looked for in the text when the line is read.
+        let is_persons = message.role() == Role::User && !message.is_attachment();
+        map.serialize_entry("content", &Blocks(message.blocks(), is_persons))?;
         if let Some(usage) = message.usage() {
             map.serialize_entry("usage", &Usage(usage))?;
         }
@@ -49,7 +53,7 @@ impl Serialize for Line<'_> {
     }
 }
 
-fn time_text(time: Time) -> Option<String> {
+pub(crate) fn time_text(time: Time) -> Option<String> {
     jiff::Timestamp::from_microsecond(time.0).ok().map(|stamp| stamp.to_string())
 }
 
@@ -68,19 +72,20 @@ impl Serialize for Usage<'_> {
     }
 }
 
-struct Blocks<'a>(&'a [Block]);
+/// Blocks, and whether they are a person's.
+struct Blocks<'a>(&'a [Block], bool);
 
 impl Serialize for Blocks<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(Some(self.0.len()))?;
         for block in self.0 {
-            seq.serialize_element(&OneBlock(block))?;
+            seq.serialize_element(&OneBlock(block, self.1))?;
         }
         seq.end()
     }
 }
 
-struct OneBlock<'a>(&'a Block);
+struct OneBlock<'a>(&'a Block, bool);
 
 impl Serialize for OneBlock<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -90,6 +95,9 @@ impl Serialize for OneBlock<'_> {
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", &b.text)?;
                 match b.words {
+                    Words::All if self.1 && is_like_a_hosts(&b.text) => {
+                        map.serialize_entry(super::WORDS, &[0, b.text.len()])?;
+                    }
                     Words::All => {}
                     Words::Part { start, end } => map.serialize_entry(super::WORDS, &[start, end])?,
                     Words::None => map.serialize_entry(super::WORDS, &[(); 0])?,
@@ -127,7 +135,7 @@ impl Serialize for OneBlock<'_> {
                 }
                 map.serialize_entry("text", &b.text)?;
                 if let Some(content) = &b.content {
-                    map.serialize_entry("content", &Blocks(content))?;
+                    map.serialize_entry("content", &Blocks(content, false))?;
                 }
                 if b.is_error {
                     map.serialize_entry("is_error", &true)?;

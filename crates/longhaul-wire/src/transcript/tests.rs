@@ -78,6 +78,36 @@ fn what_only_a_transcript_says() {
 }
 
 #[test]
+fn a_line_that_does_not_say_who_speaks_is_looked_at() {
+    let host = r#"<task-notification>\n<status>done</status>\n</task-notification>"#;
+    let mixed = r#"<system-reminder>Be brief.</system-reminder>\nGo on."#;
+    for (line, said, attachment) in [
+        (format!(r#"{{"role":"user","content":"{host}"}}"#), "", true),
+        (format!(r#"{{"role":"user","content":"{mixed}"}}"#), "Go on.", false),
+        (format!(r#"{{"role":"user","content":"{mixed}","attachment":true}}"#), "", true),
+        // The line says it.
+        (
+            r#"{"role":"user","content":[{"type":"text","text":"Tool loaded.","words":[0,12]}]}"#.into(),
+            "Tool loaded.",
+            false,
+        ),
+        (r#"{"role":"user","content":"Tool loaded.","attachment":false}"#.into(), "Tool loaded.", false),
+        (r#"{"role":"user","content":"Tool loaded."}"#.into(), "", true),
+    ] {
+        let message = decode(&line).unwrap();
+        assert_eq!(message.is_attachment(), attachment, "{line}");
+        if !attachment {
+            assert_eq!(message.words().collect::<String>(), said, "{line}");
+        }
+        assert_eq!(encode(&message), line);
+    }
+    // What a person really typed is still the person's behind a file.
+    let typed = Message::user("Tool loaded.");
+    let again = decode(&encode(&typed)).unwrap();
+    assert_eq!((again.is_attachment(), again.words().collect::<String>().as_str()), (false, "Tool loaded."));
+}
+
+#[test]
 fn which_words_are_the_persons() {
     let line = |words: &str| {
         format!(r#"{{"role":"user","content":[{{"type":"text","text":"<e>é</e> Go on.",{words}}}]}}"#)

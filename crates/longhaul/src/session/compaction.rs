@@ -3,7 +3,7 @@
 //! through the guard and into the journal.
 
 use super::carrying::Carrying;
-use super::journal::{Compaction, Entry, JobEnd, SentRequest};
+use super::journal::{Compaction, Entry, JobEnd, PaysBack, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};
@@ -128,6 +128,7 @@ impl Session {
         // The same request again carries nothing more.
         let again = requests.retried(self.state.view.measure()).is_some();
         let carrying = if again { Carrying::default() } else { self.carrying() };
+        let carried = if again { Tokens::ZERO } else { progress.carried + carrying.excess };
         let start = trigger::start(&Situation {
             profile: &self.profile,
             budget: self.budget(),
@@ -140,7 +141,7 @@ impl Session {
             refused: requests.refused.is_some(),
             cold: self.is_cold(now) || requests.cache.is_behind_another_frame(version),
             turn_ended: self.turn_ended(),
-            carried: if again { Tokens::ZERO } else { progress.carried + carrying.excess },
+            carried,
             excess: carrying.excess,
             rewritten: carrying.rewritten,
             price: self.state.limits.model.price,
@@ -148,7 +149,12 @@ impl Session {
         });
         if let Some(start) = start {
             let (why, target, full) = (start.why, start.target, start.full);
-            self.record(Entry::CompactionBegan(Compaction { why, target, before: size, full }));
+            let pays_back = (why == Why::PaysBack).then_some(PaysBack {
+                carried,
+                takes: carrying.excess,
+                rewrites: carrying.rewritten,
+            });
+            self.record(Entry::CompactionBegan(Compaction { why, target, before: size, full, pays_back }));
         }
     }
 

@@ -349,6 +349,20 @@ pub struct Compaction {
     /// A full summary is due, and nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full: bool,
+    /// The figures behind [`Why::PaysBack`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pays_back: Option<PaysBack>,
+}
+
+/// Why a fold was expected to pay back, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaysBack {
+    /// What the fold would have taken out of each request since the last fold, added up: read for nothing.
+    pub carried: Tokens,
+    /// What the fold takes out of this request and each behind it, as expected.
+    pub takes: Tokens,
+    /// What the provider bills again because of it, as expected.
+    pub rewrites: Tokens,
 }
 
 /// How a job ended.

@@ -53,6 +53,13 @@ impl Session {
         Ok(found)
     }
 
+    /// Bytes that the session takes in memory beside its messages and its frame, about: texts of edits, and what it
+    /// knows of the names that were said. For a host that keeps many sessions in bounds.
+    pub fn bytes_beside_messages(&self) -> usize {
+        let texts = self.ledger().edits().filter_map(|(edit, _)| edit.kind.text());
+        texts.map(|text| text.len()).sum::<usize>() + self.uses.bytes()
+    }
+
     /// All rules that do not hold. Behind a `prepare`, for what is sent; else for what would be shown
     /// now, whose size no `prepare` has looked at yet.
     pub fn audit(&self) -> Vec<Violation> {

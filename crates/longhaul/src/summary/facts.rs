@@ -4,17 +4,16 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::Material;
-use super::own_words::own_words;
+use super::failing::{self, exit_status};
+use super::sentences::{self, Telling, wishes};
 use super::statement::{Command, File, Problem, Request, Todo, TodoState};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role, ToolCall, ToolResult};
-use crate::digest::{Aliases, Failures, HUGE, ToolKind};
+use crate::digest::{Aliases, ToolKind};
 
 /// A line that is quoted is cut to this.
 pub(super) const LINE: usize = 240;
@@ -92,15 +91,13 @@ impl Facts {
     }
 
     fn said(&mut self, at: Position, text: &str) {
-        for line in sentences(text, &TOLD) {
-            if has_word(line, &DECISIONS) {
-                self.decisions.push((at, shorten(line, LINE)));
-            } else if has_word(line, &LEARNINGS) {
-                self.learnings.push((at, shorten(line, LINE)));
+        for (telling, sentence) in sentences::told(text) {
+            match telling {
+                Telling::Decision => self.decisions.push((at, sentence)),
+                Telling::Finding => self.learnings.push((at, sentence)),
             }
         }
-        self.last_words =
-            first_words(text).map(|first| (at, shorten(first, LINE))).or(self.last_words.take());
+        self.last_words = sentences::answer(text).map(|first| (at, first)).or(self.last_words.take());
     }
 
     fn called(&mut self, at: Position, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
@@ -124,10 +121,13 @@ impl Facts {
             _ => {}
         }
         let name = format!("{} {}", call.name, shorten(&subject, CALL)).trim_end().replace('`', "'");
+        if failed && failing::is_no_problem(tool, &tool.subject(&call.arguments), &result.text) {
+            return;
+        }
         if failed {
-            let line = failure(&result.text).unwrap_or_default();
+            let line = failing::why(&result.text, status);
             self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
-            self.errors.push((at, Problem { line: shorten(line, LINE), call: name, solved: false }));
+            self.errors.push((at, Problem { line: shorten(&line, LINE), call: name, solved: false }));
         } else {
             let solved = self.unsolved.remove(&name);
             solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
@@ -177,211 +177,6 @@ fn patched(call: &ToolCall) -> Vec<String> {
             .map(|path| shorten(path.trim(), SHORT))
     };
     texts.flat_map(|text| text.lines().filter_map(named)).collect()
-}
-
-/// The exit status that a result names, in the ways agents write it.
-pub(crate) fn exit_status(result: &ToolResult) -> Option<i64> {
-    let text = &*result.text;
-    let number = |text: &str| {
-        let text = text.trim_start_matches([' ', ':', '=', '"']);
-        let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
-        text[..digits].parse::<i64>().ok()
-    };
-    // It stands at the start or at the end, at the start of its line but for a bracket or a few
-    // words: what a program prints of others is not its own.
-    let of_line = |line: &str| {
-        let start = &line[..line.floor_char_boundary(60)];
-        STATUS.iter().find_map(|sign| number(&start[start.find(sign)? + sign.len()..]))
-    };
-    let in_json = |part: &str| {
-        let sign = "\"exit_code\":";
-        part.rfind(sign).and_then(|at| number(&part[at + sign.len()..]))
-    };
-    let head = text.lines().take(5).find_map(of_line);
-    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(300))..];
-    head.or_else(|| in_json(&text[..text.floor_char_boundary(300)]))
-        .or_else(|| in_json(tail))
-        .or_else(|| tail.lines().rev().take(3).find_map(of_line))
-}
-
-/// How agents write an exit status.
-const STATUS: [&str; 5] = ["exited with code", "<returncode>", "xit code", "xit status", "returncode:"];
-
-/// The first line that speaks of a failure and not only of the exit status; else the last line.
-fn failure(text: &str) -> Option<&str> {
-    let text = &text[..text.floor_char_boundary(HUGE)];
-    let mut failures = Failures::of(text);
-    let says = |line: &&str| {
-        let status = STATUS.iter().any(|sign| line.contains(sign)) && line.trim().len() < 60;
-        !status && line.bytes().filter(u8::is_ascii_alphabetic).count() > 7
-    };
-    let failed = text.split_inclusive('\n').find(|line| failures.next_line(line.len()) && says(line));
-    failed.or_else(|| text.lines().rev().find(says)).map(str::trim)
-}
-
-/// The first words of the last of these texts that has any; a sign or a digit, where that is all that
-/// was said.
-pub(super) fn telling<'a>(texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (mut words, mut signs) = (None, None);
-    for text in texts {
-        words = first_words(text).or(words);
-        signs = text.lines().map(str::trim).find(|line| !line.is_empty()).or(signs);
-    }
-    words.or(signs)
-}
-
-/// The first line that has words.
-fn first_words(text: &str) -> Option<&str> {
-    text.lines().map(str::trim).find(|line| line.chars().filter(|c| c.is_alphanumeric()).count() > 1)
-}
-
-/// The lines, and the sentences of long ones, that hold one of these words.
-fn sentences<'a>(text: &'a str, words: &'static Sign) -> impl Iterator<Item = &'a str> {
-    let mut found = words.find(text);
-    let mut next = found.as_mut().and_then(Iterator::next);
-    let lines = text.split_inclusive('\n').scan(0, |at, line| {
-        *at += line.len();
-        Some((*at, line))
-    });
-    let telling = lines.filter(move |(end, _)| {
-        let has = next.is_some_and(|at| at < *end);
-        while next.is_some_and(|at| at < *end) {
-            next = found.as_mut().and_then(Iterator::next);
-        }
-        has
-    });
-    let lines = telling.map(|(_, line)| line.trim().trim_start_matches(['-', '*', '#', '>', ' ']));
-    let parts = lines.flat_map(|line| line.split_inclusive(". ").flat_map(|part| part.split_inclusive('。')));
-    parts.map(str::trim).filter(|part| part.len() >= 12 && !part.starts_with("```") && !part.starts_with('|'))
-}
-
-/// Words to be looked for in one pass.
-struct Sign {
-    words: &'static [&'static [&'static str]],
-    pattern: OnceLock<Option<Regex>>,
-}
-
-impl Sign {
-    const fn new(words: &'static [&'static [&'static str]]) -> Self {
-        Self { words, pattern: OnceLock::new() }
-    }
-
-    /// Whether one of them is there.
-    fn is_in(&'static self, text: &str) -> bool {
-        self.find(text).is_some_and(|mut found| found.next().is_some())
-    }
-
-    /// Where they stand.
-    fn find<'a>(&'static self, text: &'a str) -> Option<impl Iterator<Item = usize> + use<'a>> {
-        let made = self.pattern.get_or_init(|| {
-            let words: Vec<String> = self.words.concat().into_iter().map(regex::escape).collect();
-            Regex::new(&words.join("|")).ok()
-        });
-        made.as_ref().map(|pattern| pattern.find_iter(text).map(|found| found.start()))
-    }
-}
-
-static TOLD: Sign = Sign::new(&[&DECISIONS, &LEARNINGS]);
-static WISHED: Sign = Sign::new(&[&WISHES]);
-
-/// Whether one of these words is there, as a word. Chinese has no spaces.
-fn has_word(line: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| {
-        line.match_indices(word).any(|(at, _)| {
-            let before = line[..at].chars().next_back();
-            !word.is_ascii() || !before.is_some_and(|c| c.is_ascii_alphanumeric())
-        })
-    })
-}
-
-const DECISIONS: [&str; 22] = [
-    "decid",
-    "chose",
-    "instead of",
-    "rather than",
-    "I'll use",
-    "I will use",
-    "We'll use",
-    "we'll use",
-    "going with",
-    "Decision",
-    "opted",
-    "ruled out",
-    "reject",
-    "决定",
-    "选择",
-    "采用",
-    "改用",
-    "放弃",
-    "不采用",
-    "选用",
-    "改为",
-    "方案",
-];
-const LEARNINGS: [&str; 20] = [
-    "turns out",
-    "root cause",
-    "The problem",
-    "the problem",
-    "The issue",
-    "the issue is",
-    "found that",
-    "Found that",
-    "because",
-    "Note that",
-    "note that",
-    "actually",
-    "requires",
-    "原因",
-    "发现",
-    "注意",
-    "问题是",
-    "问题在于",
-    "原来",
-    "需要",
-];
-const WISHES: [&str; 24] = [
-    "always",
-    "Always",
-    "never",
-    "Never",
-    "must",
-    "Must",
-    "prefer",
-    "Prefer",
-    "don't",
-    "Don't",
-    "do not",
-    "Do not",
-    "make sure",
-    "Make sure",
-    "only",
-    "should",
-    "please keep",
-    "不要",
-    "必须",
-    "务必",
-    "始终",
-    "尽量",
-    "只能",
-    "不得",
-];
-
-/// What a person insists on, sentence by sentence, in their own words.
-pub(super) fn wishes(text: &str) -> Vec<String> {
-    if !WISHED.is_in(text) {
-        return Vec::new();
-    }
-    let own = own_words(text);
-    let wishes = sentences(&own, &WISHED).filter(|line| has_word(line, &WISHES));
-    wishes.map(one_line).collect()
-}
-
-/// What a person wants in a message, in about a line: their own words, if there are any.
-pub(super) fn wanted(text: &str) -> Option<String> {
-    let own = own_words(text);
-    let said = if own.is_empty() { first_words(text)? } else { &own };
-    Some(one_line(said))
 }
 
 /// A text on one line that is not too long to be quoted.
@@ -460,22 +255,5 @@ mod tests {
             [(Position(5), "I decided to use a slice instead of an index.".to_owned())]
         );
         assert_eq!(facts.learnings, [(Position(5), "The problem is an off-by-one.".to_owned())]);
-    }
-
-    #[test]
-    fn exit_codes_as_agents_write_them() {
-        let status = |text: &str| exit_status(&ToolResult { text: text.into(), ..result() });
-        fn result() -> ToolResult {
-            match Message::result("a", "").blocks()[0].clone() {
-                Block::ToolResult(result) => result,
-                _ => unreachable!(),
-            }
-        }
-        assert_eq!(status("Exit code: 2\nOutput"), Some(2));
-        assert_eq!(status("Process exited with code 1\nx"), Some(1));
-        assert_eq!(status("{\"output\":\"x\",\"metadata\":{\"exit_code\":0}}"), Some(0));
-        assert_eq!(status("<returncode>137</returncode>"), Some(137));
-        assert_eq!(status("[The command completed with exit code -1.]"), Some(-1));
-        assert_eq!(status("all is well"), None);
     }
 }

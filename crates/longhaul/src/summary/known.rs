@@ -1,7 +1,7 @@
 //! What is known of a summary beside the messages that it is made of: the goal in words, the technical
 //! context that the host told, and from when to when it reaches. No model is asked for these.
 
-use super::{Language, facts};
+use super::{Language, facts, sentences};
 use crate::conversation::fact::FactKind;
 use crate::conversation::log::{Log, Span};
 use crate::conversation::message::Time;
@@ -32,7 +32,7 @@ impl<'a> Known<'a> {
     pub(crate) fn of(log: &'a Log, spans: &[Span]) -> Self {
         let first_request = || {
             let message = log.get(log.goal_message()?)?;
-            message.words().filter_map(facts::wanted).last()
+            message.words().filter_map(sentences::wanted).last()
         };
         let goal = log.fact(FactKind::Goal, "").map(facts::one_line);
         Self {

@@ -152,6 +152,14 @@ impl Uses {
         self.files.get(&hash(path)).copied()
     }
 
+    /// Bytes that the tables take in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        // A map has a byte of its own for each place, taken or not.
+        let names = self.names.capacity() * (size_of::<(u64, NameUse)>() + 1);
+        let files = self.files.capacity() * (size_of::<(u64, FileUse)>() + 1);
+        names + files + self.answers.capacity() * size_of::<u32>()
+    }
+
     /// The step that is running.
     pub(crate) fn step(&self) -> u32 {
         self.answers.len() as u32

@@ -1,0 +1,214 @@
+//! How calls failed: the exit status and the one line of a result that says why, and which failures are no
+//! problem that anybody would go back to.
+
+use std::borrow::Cow;
+
+use crate::conversation::message::ToolResult;
+use crate::digest::{Failures, HUGE, ToolKind};
+use crate::text::ansi;
+
+/// The exit status that a result names, in the ways agents write it.
+pub(crate) fn exit_status(result: &ToolResult) -> Option<i64> {
+    let text = &*result.text;
+    let number = |text: &str| {
+        let text = text.trim_start_matches([' ', ':', '=', '"']);
+        let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
+        text[..digits].parse::<i64>().ok()
+    };
+    // It stands at the start or at the end, at the start of its line but for a bracket or a few
+    // words: what a program prints of others is not its own.
+    let of_line = |line: &str| {
+        let start = &line[..line.floor_char_boundary(60)];
+        STATUS.iter().find_map(|sign| number(&start[start.find(sign)? + sign.len()..]))
+    };
+    let in_json = |part: &str| {
+        let sign = "\"exit_code\":";
+        part.rfind(sign).and_then(|at| number(&part[at + sign.len()..]))
+    };
+    let head = text.lines().take(5).find_map(of_line);
+    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(300))..];
+    head.or_else(|| in_json(&text[..text.floor_char_boundary(300)]))
+        .or_else(|| in_json(tail))
+        .or_else(|| tail.lines().rev().take(3).find_map(of_line))
+}
+
+/// How agents write an exit status.
+const STATUS: [&str; 5] = ["exited with code", "<returncode>", "xit code", "xit status", "returncode:"];
+
+/// The line of a failed result that says why: the first that speaks of a failure and not only of the exit status; else
+/// the status, or the last line where there is none.
+pub(super) fn why(text: &str, status: Option<i64>) -> String {
+    let text = ansi::stripped(&text[..text.floor_char_boundary(HUGE)]);
+    let mut failures = Failures::of(&text);
+    let failed =
+        text.split_inclusive('\n').find(|line| failures.next_line(line.len()) && says_something(line));
+    let said = failed.or_else(|| match status {
+        Some(_) => None,
+        None => text.lines().rev().find(|line| says_something(line)),
+    });
+    match (said, status) {
+        (Some(line), _) => without_tags(line.trim()).into_owned(),
+        (None, Some(status)) => format!("exit {status}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// True for a line of a result that its program wrote about what happened.
+fn says_something(line: &str) -> bool {
+    let line = line.trim();
+    let is_status = STATUS.iter().any(|sign| line.contains(sign)) && line.len() < 60;
+    // A command that is printed before it runs, and tests that passed.
+    let beside = ["$ ", "> ", "(pass)", "✓", "ok "];
+    !is_status
+        && !is_of_harness(line)
+        && !beside.iter().any(|start| line.starts_with(start))
+        && line.bytes().filter(u8::is_ascii_alphabetic).count() > 7
+}
+
+/// True for a line that a harness writes around the output of a command.
+pub(super) fn is_of_harness(line: &str) -> bool {
+    // Codex.
+    const STARTS: [&str; 6] = [
+        "Chunk ID: ",
+        "Wall time: ",
+        "Original token count: ",
+        "Process exited with code ",
+        "Total output lines: ",
+        "Warning: truncated output (original token count: ",
+    ];
+    line == "Output:" || STARTS.iter().any(|start| line.starts_with(start))
+}
+
+/// A line without a tag around it, such as `<tool_use_error>`.
+fn without_tags(line: &str) -> Cow<'_, str> {
+    let Some(inner) = line.strip_prefix('<') else { return line.into() };
+    match inner.split_once('>') {
+        Some((name, rest))
+            if name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') && !rest.is_empty() =>
+        {
+            rest.strip_suffix(&format!("</{name}>")).unwrap_or(rest).trim().into()
+        }
+        _ => line.into(),
+    }
+}
+
+/// True if nobody would go back to a call that failed so: what was looked for was not there, another call beside it
+/// failed, or a person said no.
+pub(super) fn is_no_problem(tool: ToolKind, command: &str, text: &str) -> bool {
+    let looks = match tool {
+        ToolKind::Ls | ToolKind::Glob | ToolKind::Grep | ToolKind::Read => true,
+        ToolKind::Bash => only_looks(command),
+        _ => false,
+    };
+    let of_harness = [
+        "Sibling tool call errored",
+        "The user doesn't want to proceed with this tool use",
+        "The user doesn't want to take this action right now",
+        "[Request interrupted by user",
+    ];
+    let start = text.trim_start().trim_start_matches("<tool_use_error>");
+    looks || of_harness.iter().any(|words| start.starts_with(words))
+}
+
+/// Commands that change nothing.
+const LOOKS: [&str; 27] = [
+    "ls", "cat", "sed", "head", "tail", "grep", "rg", "find", "pwd", "cd", "wc", "nl", "echo", "which",
+    "stat", "file", "test", "[", "tree", "sort", "uniq", "cut", "tr", "awk", "true", "sleep", "jq",
+];
+
+/// True for a command that changes nothing, whatever it is put together from. A part that is quoted may be taken for
+/// a command: then it does more than look.
+pub(super) fn only_looks(command: &str) -> bool {
+    let mut parts = command.split(['|', ';', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    // `2>&1` leaves a number behind.
+    let is_look = |part: &str| {
+        let first = part.split_whitespace().next().unwrap_or_default();
+        LOOKS.contains(&first) || first.bytes().all(|b| b.is_ascii_digit() || b == b'>' || b == b'/')
+    };
+    let edits = |part: &str| part.starts_with("sed ") && part.contains(" -i");
+    parts.all(|part| is_look(part) && !edits(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::message::{Block, Message};
+
+    #[test]
+    fn exit_codes_as_agents_write_them() {
+        let status = |text: &str| exit_status(&ToolResult { text: text.into(), ..result() });
+        fn result() -> ToolResult {
+            match Message::result("a", "").blocks()[0].clone() {
+                Block::ToolResult(result) => result,
+                _ => unreachable!(),
+            }
+        }
+        assert_eq!(status("Exit code: 2\nOutput"), Some(2));
+        assert_eq!(status("Process exited with code 1\nx"), Some(1));
+        assert_eq!(status("{\"output\":\"x\",\"metadata\":{\"exit_code\":0}}"), Some(0));
+        assert_eq!(status("<returncode>137</returncode>"), Some(137));
+        assert_eq!(status("[The command completed with exit code -1.]"), Some(-1));
+        assert_eq!(status("all is well"), None);
+    }
+
+    #[test]
+    fn the_line_that_says_why() {
+        for (text, status, line) in [
+            (
+                "running 2 tests\nassertion failed: left == right\nexit code: 101",
+                Some(101),
+                "assertion failed: left == right",
+            ),
+            (
+                "$ biome check --error-on-warnings\nsrc/a.ts: unused import\nFound 1 error.",
+                Some(1),
+                "Found 1 error.",
+            ),
+            // A name of a file is no error.
+            ("docs/2026-02-10-fix-flaky-tests.md", Some(1), "exit 1"),
+            ("/c/Program Files/PowerShell/7/pwsh", Some(1), "exit 1"),
+            (
+                "(pass) errors on invalid entries\n(fail) rejects nothing: expected failed",
+                Some(1),
+                "(fail) rejects nothing: expected failed",
+            ),
+            (
+                "<tool_use_error>String to replace not found in file.</tool_use_error>",
+                None,
+                "String to replace not found in file.",
+            ),
+            ("Chunk ID: 1f\nOriginal token count: 0\nOutput:\n", Some(1), "exit 1"),
+            ("\u{1b}[31merror\u{1b}[0m: no field `x`", Some(101), "error: no field `x`"),
+            ("something else went on here", None, "something else went on here"),
+            ("", None, ""),
+        ] {
+            assert_eq!(why(text, status), line, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_looked_for_and_not_there_is_no_problem() {
+        for command in [
+            "grep -rn x src/ 2>/dev/null",
+            "cd src && find . -name '*.go' | sed 's/a/b/' | head -3",
+            "ls go.mod 2>&1",
+        ] {
+            assert!(is_no_problem(ToolKind::Bash, command, ""), "{command}");
+        }
+        for command in ["cargo test 2>&1 | tail -3", "git push", "sed -i s/a/b/ x.rs", "cd src && make"] {
+            assert!(!is_no_problem(ToolKind::Bash, command, ""), "{command}");
+        }
+        assert!(is_no_problem(ToolKind::Read, "", "File does not exist."));
+        assert!(!is_no_problem(ToolKind::Edit, "", "String to replace not found in file."));
+        assert!(is_no_problem(
+            ToolKind::Edit,
+            "",
+            "<tool_use_error>Sibling tool call errored</tool_use_error>"
+        ));
+        assert!(is_no_problem(
+            ToolKind::Edit,
+            "",
+            "The user doesn't want to proceed with this tool use. They said: no"
+        ));
+    }
+}
