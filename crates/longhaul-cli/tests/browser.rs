@@ -171,6 +171,10 @@ async fn every_page_works_in_a_real_browser() {
     let big = import(&home, "big.jsonl", &ten_thousand_calls(), &["--window", "60000"]);
     let whole = ["--window", "1000000", "--profile", "archive"];
     let wide = import(&home, "wide.jsonl", &more_than_200_000_tokens(), &whole);
+    let pages = home.text_at("pages");
+    let args = ["inspect", &plain, "--export", &pages, "--redact", "north p[a-z]+"];
+    let output = home.longhaul(&args).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
     let mut command = home.longhaul(&["serve", "--listen", "127.0.0.1:0", "--window", "16000"]);
     command.args(["--anthropic", &fake.base_url()]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut serving = Serving(command.spawn().unwrap());
@@ -179,6 +183,7 @@ async fn every_page_works_in_a_real_browser() {
     let address =
         line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).trim_end().to_owned();
     let about = json!({"base": format!("{address}/inspect/"), "gateway": format!("{address}/"),
+        "exported": format!("file://{pages}/index.html"),
         "plain": plain, "hostile": hostile, "big": big, "wide": wide});
     let status = tokio::task::spawn_blocking(move || {
         Command::new("node")
