@@ -1,7 +1,7 @@
 //! `longhaul inspect` as a user runs it: recorded files, stored sessions, static pages, and what cannot be done.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
