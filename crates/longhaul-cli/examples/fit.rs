@@ -5,10 +5,6 @@
 //! counts as needed if the next time that the session mentions it, it is in the arguments of a call (a name) or
 //! in the old text of an edit (a line). Logistic regression by Newton's method, with a small penalty.
 
-#[path = "../src/lab/needs.rs"]
-#[allow(dead_code)]
-mod needs;
-
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +12,7 @@ use std::sync::Arc;
 use longhaul::conversation::Log;
 use longhaul::summary::fitting::{Sample, samples, weights};
 use longhaul::{Message, Role};
+use longhaul_lab::needs;
 
 /// Samples are taken at every so many steps.
 const EVERY: usize = 10;

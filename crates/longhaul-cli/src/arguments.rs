@@ -4,6 +4,7 @@ use std::io::Write;
 
 use longhaul::Models;
 use longhaul_config::{nearest, tokens_of};
+pub use longhaul_inspector::lines;
 
 /// The least and the most tokens that a window may have.
 const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
@@ -18,15 +19,6 @@ pub fn window(text: &str) -> Result<u64, String> {
 pub fn tokens(text: &str) -> Result<u64, String> {
     let problem = "not a number of tokens, such as 8000 or 8k";
     tokens_of(text).filter(|tokens| *tokens > 0).ok_or_else(|| problem.to_owned())
-}
-
-/// Lines of a text, counted from 1: `10-20`, `10-`, `10`.
-pub fn lines(text: &str) -> Result<(usize, usize), String> {
-    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
-    let (first, last) = text.split_once('-').map_or((text, text), |(first, last)| (first, last));
-    let last = if last.trim().is_empty() { Some(usize::MAX) } else { number(last) };
-    let range = number(first).zip(last).filter(|(first, last)| first <= last);
-    range.ok_or_else(|| "not lines: give 10-20, 10- or 10; the first line is 1".to_owned())
 }
 
 /// Says that the table of models has no row for a name, and which name is nearest.

@@ -13,6 +13,7 @@ pub mod env;
 #[cfg(unix)]
 pub mod exec_confined;
 pub mod explain;
+pub mod inspect;
 pub mod man;
 pub mod persist;
 pub mod profiles;

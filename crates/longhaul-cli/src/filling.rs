@@ -1,7 +1,8 @@
 //! What fills the context, by category, and how that is drawn.
 
 use anstyle::{AnsiColor, Style};
-use longhaul::{Block, Part, Role, Session, Tokens};
+use longhaul::{Session, Tokens};
+use longhaul_inspector::category::{Category as Kind, filling};
 
 use crate::terminal::{grouped, percent};
 
@@ -40,26 +41,12 @@ pub struct Filling([u64; CATEGORIES.len()]);
 impl Filling {
     /// Of the view as it was prepared.
     pub fn of(session: &Session) -> Self {
-        let mut filling = Self::default();
-        filling.0[0] = session.meter().tokens(session.view().fixed().measure).tokens.0;
-        for part in session.view().parts() {
-            filling.add(session, part);
+        let mut own = Self::default();
+        // The tail is of the request alone.
+        for (kind, tokens) in filling(session).into_iter().filter(|(kind, _)| *kind != Kind::Tail) {
+            own.0[row_of(kind)] += tokens;
         }
-        filling
-    }
-
-    fn add(&mut self, session: &Session, part: &Part) {
-        let role = part.message.role();
-        let whole = session.meter().tokens(part.measure).tokens.0;
-        if part.message.blocks().len() == 1 {
-            self.0[category_of(role, &part.message.blocks()[0])] += whole;
-            return;
-        }
-        // Shares by size: blocks are not counted one by one.
-        let bytes: usize = part.message.blocks().iter().map(Block::bytes).sum();
-        for block in part.message.blocks() {
-            self.0[category_of(role, block)] += whole * block.bytes() as u64 / bytes.max(1) as u64;
-        }
+        own
     }
 
     /// The same shares of another sum: of what a provider is known to count, say.
@@ -107,14 +94,15 @@ impl Filling {
     }
 }
 
-fn category_of(role: Role, block: &Block) -> usize {
-    match (role, block) {
-        (_, Block::ToolResult(_)) => 5,
-        (_, Block::ToolCall(_)) => 4,
-        (_, Block::Thinking(_)) => 3,
-        (Role::Summary, _) => 6,
-        (Role::System, _) => 0,
-        (Role::Assistant, _) => 2,
-        (Role::User | Role::Tool, _) => 1,
+/// Where a kind of content stands among the categories.
+fn row_of(kind: Kind) -> usize {
+    match kind {
+        Kind::System => 0,
+        Kind::User | Kind::Rules | Kind::Tail => 1,
+        Kind::Own => 2,
+        Kind::Thinking => 3,
+        Kind::Calls => 4,
+        Kind::Results => 5,
+        Kind::Summaries => 6,
     }
 }

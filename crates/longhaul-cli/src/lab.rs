@@ -2,12 +2,13 @@
 //! engine or a reference policy, and measuring what comes out. Knows no command and prints
 //! nothing but what cannot be read, and that a model does not answer.
 
+pub use longhaul_lab::{needs, pieces};
+
 pub mod comparison;
 pub mod figures;
 pub mod growth;
+pub mod importing;
 pub mod inputs;
-pub mod needs;
-pub mod pieces;
 pub mod policies;
 pub mod recorded;
 pub mod summariser;

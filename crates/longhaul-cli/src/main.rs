@@ -25,8 +25,8 @@ use longhaul_config::Config;
 
 use agent::options::Options;
 use commands::{
-    bench, compact, completions, config, convert, demo, doctor, env, explain, man, persist, profiles, recall,
-    replay, report as report_command, run, serve, sessions, unpersist, wrap,
+    bench, compact, completions, config, convert, demo, doctor, env, explain, inspect, man, persist,
+    profiles, recall, replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
@@ -47,6 +47,7 @@ Examples:
   longhaul bench corpus               profiles beside reference policies
   longhaul profiles archive           what a way to compact does
   longhaul explain session.jsonl --call 40     what would be sent there, and why
+  longhaul inspect session.jsonl      the same in a browser, call by call
   longhaul wrap claude                Claude Code, longer and cheaper
   longhaul serve                      the same for any agent, by its base URL
   longhaul doctor                     whether that would work here
@@ -67,6 +68,7 @@ enum Command {
     Replay(replay::Args),
     Bench(bench::Args),
     Explain(explain::Args),
+    Inspect(inspect::Args),
     Compact(compact::Args),
     Recall(recall::Args),
     Convert(convert::Args),
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Command::Report(args) => config.and_then(|config| report_command::run(&args, &config)),
         Command::Bench(args) => config.and_then(|config| bench::run(&args, &config)),
         Command::Explain(args) => config.and_then(|config| explain::run(&args, &config)),
+        Command::Inspect(args) => config.and_then(|config| inspect::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
         Command::Recall(args) => config.and_then(|config| recall::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),

@@ -9,6 +9,7 @@ use longhaul::edits::EditPrice;
 use longhaul::size::Billed;
 use longhaul::summary::SummaryBill;
 use longhaul::{Edit, EditKind, Tokens};
+pub use longhaul_inspector::grouped;
 
 use crate::lab::summariser::Spent;
 
@@ -33,17 +34,9 @@ pub fn short(number: u64) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// `1234567` → `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+/// `1 file`, `1,234 files`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// A share as percent, or `–` if there is none.
@@ -86,18 +79,38 @@ pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
+/// A text in lines of at most so many columns, broken between words.
+pub fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |line| columns(line));
+        if used > 0 && used + 1 + columns(word) > most {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 /// Columns of a terminal that nobody knows better.
 const USUAL_WIDTH: usize = 80;
+/// Fewer are no terminal, and of more nobody reads a line to its end.
+const WIDTHS: std::ops::RangeInclusive<usize> = 20..=140;
 
-/// Columns of the terminal that stdout is.
+/// Columns of the terminal that stdout is; where it is none, what `COLUMNS` says.
 pub fn width() -> usize {
     #[cfg(unix)]
-    if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
-        && size.ws_col >= 20
-    {
-        return usize::from(size.ws_col).min(120);
-    }
-    USUAL_WIDTH
+    let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    #[cfg(not(unix))]
+    let terminal = None;
+    let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let known = terminal.or_else(asked).filter(|columns| columns >= WIDTHS.start());
+    known.map_or(USUAL_WIDTH, |columns| columns.min(*WIDTHS.end()))
 }
 
 /// A text without what a terminal would obey: its lines and tabs stay.
@@ -181,6 +194,7 @@ mod tests {
 
     #[test]
     fn a_line_is_as_wide_as_it_may_be() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(one_line("a\n b\tc", 5), "a b c");
         assert_eq!(one_line("abcdef", 5), "abcd…");
         assert_eq!(one_line("abcde", 5), "abcde");
@@ -197,6 +211,10 @@ mod tests {
             ["0", "999", "1.00k", "10.0k", "100k", "1.23M"]
         );
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            (counted(1, "file", "files"), counted(1_000, "file", "files")),
+            ("1 file".to_owned(), "1,000 files".to_owned())
+        );
         assert_eq!(percent(Some(0.0789)), "7.9%");
     }
 }

@@ -70,8 +70,9 @@ fn needs_are_found_where_they_are_and_missed_where_they_are_not() {
         (Some(0), Some(0), Some(1.0))
     );
     assert!(ours["peak"].as_u64().unwrap() <= 2550);
-    // The same rows for the agent alone.
+    // The same rows for the format alone.
     assert_eq!(rows.len(), 2 * 20);
+    assert_eq!(rows[0]["agent"], "longhaul");
 }
 
 #[test]

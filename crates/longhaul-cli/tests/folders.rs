@@ -79,6 +79,32 @@ fn a_bad_file_stops_no_other() {
 }
 
 #[test]
+fn report_says_which_file_that_was_named_is_none() {
+    let folder = mixed();
+    let output = run(folder.path(), &["report", "deep/picture.png", "chat.log", "--json", "--no-cache"]);
+    assert_eq!((output.status.code(), text(&output.stdout).lines().count()), (Some(2), 1));
+    assert_eq!(text(&output.stderr), "error: deep/picture.png: has no messages\n");
+    let output = run(folder.path(), &["report", "empty.jsonl", "--no-cache"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    // Of a folder nobody named them: they are counted, but for one that is damaged, which is said.
+    let output = run(folder.path(), &["report", ".", "--json", "--no-cache"]);
+    let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!((output.status.code(), report["skipped_files"].as_u64()), (Some(0), Some(4)));
+    assert!(text(&output.stderr).starts_with("./deep/packed.gz: "), "{}", text(&output.stderr));
+    let one = run(folder.path(), &["report", "deep/er/notes.txt#1", "--json", "--no-cache"]);
+    assert_eq!(serde_json::from_str::<Value>(&text(&one.stdout)).unwrap()["calls"], 1);
+}
+
+#[test]
+fn nothing_is_printed_where_nothing_was_read_and_a_folder_is_said_once() {
+    let folder = mixed();
+    let output = run(folder.path(), &["replay", "deep/broken.jsonl"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    let output = run(folder.path(), &["recall", ".", "ffffffffffff"]);
+    assert_eq!(text(&output.stderr).matches("the newest session here").count(), 1);
+}
+
+#[test]
 fn conversations_have_names() {
     let folder = mixed();
     let file = "deep/er/notes.txt#1";

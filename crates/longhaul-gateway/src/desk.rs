@@ -6,6 +6,7 @@ mod conversation;
 mod fill;
 mod finding;
 mod incoming;
+mod inspecting;
 mod live;
 mod overlap;
 mod summarising;
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use longhaul::policy::OnFailure;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
+use longhaul_inspector::events::News;
 use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
@@ -40,6 +42,8 @@ pub struct DeskSettings {
     pub store: String,
     /// How to compact.
     pub profile: Profile,
+    /// What a session may be replayed under in the inspector.
+    pub profiles: Vec<Profile>,
     /// What fits into the window, if it is not the model's own.
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
@@ -72,6 +76,7 @@ impl DeskSettings {
         Self {
             store: store.into(),
             profile: Profile::longhaul(),
+            profiles: Profile::all(),
             window: None,
             memory: 96 << 20,
             retention: Retention::default(),
@@ -281,6 +286,8 @@ pub struct Desk {
     store: Arc<dyn Store>,
     live: Arc<Live>,
     turns: Turns,
+    /// Who wants to know of calls that ended.
+    news: Arc<News>,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -301,8 +308,9 @@ impl Desk {
             _ = loaded.recv();
         }
         let live = Arc::new(Live::new(settings.memory));
-        let (writer, turns) = (OnceLock::new(), Turns::new());
-        let desk = Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, writer };
+        let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
+        let desk =
+            Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, news, writer };
         desk.change(settings);
         Ok(desk)
     }
@@ -451,6 +459,7 @@ impl Desk {
             // The client sends it all again; what the store has is the truth then.
             self.live.forget(call.session);
         }
+        self.news.tell(call.session);
     }
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.

@@ -7,9 +7,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use http::request::Parts;
 use http::uri::{PathAndQuery, Uri};
+use longhaul_inspector::access::names_this_machine;
 
 use crate::settings::Token;
 use crate::upstream::Other;
@@ -68,34 +69,6 @@ impl Door {
         has_token |= in_header.is_some_and(|text| token.is(text));
         has_token |= take_key(&mut parts.headers, token);
         Ok(Guest { tenant: tenant.clone(), has_token })
-    }
-}
-
-/// True if the request is for a name that only this machine has.
-fn names_this_machine(parts: &Parts, ip: IpAddr) -> bool {
-    let authority = parts.uri.authority().map(|authority| authority.as_str());
-    let mut named = parts.headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or("?"));
-    let hosts: Vec<&str> = authority.into_iter().chain(named.by_ref()).collect();
-    !hosts.is_empty() && hosts.iter().all(|host| is_this_machine(host, ip))
-}
-
-fn is_this_machine(host: &str, ip: IpAddr) -> bool {
-    let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let name = match host.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((name, "")) => name,
-            Some((name, port)) if port.strip_prefix(':').is_some_and(is_port) => name,
-            _ => return false,
-        },
-        None => match host.split_once(':') {
-            Some((name, port)) if is_port(port) => name,
-            Some(_) => return false,
-            None => host,
-        },
-    };
-    match name.parse::<IpAddr>() {
-        Ok(named) => named == ip || named.to_string() == "127.0.0.1" || named.to_string() == "::1",
-        Err(_) => name.eq_ignore_ascii_case("localhost"),
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
+use longhaul_inspector::Inspector;
+use longhaul_inspector::access::Access;
 use longhaul_store::{Pruned, SessionId, StoreError};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -46,6 +48,10 @@ pub trait Decide: Send + Sync + 'static {
     /// Deletes some of the sessions that are not to be kept any longer.
     fn prune(&self) -> Result<Pruned, StoreError> {
         Ok(Pruned::default())
+    }
+    /// The inspector of its sessions, if it has any.
+    fn inspector(self: Arc<Self>, _access: Access) -> Option<Inspector> {
+        None
     }
     /// Answers a message to our tools; `None` if it wants no answer.
     fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
@@ -88,6 +94,10 @@ impl Decide for Desk {
 
     fn prune(&self) -> Result<Pruned, StoreError> {
         Desk::prune(self)
+    }
+
+    fn inspector(self: Arc<Self>, access: Access) -> Option<Inspector> {
+        Some(Desk::inspector(self, access))
     }
 
     fn tools(&self, tenant: &str, message: &str) -> Option<Value> {

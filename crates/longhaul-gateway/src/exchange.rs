@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming as ClientRequestBody;
+use longhaul_inspector::Inspector;
 use longhaul_wire::api::{Api, SharedText};
 use tokio::sync::Semaphore;
 
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) door: Door,
     pub(crate) engine: Engine,
     pub(crate) upstream: Upstream,
+    pub(crate) inspector: Option<Arc<Inspector>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) changing: RwLock<Arc<Changing>>,
     /// So many bodies are unpacked at once: each may take as much memory as a body may have.
@@ -94,6 +96,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
     let entered = shared.door.enter(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
+    if let (Route::Inspect, Ok(guest)) = (route, &entered) {
+        return shared.inspect(guest, parts, body).await;
+    }
     let response = match shared.own_answer(entered, route, &parts) {
         Err(response) => {
             intake::discard(body).await;
@@ -152,11 +157,22 @@ impl Shared {
             (Ok(_), _) if parts.method == Method::CONNECT => {
                 refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: no tunnels here")
             }
-            (Ok(guest), Route::Model(_) | Route::Count | Route::Tools | Route::Other(_)) => {
+            (Ok(guest), Route::Model(_) | Route::Count | Route::Tools | Route::Inspect | Route::Other(_)) => {
                 return Ok(guest.tenant);
             }
         };
         Err(Box::new(answer))
+    }
+
+    /// A question to the inspector. It says itself what a guest without the token may see.
+    async fn inspect(&self, guest: &Guest, parts: Parts, body: ClientRequestBody) -> Response<ClientBody> {
+        let Some(inspector) = self.inspector.clone() else {
+            return words::error(Side::OpenAi, StatusCode::NOT_FOUND, "longhaul: there is no inspector here");
+        };
+        let guest =
+            longhaul_inspector::Guest { tenant: Some(guest.tenant.clone()), has_token: guest.has_token };
+        let answer = longhaul_inspector::serve(inspector, guest, Request::from_parts(parts, body)).await;
+        answer.map(|body| body.map_err(|never| match never {}).boxed_unsync())
     }
 
     /// A request to a model.

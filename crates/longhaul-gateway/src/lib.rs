@@ -15,6 +15,7 @@
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
+//! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
 //! | sessions that go by themselves | `upkeep` |

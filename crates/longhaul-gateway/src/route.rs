@@ -6,6 +6,7 @@
 //! | `POST /v1/messages/count_tokens` | a count |
 //! | `GET /v1/responses` with `upgrade: websocket` | refused, so that the client speaks HTTP |
 //! | `POST /mcp` | a call of one of our own tools |
+//! | paths under `/inspect` | the inspector |
 //! | `GET /healthz`, `/readyz`, `/metrics` | for whoever runs the gateway |
 //! | paths under `/v1/messages`, `/v1/complete`, `/api` | passed on to Anthropic |
 //! | paths under `/v1/chat`, `/v1/responses`, with or without `/v1` | passed on to OpenAI |
@@ -45,6 +46,8 @@ pub(crate) enum Route {
     WebSocket,
     /// Tools of ours.
     Tools,
+    /// The inspector.
+    Inspect,
     /// An answer of a model.
     Model(Api),
     /// The size of a conversation.
@@ -56,6 +59,9 @@ pub(crate) enum Route {
 impl Route {
     pub(crate) fn of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
         let path = uri.path();
+        if path == "/inspect" || path.starts_with("/inspect/") {
+            return Self::Inspect;
+        }
         if matches!(*method, Method::GET | Method::HEAD) {
             match path {
                 "/healthz" => return Self::Health,
@@ -84,7 +90,9 @@ impl Route {
             Self::Model(api) => Side::of(api),
             Self::Count => Side::Anthropic,
             Self::Other(side) => side,
-            Self::Health | Self::Ready | Self::Metrics | Self::WebSocket | Self::Tools => Side::OpenAi,
+            Self::Health | Self::Ready | Self::Metrics | Self::WebSocket | Self::Tools | Self::Inspect => {
+                Side::OpenAi
+            }
         }
     }
 
@@ -95,7 +103,7 @@ impl Route {
             Self::Count => "count",
             Self::WebSocket => "websocket",
             Self::Tools => "tools",
-            Self::Health | Self::Ready | Self::Metrics => "own",
+            Self::Health | Self::Ready | Self::Metrics | Self::Inspect => "own",
             Self::Other(_) => "other",
         }
     }
@@ -152,6 +160,9 @@ mod tests {
         assert_eq!(get("/v1/responses", &[]), Route::Other(Side::OpenAi));
         assert_eq!(get("/v1/responses", &[("upgrade", "WebSocket")]), Route::WebSocket);
         assert_eq!(get("/healthz", &[]), Route::Health);
+        assert_eq!(get("/inspect/api/me", &[("x-api-key", "k")]), Route::Inspect);
+        assert_eq!(route(Method::POST, "/inspect", &[]), Route::Inspect);
+        assert_eq!(get("/inspector", &[]), Route::Other(Side::OpenAi));
         assert_eq!(route(Method::POST, "/healthz", &[]), Route::Other(Side::OpenAi));
     }
 }

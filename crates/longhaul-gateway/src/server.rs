@@ -12,6 +12,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use longhaul_inspector::access::Access;
 use longhaul_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -46,6 +47,9 @@ pub enum GatewayError {
     /// Sessions cannot be stored.
     #[error("the store cannot be opened: {0}")]
     Store(#[from] StoreError),
+    /// The system has no random numbers.
+    #[error("there are no random numbers: {0}")]
+    Random(String),
     /// There are no threads.
     #[error("threads cannot be started: {0}")]
     Threads(#[source] io::Error),
@@ -90,12 +94,19 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
     let cannot = |error| GatewayError::Listen(listen, error);
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
+    let access = match token.clone() {
+        Some(token) => Access::with_token(move |text| token.is(text)),
+        None => Access::open(),
+    };
+    let access = access.map_err(|error| GatewayError::Random(error.to_string()))?;
+    let inspector = desk.clone().inspector(access).map(Arc::new);
     let engine = Engine::start(desk, limits.threads, limits.decide).map_err(GatewayError::Threads)?;
     let counters = Arc::new(Counters::default());
     let shared = Arc::new(Shared {
         door: Door::new(address, token.as_ref()),
         engine: engine.clone(),
         upstream,
+        inspector,
         counters: counters.clone(),
         unpacking: Semaphore::new(limits.threads.max(1)),
         no_usage: AtomicBool::new(false),
@@ -152,6 +163,8 @@ impl Gateway {
     /// until the desk has heard of all of them.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
+        // A page that is open would be waited for.
+        self.shared.inspector.iter().for_each(|inspector| inspector.stop());
         if let Some(accepting) = self.accepting.0.take() {
             _ = accepting.await;
         }

@@ -9,6 +9,7 @@ mod messages;
 mod mini_swe;
 mod openhands;
 mod pi;
+pub mod resume;
 mod swe_agent;
 
 use std::collections::VecDeque;

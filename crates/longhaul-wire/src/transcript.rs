@@ -10,6 +10,7 @@ mod read;
 pub use decode::{DecodeError, decode};
 pub(crate) use decode::{parse_time, sniffed_size, text_of};
 pub use encode::encode;
+pub(crate) use encode::time_text;
 pub use frame::frame_of;
 pub(crate) use frame::with_frame;
 pub use read::{Cut, MAX_LINE, ReadError, Reader, open};

@@ -6,7 +6,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | entries, and how they are stored and loaded | `journal`, `loading`, `forking`, `checkpoints` |
+//! | entries, and how they are stored and loaded | `journal`, `loading`, `retracing`, `forking`, `checkpoints` |
 //! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors` |
 //! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `jobs` (`resolve`), `folding`, `editing`, `switching`, `undoing` |
 //! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading` |
@@ -33,6 +33,7 @@ mod progress;
 mod reading;
 mod reports;
 mod requests;
+mod retracing;
 mod sizes;
 mod state;
 mod switching;

@@ -17,4 +17,4 @@ pub use meter::{Measure, Meter};
 pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};
 pub use tokenizer::{TextCount, Vocabulary};
 pub use tokens::{Count, CountKind, Tokens};
-pub use usage::{Billed, Usage};
+pub use usage::{Billed, Charged, Usage};

@@ -3,8 +3,9 @@
 //! history, with summaries in the place of what they fold) and **volatile** (one tail for what
 //! changes often). Nothing is copied: parts share the messages of the log.
 //!
-//! Without an edit the view grows by what is new. After an edit it is walked anew, over what
-//! is visible, not over what was folded; what did not change keeps its place in memory.
+//! Without an edit the view grows by what is new. After an edit it is walked anew from the first place that
+//! the edit reaches, over what is visible, not over what was folded; what did not change keeps its place in
+//! memory.
 
 pub(crate) mod cache;
 pub(crate) mod keep;
@@ -129,6 +130,8 @@ pub struct View {
     changes_seen: usize,
     /// System messages before all others.
     leading: usize,
+    /// Folds stand behind the system prompt.
+    has_hints: bool,
     /// How often another system prompt had come to stand there.
     head_changes: usize,
     /// Messages before this one were shown.
@@ -161,6 +164,25 @@ pub(crate) struct Sources<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) meter: &'a Meter,
     pub(crate) sizes: &'a [Measure],
+}
+
+impl Sources<'_> {
+    /// The first place in the log whose look edits from this one on may have changed: where a unit, or a run that
+    /// another edit covers, begins.
+    pub(crate) fn first_reached(&self, first_new: EditId) -> Option<Position> {
+        let spans = self.ledger.edits_since(first_new).flat_map(|(edit, _)| edit.kind.spans());
+        spans.map(|span| self.start_of_run(span.start)).min()
+    }
+
+    /// True if an edit from this one on stands behind the system prompt, before the history.
+    pub(crate) fn has_hint_since(&self, first_new: EditId) -> bool {
+        self.ledger.edits_since(first_new).any(|(edit, _)| is_hint(&edit.kind))
+    }
+
+    fn start_of_run(&self, at: Position) -> Position {
+        let unit = self.log.unit_of(at).map_or(at, |unit| unit.span.start);
+        self.ledger.covering(at).map_or(unit, |(span, _)| span.start.min(unit))
+    }
 }
 
 impl View {
@@ -243,11 +265,12 @@ impl View {
 
     /// Shows what log and ledger have beyond what was shown.
     pub(crate) fn follow(&mut self, from: Sources<'_>) {
-        let reaches_back = |edit: &Edit| {
-            is_hint(&edit.kind) || edit.kind.spans().iter().any(|span| span.start < self.shown_end)
-        };
-        let mut new = from.ledger.edits_since(self.edits_seen);
-        let anew = self.changes_seen != from.ledger.changes() || new.any(|(edit, _)| reaches_back(edit));
+        let reached = from.first_reached(self.edits_seen).filter(|at| *at < self.shown_end);
+        let head_end = from.log.units().get(from.log.leading_system()).map(|unit| unit.span.start);
+        let in_head = |at: Position| head_end.is_none_or(|end| at <= end) || self.has_hints;
+        let anew = self.changes_seen != from.ledger.changes()
+            || from.has_hint_since(self.edits_seen)
+            || reached.is_some_and(in_head);
         (self.edits_seen, self.changes_seen) = (from.ledger.next_id(), from.ledger.changes());
         // What stands behind the system prompt moves when another system message joins it.
         let leading = from.log.leading_system();
@@ -258,12 +281,39 @@ impl View {
         if anew || moves || other_head {
             self.rebuild(from);
         } else {
-            self.unchanged = self.unchanged.min(self.settled.parts);
-            self.parts.truncate(self.settled.parts);
+            reached.into_iter().for_each(|at| self.unsettle(from, at));
+            let first = self.settled.parts;
+            let before = self.parts.split_off(first);
             (self.measure, self.folds) = (self.settled.measure, self.settled.folds);
             self.walk(from);
+            self.unchanged = self.unchanged.min(first + common(&before, &self.parts[first..]));
         }
         self.shown_end = from.log.end();
+    }
+
+    /// An edit may have changed what is shown from here on.
+    fn unsettle(&mut self, from: Sources<'_>, at: Position) {
+        let units = from.log.units().partition_point(|unit| unit.span.start < at);
+        if units >= self.settled.units {
+            return;
+        }
+        let parts = &self.parts[..self.settled.parts];
+        let parts = &parts[..parts.partition_point(|part| part.source.start(from.ledger) < at)];
+        let (mut measure, mut folds) = (Measure::default(), Measure::default());
+        for part in parts {
+            measure += part.measure;
+            if part.source.edit().is_some() {
+                folds += part.measure;
+            }
+        }
+        self.settled = Settled { units, parts: parts.len(), measure, folds };
+    }
+
+    /// The parts from a unit on, made anew.
+    pub(crate) fn walked_from(from: Sources<'_>, unit: usize) -> Vec<Part> {
+        let mut view = Self { settled: Settled { units: unit, ..Settled::default() }, ..Self::default() };
+        view.walk(from);
+        view.parts
     }
 
     fn rebuild(&mut self, from: Sources<'_>) {
@@ -279,14 +329,14 @@ impl View {
         let mut seen: HashSet<EditId> = HashSet::new();
         let hints: Vec<&Arc<Edit>> =
             hints.filter(|edit| is_hint(&edit.kind) && seen.insert(edit.id)).collect();
+        self.has_hints = !hints.is_empty();
         for edit in hints {
             let part = self.made.fold(edit, from.meter);
             self.push(part);
         }
         self.settle(settled);
         self.walk(from);
-        let same = |(a, b): &(&Part, &Part)| Arc::ptr_eq(&a.message, &b.message);
-        self.unchanged = self.unchanged.min(before.iter().zip(&self.parts).take_while(same).count());
+        self.unchanged = self.unchanged.min(common(&before, &self.parts));
     }
 
     /// Shows a text that stands behind the system prompt, as the message that it was before.
@@ -387,6 +437,11 @@ impl Made {
         };
         self.folds.entry(edit.id).or_insert_with(make).clone()
     }
+}
+
+/// How many parts are the same, from the first on.
+fn common(before: &[Part], now: &[Part]) -> usize {
+    before.iter().zip(now).take_while(|(a, b)| Arc::ptr_eq(&a.message, &b.message)).count()
 }
 
 /// The note or the rules.

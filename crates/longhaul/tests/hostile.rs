@@ -121,8 +121,8 @@ fn reports_at_the_end_of_their_range_do_no_harm() {
     let reported = changed(|journal| {
         // A neutral meter would not learn from them.
         journal.push(calibration(1_000_000, 5, [1; 5]));
-        journal.push(Entry::Usage { ticket: Ticket(60), prompt: Tokens(u64::MAX) });
-        journal.push(Entry::Usage { ticket: Ticket(u64::MAX), prompt: Tokens(0) });
+        journal.push(Entry::Usage { ticket: Ticket(60), prompt: Tokens(u64::MAX), charged: None });
+        journal.push(Entry::Usage { ticket: Ticket(u64::MAX), prompt: Tokens(0), charged: None });
         let added = Measure { counted: i64::MAX, answers: i64::MIN, rough: true };
         journal.push(Entry::Taught { added, growth: i64::MIN });
     });

@@ -1,6 +1,8 @@
 //! `longhaul bench`: all profiles and the reference policies over a folder of recorded
 //! sessions, one measure for all.
 
+mod verdict;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::iter;
@@ -44,7 +46,7 @@ pub struct Args {
     /// Who writes the summaries of profiles; what a model costs is part of the cost
     #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
     summariser: SummariserKind,
-    /// Print one JSON line per agent and policy instead of tables
+    /// Print one JSON line per format and policy instead of tables
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print comma-separated values instead of tables
@@ -114,7 +116,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = config.profiles().map(|profile| summaries.for_profile(profile));
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
     let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries };
-    let results: Mutex<BTreeMap<usize, Result<Tallies, Failure>>> = Mutex::default();
+    let results: Mutex<BTreeMap<usize, Result<(&'static str, Tallies), Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);
     std::thread::scope(|scope| {
@@ -131,33 +133,52 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         }
     });
     terminal::clear_progress();
-    let mut agents: BTreeMap<String, Tallies> = BTreeMap::new();
-    let (mut read, mut unread) = (0, Unread::default());
+    let mut found = Groups::default();
+    let mut unread = Unread::default();
     for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         match tallies {
-            Ok(tallies) => {
-                read += 1;
-                for agent in [agent_of(&files[at].path), ALL.to_owned()] {
-                    agents.entry(agent).or_default().add(&tallies);
-                }
+            Ok((format, tallies)) => {
+                found.all.add(&tallies);
+                found.formats.entry(format).or_default().add(&tallies);
             }
             Err(failure) => unread.add(&files[at], failure)?,
         }
     }
-    print(&mut anstream::stdout().lock(), args, &agents)?;
+    let read = found.all.files;
+    print(&mut anstream::stdout().lock(), args, config.profile_name(), &found)?;
     unread.finish(read)
 }
 
-/// The name under which all agents are summed; sorts behind them.
-const ALL: &str = "~all";
-
-fn agent_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.split_once("__").map_or("other", |(agent, _)| agent).to_owned()
+/// What was found in all files, and in those of each format.
+#[derive(Default)]
+struct Groups {
+    all: Group,
+    formats: BTreeMap<&'static str, Group>,
 }
 
-/// All policies and profiles over one transcript.
-fn bench(comparison: &Comparison, input: &Input) -> Result<Tallies, Failure> {
+#[derive(Default)]
+struct Group {
+    files: usize,
+    tallies: Tallies,
+}
+
+impl Group {
+    fn add(&mut self, tallies: &Tallies) {
+        self.files += 1;
+        self.tallies.add(tallies);
+    }
+
+    /// `12 files, 3,456 calls`.
+    fn extent(&self) -> String {
+        let Tallies(tallies) = &self.tallies;
+        let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
+        let files = terminal::counted(self.files as u64, "file", "files");
+        format!("{files}, {}", terminal::counted(calls, "call", "calls"))
+    }
+}
+
+/// All policies and profiles over one transcript, with its format.
+fn bench(comparison: &Comparison, input: &Input) -> Result<(&'static str, Tallies), Failure> {
     let mut file = TranscriptFile::open(input)?;
     let mut conversations: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
     for (number, message) in file.by_ref() {
@@ -168,57 +189,74 @@ fn bench(comparison: &Comparison, input: &Input) -> Result<Tallies, Failure> {
     for messages in conversations.into_values() {
         sums.add(&comparison.over(messages));
     }
-    Ok(sums)
+    Ok((file.format(), sums))
 }
 
-fn print(out: &mut impl Write, args: &Args, agents: &BTreeMap<String, Tallies>) -> io::Result<()> {
+fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io::Result<()> {
+    let all = [("all", &found.all)];
+    let formats = found.formats.iter().map(|(format, group)| (*format, group));
+    if args.json {
+        let groups = formats.chain(all);
+        return groups
+            .flat_map(|(name, group)| rows(name, args.window, group))
+            .try_for_each(|row| writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?));
+    }
     if args.csv {
         writeln!(
             out,
             "agent,policy,window,calls,errors,cost,real_cost,sent,in_line,retention,near,reachable,files_named,breaks,peak,violations,us_per_call,\
              summary_calls,summary_input,summary_output,summary_failed"
         )?;
+        let mut rows = formats.chain(all).flat_map(|(name, group)| rows(name, args.window, group));
+        return rows.try_for_each(|row| writeln!(out, "{}", csv(&row)));
     }
-    for (agent, Tallies(tallies)) in agents {
-        let agent = agent.trim_start_matches('~');
-        if !(args.json || args.csv) {
-            let calls = tallies.iter().map(|(_, tally)| tally.calls + tally.errors).max().unwrap_or_default();
-            let (strong, window) = (terminal::STRONG, terminal::grouped(args.window));
-            let meter = match args.meter {
-                MeterKind::Neutral => "neutral meter (bytes / 4)",
-                MeterKind::Model => "the model's meter",
-            };
-            writeln!(
-                out,
-                "{strong}{agent}{strong:#}: {} calls, window {window}, {meter}",
-                terminal::grouped(calls)
-            )?;
-            let titles = ["cost", "real", "line", "ret", "near", "reach", "files", "brk", "peak", "viol"];
-            writeln!(out, "{}", columns("", &titles))?;
-        }
-        for (policy, tally) in tallies {
-            let row = PolicyRow::new(agent, policy, args.window, tally);
-            if args.json {
-                writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;
-            } else if args.csv {
-                writeln!(out, "{}", csv(&row))?;
-            } else {
-                writeln!(out, "{}", line(&row))?;
-            }
-        }
-        if !(args.json || args.csv) {
-            for (policy, tally) in tallies.iter().filter(|(_, tally)| tally.summaries.calls > 0) {
-                terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries)?;
-            }
-            writeln!(out)?;
-        }
+    if let Some(verdict) = verdict::verdict(profile, &found.all.tallies) {
+        writeln!(out, "{}\n", terminal::wrapped(&verdict, terminal::width()).join("\n"))?;
+    }
+    let meter = match args.meter {
+        MeterKind::Neutral => "neutral meter (bytes / 4)",
+        MeterKind::Model => "the model's meter",
+    };
+    let window = terminal::grouped(args.window);
+    // Of one format there is one table.
+    let formats: Vec<_> = if found.formats.len() == 1 { Vec::new() } else { formats.collect() };
+    let name = match found.formats.keys().next() {
+        Some(format) if formats.is_empty() => format,
+        _ => "all",
+    };
+    table(out, name, args.window, &found.all, &format!("; window {window}, {meter}"))?;
+    formats.into_iter().try_for_each(|(name, group)| {
+        writeln!(out)?;
+        table(out, name, args.window, group, "")
+    })
+}
+
+fn rows<'a>(name: &'a str, window: u64, group: &'a Group) -> impl Iterator<Item = PolicyRow<'a>> {
+    let Tallies(tallies) = &group.tallies;
+    tallies.iter().map(move |(policy, tally)| PolicyRow::new(name, policy, window, tally))
+}
+
+fn table(out: &mut impl Write, name: &str, window: u64, group: &Group, about: &str) -> io::Result<()> {
+    let strong = terminal::STRONG;
+    writeln!(out, "{strong}{name}{strong:#}: {}{about}", group.extent())?;
+    let titles = ["cost", "real", "line", "ret", "near", "reach", "files", "brk", "peak", "viol"];
+    writeln!(out, "{}", columns("", &titles))?;
+    for row in rows(name, window, group) {
+        writeln!(out, "{}", line(&row))?;
+    }
+    let Tallies(tallies) = &group.tallies;
+    for (policy, tally) in tallies.iter().filter(|(_, tally)| tally.summaries.calls > 0) {
+        terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries)?;
     }
     Ok(())
 }
 
 fn line(row: &PolicyRow<'_>) -> String {
-    let percent =
-        |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
+    let percent = |share: Option<f64>| match share.map(|share| share * 100.0) {
+        Some(percent) if percent < 1_000.0 => format!("{percent:.1}"),
+        Some(percent) => format!("{percent:.0}"),
+        None => "–".to_owned(),
+    };
     let figures = [
         percent(row.cost),
         percent(row.real_cost),

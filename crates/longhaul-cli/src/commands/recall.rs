@@ -48,7 +48,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let mut file = TranscriptFile::open(&inputs::find_one(&args.file)?)?;
+    let input = inputs::find_one(&args.file)?;
+    let mut file = TranscriptFile::open(&input)?;
     let profile = without_model(config.profile(args.profile.as_deref().unwrap_or(config.profile_name()))?);
     let window = window_of(args.window, "", &profile);
     let mut recorded = RecordedSession::new(profile.clone(), "", window, args.meter);
@@ -64,7 +65,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         // What a compaction at the end takes out, as `compact` does it.
         Err(error) => {
             let mut recorded = RecordedSession::sent_whole(&profile, args.meter);
-            recorded.replay(TranscriptFile::open(&inputs::find_one(&args.file)?)?.one_log());
+            recorded.replay(TranscriptFile::open(&input)?.one_log());
             let compacted = recorded.compacted(profile, window).ok();
             let text = compacted.and_then(|recorded| recorded.session().recall(&args.handle, &part).ok());
             let hint = "are --window, --profile and --meter those that it was named with?";

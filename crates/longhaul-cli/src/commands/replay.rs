@@ -83,9 +83,6 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     let mut total = Figures::default();
     let (mut read, mut unread) = (0, Unread::default());
-    if !args.json {
-        writeln!(out, "{}", header())?;
-    }
     for (number, input) in inputs.iter().enumerate() {
         progress(number, inputs.len(), &input.path);
         let replayed = replay_file(args, &profile, &summaries, input, views.as_mut());
@@ -97,6 +94,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 continue;
             }
         };
+        if read == 0 && !args.json {
+            writeln!(out, "{}", header())?;
+        }
         read += 1;
         for (name, figures) in sessions {
             if args.json {

@@ -9,7 +9,7 @@ use longhaul::Profile;
 use longhaul_config::Config;
 
 use crate::error::Failure;
-use crate::lab::inputs::{self, Input};
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::recorded::without_model;
 use crate::report::bill::Prices;
 use crate::report::cache::Cache;
@@ -145,14 +145,26 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 
     let mut cache = if args.no_cache { Cache::none() } else { Cache::load() };
     let mut read = files::read(&inputs, &mut cache);
-    for (path, problem) in &read.failed {
-        _ = writeln!(io::stderr(), "{}: {problem}", terminal::one_line(&path.display().to_string(), 200));
+    let mut unread = Unread::default();
+    for (input, problem) in read.failed.drain(..) {
+        match input.found {
+            // Nobody asked for this one.
+            true => {
+                let name = terminal::one_line(&input.path.display().to_string(), 200);
+                _ = writeln!(io::stderr(), "{name}: {problem}");
+            }
+            false => unread.add(&input, Failure::file(&input.path, problem))?,
+        }
     }
     if read.files.is_empty() {
         cache.save();
+        unread.finish(1)?;
         return Err(Failure::Input(match read.skipped {
             0 => "no session found".to_owned(),
-            files => format!("no session found: {} files have no messages", terminal::grouped(files)),
+            files => {
+                let files = terminal::counted(files, "file has", "files have");
+                format!("no session found: {files} no messages")
+            }
         }));
     }
     keep_named(&inputs, &mut read.files);
@@ -183,7 +195,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
         _ = writeln!(io::stderr(), "{} written", path.display());
         if !(args.json || args.csv || table.is_some()) {
-            return Ok(());
+            return unread.finish(read.files.len());
         }
     }
     let mut out = io::BufWriter::new(anstream::stdout().lock());
@@ -198,7 +210,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         text::report(&mut out, &totals, &found, comparison.as_ref(), &mut prices, &calendar)?;
     }
     out.flush()?;
-    Ok(())
+    unread.finish(read.files.len())
 }
 
 /// The files of the paths, or of the places where agents keep their sessions.

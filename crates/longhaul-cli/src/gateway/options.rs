@@ -70,6 +70,7 @@ impl Options {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         let desk = DeskSettings {
             profile,
+            profiles: config.profiles().collect(),
             window,
             summaries,
             recall,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use longhaul::{Message, Meter, Models, Profile, Role, Time, Tokens};
 
-use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
-use crate::lab::pieces::{PieceCache, ViewPieces};
+use crate::lab::needs::{Change, Found, Holdings, Needs, text_of};
+use crate::lab::pieces::PieceCache;
 use crate::lab::policies::{POLICIES, Policy, PolicyRun, Recording};
 use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::lab::summariser::{Spent, Summaries};
@@ -216,11 +216,11 @@ impl<'a> Contender<'a> {
             let took = started.elapsed().saturating_sub(waited);
             u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
         };
-        let (view, extra_cost) = match &mut self.policy {
+        let (change, extra_cost) = match &mut self.policy {
             ContenderPolicy::Reference(run) => {
                 let view = run.view(upto, needs);
                 tally.micros += micros(Duration::ZERO);
-                (ViewPieces { parts: view.parts, tail: Vec::new() }, view.extra_cost)
+                (self.held.change(view.kept, &view.parts, Vec::new()), view.extra_cost)
             }
             ContenderPolicy::Profile { session, pieces } => {
                 let before = session.spent();
@@ -234,14 +234,12 @@ impl<'a> Contender<'a> {
                     return;
                 }
                 tally.violations += session.violations();
-                (pieces.of_view(session.session().view(), needs), spent.cost_milli() as f64 / 1_000.0)
+                let view = pieces.of_view(session.session().view(), needs);
+                (self.held.replace(&view.parts, view.tail), spent.cost_milli() as f64 / 1_000.0)
             }
         };
         let first = tally.calls == 0;
-        let size = |pieces: &[Arc<Piece>]| pieces.iter().map(|piece| piece.tokens).sum::<f64>();
-        let behind = size(&view.tail);
-        let (common, broke) = self.held.replace(&view.parts, view.tail);
-        let (warm, cold) = (size(&view.parts[..common]), size(&view.parts[common..]) + behind);
+        let Change { warm, cold, broke } = change;
         tally.calls += 1;
         tally.cost += price(warm, cold) + extra_cost;
         let forgotten = |cost: f64, tokens: f64| if whole.cold { price(0.0, tokens) } else { cost };

@@ -113,19 +113,17 @@ impl Unread {
             _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", terminal::BAD, terminal::BAD);
         }
         if self.skipped > 0 && (read > 0 || last.is_some()) {
-            let files = if self.skipped == 1 { "file" } else { "files" };
-            _ = writeln!(
-                io::stderr(),
-                "{} {files} without messages skipped",
-                terminal::grouped(self.skipped)
-            );
+            let files = terminal::counted(self.skipped, "file", "files");
+            _ = writeln!(io::stderr(), "{files} without messages skipped");
         }
         match last {
             Some(last) => Err(last),
             None if read == 0 => Err(Failure::Input(match self.skipped {
                 0 => "there are no files here".to_owned(),
-                1 => "no session found: 1 file has no messages".to_owned(),
-                files => format!("no session found: {} files have no messages", terminal::grouped(files)),
+                files => format!(
+                    "no session found: {} no messages",
+                    terminal::counted(files, "file has", "files have")
+                ),
             })),
             None => Ok(()),
         }

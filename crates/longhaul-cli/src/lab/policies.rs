@@ -1,14 +1,14 @@
 //! Reference policies for `bench`: what others do, in a few lines each, so that profiles are
-//! compared with something. Each gives the view of a call as texts; parameters as in
+//! compared with something. Each gives the view of a call as pieces of text; parameters as in
 //! `docs/measuring.md`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use longhaul::conversation::RecordedCompaction;
 use longhaul::{Message, Role};
 
-use crate::lab::needs::{self, Needs, Piece};
+use crate::lab::needs::{self, Name, Needs, Piece};
 
 /// A recorded session, ready to be sent by any policy.
 pub struct Recording {
@@ -61,29 +61,70 @@ pub const POLICIES: [Policy; 12] = [
     policy("(oracle)", PolicyKind::Oracle),
 ];
 
-/// A policy on its way through a recording.
+/// What a policy sends: its parts so far, and from where on they are others than at the call before.
+#[derive(Default)]
+struct Shown {
+    parts: Vec<Arc<Piece>>,
+    tokens: f64,
+    changed: usize,
+}
+
+impl Shown {
+    fn push(&mut self, piece: Arc<Piece>) {
+        self.tokens += piece.tokens;
+        self.parts.push(piece);
+    }
+
+    fn set(&mut self, at: usize, piece: &Arc<Piece>) {
+        self.tokens += piece.tokens - self.parts[at].tokens;
+        self.parts[at] = piece.clone();
+        self.changed = self.changed.min(at);
+    }
+
+    fn restart(&mut self, parts: impl Iterator<Item = Arc<Piece>>) {
+        (self.tokens, self.changed) = (0.0, 0);
+        self.parts.clear();
+        parts.for_each(|part| self.push(part));
+    }
+
+    /// How many parts are as at the call before. Changes are counted from here on.
+    fn sent(&mut self) -> usize {
+        std::mem::replace(&mut self.changed, self.parts.len())
+    }
+}
+
+/// A policy on its way through a recording. A call costs what is new and what the policy changes, not the
+/// length of the session.
 pub struct PolicyRun<'a> {
     kind: PolicyKind,
-    window: u64,
+    window: f64,
     recording: &'a Recording,
-    /// What is shown in the place of each message, once that was decided.
-    shown: Vec<Option<Arc<Piece>>>,
-    cleared: HashSet<usize>,
-    start: usize,
-    head: Option<Arc<Piece>>,
+    /// Messages before this one were seen.
     seen: usize,
-    names: Vec<String>,
+    shown: Shown,
+    /// Tool results that stand as they came, by message.
+    whole: VecDeque<usize>,
+    /// Messages before this one are left out, or in what stands first.
+    start: usize,
+    /// Tokens of the messages that are left out.
+    dropped: f64,
+    /// Words and paths of the past, for summaries.
+    users: Vec<String>,
+    paths: Vec<String>,
+    known_paths: HashSet<String>,
+    names: NameList,
+    /// The list of names stands first.
+    listed: bool,
     oracle: HashMap<usize, HashSet<usize>>,
 }
 
 /// What a policy sends, and what making it cost, in tokens × price.
 pub struct PolicyView {
+    /// So many parts are as at the call before.
+    pub kept: usize,
+    /// The parts behind them.
     pub parts: Vec<Arc<Piece>>,
     pub extra_cost: f64,
-}
-
-fn size(parts: &[Arc<Piece>]) -> f64 {
-    parts.iter().map(|piece| piece.tokens).sum()
 }
 
 const CLEARED: &str = "[old tool result cleared]";
@@ -96,120 +137,119 @@ impl<'a> PolicyRun<'a> {
         };
         Self {
             kind: policy.kind,
-            window,
+            window: window as f64,
             recording,
-            shown: vec![None; recording.messages.len()],
-            cleared: HashSet::new(),
-            start: 0,
-            head: None,
             seen: 0,
-            names: Vec::new(),
+            shown: Shown::default(),
+            whole: VecDeque::new(),
+            // Transform never drops the first message.
+            start: usize::from(matches!(policy.kind, PolicyKind::Transform)),
+            dropped: 0.0,
+            users: Vec::new(),
+            paths: Vec::new(),
+            known_paths: HashSet::new(),
+            names: NameList::default(),
+            listed: false,
             oracle,
         }
     }
 
     /// What is sent when the messages before `upto` are there.
     pub fn view(&mut self, upto: usize, needs: &mut Needs) -> PolicyView {
-        let free = |parts| PolicyView { parts, extra_cost: 0.0 };
-        match self.kind {
-            PolicyKind::Full => free(self.recording.pieces[..upto].to_vec()),
-            PolicyKind::Recorded => {
-                while self.seen < upto {
-                    if self.recording.messages[self.seen].recorded_compaction()
-                        == Some(RecordedCompaction::Summary)
-                    {
-                        self.start = self.seen;
-                    }
-                    self.seen += 1;
-                }
-                free(self.recording.pieces[self.start..upto].to_vec())
-            }
-            PolicyKind::Mask { keep } => {
-                let tools = self.tools(upto);
-                let old: HashSet<usize> = tools[..tools.len().saturating_sub(keep)].iter().copied().collect();
-                free(self.with_cleared(upto, &old, needs))
-            }
-            PolicyKind::Clear { percent, keep } => {
-                let mut parts = self.with_cleared(upto, &self.cleared.clone(), needs);
-                if size(&parts) > self.window as f64 * percent as f64 / 100.0 {
-                    let tools = self.tools(upto);
-                    self.cleared.extend(&tools[..tools.len().saturating_sub(keep)]);
-                    parts = self.with_cleared(upto, &self.cleared.clone(), needs);
-                }
-                free(parts)
-            }
-            PolicyKind::Entry { head, tail } => {
-                free(self.entered(upto, needs, |text, _| head_and_tail(text, head, tail)))
-            }
-            PolicyKind::Floor => free(self.entered(upto, needs, |_, _| "[cleared]".to_owned())),
-            PolicyKind::Oracle => {
-                let wanted = std::mem::take(&mut self.oracle);
-                let parts = self.entered(upto, needs, |text, at| thinned(text, wanted.get(&at)));
-                self.oracle = wanted;
-                free(parts)
-            }
-            PolicyKind::Transform => free(self.transformed(upto, needs)),
-            PolicyKind::SummariseAll { percent, keep } => self.summarised(upto, needs, percent, keep),
-            PolicyKind::BareNames { percent, keep } => self.named(upto, needs, percent, keep),
-        }
-    }
-
-    /// Tool messages before `upto`.
-    fn tools(&self, upto: usize) -> Vec<usize> {
-        (0..upto).filter(|at| self.recording.messages[*at].role() == Role::Tool).collect()
-    }
-
-    fn with_cleared(&self, upto: usize, cleared: &HashSet<usize>, needs: &mut Needs) -> Vec<Arc<Piece>> {
-        let stub = needs.piece(CLEARED);
-        let pieces = self.recording.pieces[..upto].iter().enumerate();
-        pieces.map(|(at, piece)| if cleared.contains(&at) { stub.clone() } else { piece.clone() }).collect()
-    }
-
-    /// Tool results changed once, when they come in.
-    fn entered(
-        &mut self,
-        upto: usize,
-        needs: &mut Needs,
-        change: impl Fn(&str, usize) -> String,
-    ) -> Vec<Arc<Piece>> {
         for at in self.seen..upto {
-            let piece = match self.recording.messages[at].role() {
-                Role::Tool => needs.piece(&change(&self.recording.texts[at], at)),
-                _ => self.recording.pieces[at].clone(),
-            };
-            self.shown[at] = Some(piece);
+            self.take(at, needs);
         }
         self.seen = self.seen.max(upto);
-        self.shown[..upto].iter().flatten().cloned().collect()
+        let mut extra_cost = 0.0;
+        match self.kind {
+            PolicyKind::Full
+            | PolicyKind::Recorded
+            | PolicyKind::Entry { .. }
+            | PolicyKind::Floor
+            | PolicyKind::Oracle => {}
+            PolicyKind::Mask { keep } => self.clear(keep, needs),
+            PolicyKind::Clear { percent, keep } => {
+                if self.is_over(percent) {
+                    self.clear(keep, needs);
+                }
+            }
+            PolicyKind::Transform => return self.transformed(needs),
+            PolicyKind::SummariseAll { percent, keep } => {
+                if self.is_over(percent) {
+                    extra_cost = self.summarise(upto, needs, keep);
+                }
+            }
+            PolicyKind::BareNames { percent, keep } => {
+                if self.is_over(percent) {
+                    self.list_names(upto, needs, keep);
+                }
+            }
+        }
+        let kept = self.shown.sent();
+        PolicyView { kept, parts: self.shown.parts[kept..].to_vec(), extra_cost }
     }
 
-    fn transformed(&mut self, upto: usize, needs: &mut Needs) -> Vec<Arc<Piece>> {
-        let tools = self.tools(upto);
-        let old: HashSet<usize> = tools[..tools.len().saturating_sub(6)].iter().copied().collect();
-        let mut parts = Vec::with_capacity(upto);
-        for at in 0..upto {
-            if !old.contains(&at) {
-                parts.push(self.recording.pieces[at].clone());
-                continue;
-            }
-            if self.shown[at].is_none() {
-                self.shown[at] = Some(needs.piece(&first_and_last_lines(&self.recording.texts[at])));
-            }
-            parts.extend(self.shown[at].clone());
+    /// Takes in the next message, as it is shown at first.
+    fn take(&mut self, at: usize, needs: &mut Needs) {
+        let (message, text) = (&self.recording.messages[at], &self.recording.texts[at]);
+        if let PolicyKind::Recorded = self.kind
+            && message.recorded_compaction() == Some(RecordedCompaction::Summary)
+        {
+            self.shown.restart(std::iter::empty());
         }
-        if parts.len() > 21 {
-            let (mut all, mut dropped) = (size(&parts), 1);
-            while all > 0.75 * self.window as f64 && dropped < parts.len() - 20 {
-                all -= parts[dropped].tokens;
-                dropped += 1;
-            }
-            parts.drain(1..dropped);
+        let is_result = message.role() == Role::Tool;
+        let piece = match self.kind {
+            PolicyKind::Entry { head, tail } if is_result => needs.piece(&head_and_tail(text, head, tail)),
+            PolicyKind::Floor if is_result => needs.piece("[cleared]"),
+            PolicyKind::Oracle if is_result => needs.piece(&thinned(text, self.oracle.get(&at))),
+            _ => self.recording.pieces[at].clone(),
+        };
+        if is_result {
+            self.whole.push_back(at);
         }
-        parts
+        self.shown.push(piece);
     }
 
-    fn since_start(&self, upto: usize) -> Vec<Arc<Piece>> {
-        self.head.iter().chain(&self.recording.pieces[self.start..upto]).cloned().collect()
+    fn is_over(&self, percent: u64) -> bool {
+        self.shown.tokens > self.window * percent as f64 / 100.0
+    }
+
+    /// Clears all results but the newest.
+    fn clear(&mut self, keep: usize, needs: &mut Needs) {
+        let stub = needs.piece(CLEARED);
+        let old = self.whole.len().saturating_sub(keep);
+        self.whole.drain(..old).for_each(|at| self.shown.set(at, &stub));
+    }
+
+    /// Shortens old results; over its limit the oldest messages are left out, but for the first.
+    fn transformed(&mut self, needs: &mut Needs) -> PolicyView {
+        const RESULTS: usize = 6;
+        const NEWEST: usize = 20;
+        let old = self.whole.len().saturating_sub(RESULTS);
+        for at in self.whole.drain(..old) {
+            let piece = needs.piece(&first_and_last_lines(&self.recording.texts[at]));
+            if at < self.start {
+                self.dropped += piece.tokens - self.shown.parts[at].tokens;
+            }
+            self.shown.set(at, &piece);
+        }
+        let parts = &self.shown.parts;
+        let (limit, last) = (0.75 * self.window, parts.len().saturating_sub(NEWEST).max(1));
+        let before = self.start;
+        while self.shown.tokens - self.dropped > limit && self.start < last {
+            self.dropped += parts[self.start].tokens;
+            self.start += 1;
+        }
+        // A result that became shorter makes room for what had been left out.
+        while self.start > 1 && self.shown.tokens - self.dropped + parts[self.start - 1].tokens <= limit {
+            self.start -= 1;
+            self.dropped -= parts[self.start].tokens;
+        }
+        let moved = before != self.start;
+        let changed = self.shown.sent();
+        let kept = if moved { changed.min(1) } else { changed.min(1) + changed.saturating_sub(self.start) };
+        let view = self.shown.parts.iter().take(1).chain(self.shown.parts.iter().skip(self.start));
+        PolicyView { kept, parts: view.skip(kept).cloned().collect(), extra_cost: 0.0 }
     }
 
     /// Where the newest part of so many tokens begins, at a step.
@@ -225,60 +265,91 @@ impl<'a> PolicyRun<'a> {
         at
     }
 
+    /// One text in the place of all messages before `cut`.
+    fn fold(&mut self, head: Arc<Piece>, cut: usize, upto: usize) {
+        self.start = cut;
+        self.shown.restart(std::iter::once(head).chain(self.recording.pieces[cut..upto].iter().cloned()));
+    }
+
     /// Everything but the newest part becomes user words and paths: a stand-in for a model's
-    /// summary, whose call is priced.
-    fn summarised(&mut self, upto: usize, needs: &mut Needs, percent: u64, keep: u64) -> PolicyView {
+    /// summary, whose call is priced. Gives the price.
+    fn summarise(&mut self, upto: usize, needs: &mut Needs, keep: u64) -> f64 {
         const SUMMARY: usize = 2500;
-        let parts = self.since_start(upto);
-        let all = size(&parts);
-        if all <= self.window as f64 * percent as f64 / 100.0 {
-            return PolicyView { parts, extra_cost: 0.0 };
-        }
+        let price = 0.1 * self.shown.tokens + 5.0 * SUMMARY as f64;
         let cut = self.recent(upto, keep);
-        let users = (0..cut).filter(|at| self.recording.messages[*at].role() == Role::User);
-        let users: Vec<String> =
-            users.map(|at| self.recording.texts[at].chars().take(400).collect()).collect();
-        let users = users.join("\n");
-        let mut paths: Vec<String> = Vec::new();
-        let mut known = HashSet::new();
-        for at in (0..cut).filter(|at| self.recording.messages[*at].role() == Role::Assistant) {
-            for path in needs::paths_of(&self.recording.messages[at]) {
-                if known.insert(path.clone()) {
-                    paths.push(path);
+        for at in self.start..cut {
+            let message = &self.recording.messages[at];
+            match message.role() {
+                Role::User => self.users.push(self.recording.texts[at].chars().take(400).collect()),
+                Role::Assistant => {
+                    let paths = needs::paths_of(message).into_iter();
+                    self.paths.extend(paths.filter(|path| self.known_paths.insert(path.clone())));
                 }
+                _ => {}
             }
         }
         let newest = |text: &str, most: usize| {
             text.chars().skip(text.chars().count().saturating_sub(most)).collect::<String>()
         };
-        let paths = paths[paths.len().saturating_sub(200)..].join("\n");
-        let head: String =
-            format!("{}\n{paths}", newest(&users, SUMMARY * 2)).chars().take(SUMMARY * 4).collect();
-        self.head = Some(needs.piece(&head));
-        self.start = cut;
-        PolicyView { parts: self.since_start(upto), extra_cost: 0.1 * all + 5.0 * SUMMARY as f64 }
+        let paths = self.paths[self.paths.len().saturating_sub(200)..].join("\n");
+        let users = newest(&self.users.join("\n"), SUMMARY * 2);
+        let head: String = format!("{users}\n{paths}").chars().take(SUMMARY * 4).collect();
+        self.fold(needs.piece(&head), cut, upto);
+        price
     }
 
     /// Everything but the newest part becomes a list of its names: worthless, which shows what
-    /// retention alone is worth.
-    fn named(&mut self, upto: usize, needs: &mut Needs, percent: u64, keep: u64) -> PolicyView {
-        let parts = self.since_start(upto);
-        if size(&parts) > self.window as f64 * percent as f64 / 100.0 {
-            let cut = self.recent(upto, keep);
-            let mut known: HashMap<String, usize> = HashMap::new();
-            let mut all = std::mem::take(&mut self.names);
-            for at in self.start..cut {
-                all.extend(needs::words(&self.recording.texts[at]).map(str::to_owned));
-            }
-            // Each where it stood last.
-            all.iter().enumerate().for_each(|(at, name)| _ = known.insert(name.clone(), at));
-            let mut at = 0..;
-            all.retain(|name| known.get(name) == at.next().as_ref());
-            self.head = Some(needs.piece(&all.join(" ")));
-            self.names = all;
-            self.start = cut;
+    /// retention alone is worth. A list that would fill the window loses its oldest names.
+    fn list_names(&mut self, upto: usize, needs: &mut Needs, keep: u64) {
+        let cut = self.recent(upto, keep);
+        if cut == self.start && self.listed {
+            // Nothing new: the list would be the same.
+            return;
         }
-        PolicyView { parts: self.since_start(upto), extra_cost: 0.0 }
+        self.listed = true;
+        for at in self.start..cut {
+            for name in needs.names(&self.recording.texts[at]) {
+                self.names.mention(name);
+            }
+        }
+        let mut head = needs.list(self.names.in_order());
+        while head.tokens > self.window && self.names.forget_oldest() {
+            head = needs.list(self.names.in_order());
+        }
+        self.fold(head, cut, upto);
+    }
+}
+
+/// Names in the order in which they were last mentioned.
+#[derive(Default)]
+struct NameList {
+    names: BTreeMap<usize, Name>,
+    mentioned: HashMap<Name, usize>,
+    mentions: usize,
+}
+
+impl NameList {
+    fn mention(&mut self, name: Name) {
+        self.mentions += 1;
+        if let Some(before) = self.mentioned.insert(name, self.mentions) {
+            self.names.remove(&before);
+        }
+        self.names.insert(self.mentions, name);
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = Name> + Clone {
+        self.names.values().copied()
+    }
+
+    /// Forgets the older half. False if there is nothing to forget.
+    fn forget_oldest(&mut self) -> bool {
+        let half = self.names.len() / 2;
+        let middle = self.names.keys().nth(half).copied();
+        if let Some(middle) = middle {
+            self.names = self.names.split_off(&middle);
+            self.mentioned.retain(|_, at| *at >= middle);
+        }
+        half > 0
     }
 }
 

@@ -10,12 +10,13 @@ use longhaul::edits::Audited;
 use longhaul::size::Measure;
 use longhaul::view::Sent;
 use longhaul::{
-    EditId, Job, Message, Meter, Model, Models, Position, PrepareError, Prepared, Profile, Resolved, Role,
-    Seals, Session, Time, Tokens, Usage,
+    Job, Message, Meter, Model, Models, PrepareError, Prepared, Profile, Resolved, Role, Seals, Session,
+    Time, Tokens, Usage,
 };
 use longhaul_wire::transcript;
 
 use crate::lab::growth::Growth;
+use crate::lab::pieces::is_recallable;
 use crate::lab::summariser::{Spent, Summaries, SummaryModel};
 
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
@@ -332,9 +333,7 @@ impl RecordedSession {
 
     /// True if the message is under a handle in the view.
     pub fn is_recallable(&self, at: u32) -> bool {
-        let (at, ledger) = (Position(at), self.session.ledger());
-        let has_handle = |id: &EditId| ledger.get(*id).is_some_and(|edit| !edit.originals.is_empty());
-        ledger.covering(at).is_some_and(|(_, id)| has_handle(&id)) || ledger.inside(at).iter().any(has_handle)
+        is_recallable(&self.session, at)
     }
 }
 

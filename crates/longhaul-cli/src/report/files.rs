@@ -54,8 +54,8 @@ pub struct Read {
     pub files: Vec<SessionFile>,
     /// Files that hold no messages.
     pub skipped: u64,
-    /// Files that could not be read, and why.
-    pub failed: Vec<(PathBuf, String)>,
+    /// Files that could not be read, or were named and hold no messages, and why.
+    pub failed: Vec<(Input, String)>,
     /// Bytes of all files, and of those that were read now.
     pub bytes: u64,
     pub read: u64,
@@ -86,7 +86,7 @@ pub fn read(inputs: &[Input], cache: &mut Cache) -> Read {
             Ok(scanned) => cache.put(path, stamp, scanned),
             Err(error) => {
                 failed.insert(*at);
-                out.failed.push((path.to_owned(), error.to_string()));
+                out.failed.push((inputs[*at].clone(), error.to_string()));
             }
         }
     }
@@ -96,10 +96,8 @@ pub fn read(inputs: &[Input], cache: &mut Cache) -> Read {
             Some(scanned) => {
                 out.files.push(SessionFile { path: path.to_owned(), stamp, scanned: scanned.clone() })
             }
-            None => {
-                _ = at;
-                out.skipped += 1;
-            }
+            None if inputs[at].found => out.skipped += 1,
+            None => out.failed.push((inputs[at].clone(), "has no messages".to_owned())),
         }
     }
     out

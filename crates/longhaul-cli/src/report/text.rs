@@ -166,7 +166,7 @@ fn context(out: &mut impl Write, totals: &Totals, width: usize) -> io::Result<()
     }
     writeln!(
         out,
-        "\n{STRONG}What filled the context{STRONG:#}: shares of {} prompt tokens, carried from call to call",
+        "\n{STRONG}What filled the context{STRONG:#}: shares of {} prompt tokens, carried call by call",
         short(all)
     )?;
     let bar_width = width.saturating_sub(58).min(30);
@@ -230,7 +230,8 @@ fn compactions(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         return writeln!(out, "\n{STRONG}Compactions{STRONG:#}: none");
     }
     let times = if sums.count == 1 { "once".to_owned() } else { format!("{} times", grouped(sums.count)) };
-    writeln!(out, "\n{STRONG}Compacted {times}{STRONG:#} in {} conversations", grouped(sums.sessions))?;
+    let conversations = terminal::counted(sums.sessions, "conversation", "conversations");
+    writeln!(out, "\n{STRONG}Compacted {times}{STRONG:#} in {conversations}")?;
     if let (Some(before), Some(after)) =
         (sums.before.checked_div(sums.known), sums.after.checked_div(sums.known))
     {
@@ -286,7 +287,7 @@ fn with_longhaul(
     for (name, theirs, ours) in rows.into_iter().filter(|(_, _, ours)| ours.is_some()) {
         writeln!(out, "  {name:32}{:>12}{:>12}", terminal::percent(theirs), terminal::percent(ours))?;
     }
-    for line in wrapped(&sentence(comparison, found), 78) {
+    for line in terminal::wrapped(&sentence(comparison, found), 78) {
         writeln!(out, "{FAINT}{line}{FAINT:#}")?;
     }
     Ok(())
@@ -324,34 +325,44 @@ fn notes(out: &mut impl Write, totals: &Totals, found: &Found) -> io::Result<()>
     let mut notes = Vec::new();
     if found.repeated > 0 {
         notes.push(format!(
-            "{} calls that resumed or forked sessions repeat are counted once.",
-            grouped(found.repeated)
+            "{} counted once.",
+            terminal::counted(
+                found.repeated,
+                "call that a resumed or forked session repeats is",
+                "calls that resumed or forked sessions repeat are"
+            )
         ));
     }
     if totals.unbilled > 0 {
         notes.push(format!(
-            "{} answers have no usage in their files: they are in no sum of the bill.",
-            grouped(totals.unbilled)
+            "{} in no sum of the bill.",
+            terminal::counted(
+                totals.unbilled,
+                "answer has no usage in its file: it is",
+                "answers have no usage in their files: they are"
+            )
         ));
     }
     if !totals.unpriced.is_empty() {
         let calls: u64 = totals.unpriced.values().sum();
         let names: Vec<&str> = totals.unpriced.keys().map(String::as_str).take(4).collect();
         let names = if names == [""] { "a model without a name".to_owned() } else { names.join(", ") };
-        notes.push(format!("{} calls have no price in the table of models: {names}.", grouped(calls)));
+        let calls = terminal::counted(calls, "call has", "calls have");
+        notes.push(format!("{calls} no price in the table of models: {names}."));
     }
     if found.skipped > 0 {
-        notes.push(format!("{} files without messages skipped.", grouped(found.skipped)));
+        let files = terminal::counted(found.skipped, "file", "files");
+        notes.push(format!("{files} without messages skipped."));
     }
     if found.unread > 0 {
-        notes.push(format!("{} lines could not be read.", grouped(found.unread)));
+        notes.push(format!("{} could not be read.", terminal::counted(found.unread, "line", "lines")));
     }
     if !notes.is_empty() {
         writeln!(out)?;
     }
     notes
         .iter()
-        .flat_map(|note| wrapped(note, 78))
+        .flat_map(|note| terminal::wrapped(note, 78))
         .try_for_each(|line| writeln!(out, "{FAINT}{line}{FAINT:#}"))
 }
 
@@ -447,24 +458,6 @@ fn short_id(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-/// Lines of at most so many characters.
-fn wrapped(text: &str, most: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > most {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -476,6 +469,5 @@ mod tests {
         assert_eq!(shortened("/a/long/path/of/a/project", 12), "…f/a/project");
         assert_eq!(shortened("a model with a long name", 12), "a model wit…");
         assert_eq!((last_name("/a/b/"), last_name("C:\\x\\y"), last_name("")), ("b", "y", ""));
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
     }
 }

@@ -9,6 +9,7 @@ use longhaul::{
     Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
     Source, Ticket, Time, Tokens, Usage, Why,
 };
+use longhaul_inspector::{Act, steering};
 use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request, SharedText};
@@ -18,6 +19,9 @@ use super::fill;
 use super::live::Hint;
 use super::overlap::overlap;
 use super::{Break, DeskSettings, Recall};
+
+/// Why a conversation was not changed.
+type ChangeError = steering::ChangeError<longhaul_inspector::Refused>;
 
 /// A conversation that is live.
 #[derive(Debug)]
@@ -158,18 +162,26 @@ impl Conversation {
 
     /// Does something that a person or a model asked for, and stores it.
     pub(super) fn act(&mut self, action: &Action) -> Result<(), AskError> {
-        let pins = self.session.log().facts(FactKind::Pin).into_iter();
-        let names: Vec<String> = pins.map(|(name, _)| name.to_owned()).collect();
         match action {
-            Action::Pin(text) => {
-                let free = (1..).map(|number| format!("pin-{number}")).find(|name| !names.contains(name));
-                self.session.pin(free.unwrap_or_default(), text.as_str());
-            }
+            // What is pinned already stays pinned.
+            Action::Pin(text) => _ = steering::pin(&mut self.session, text),
             Action::Unpin(number) => {
+                let pins = self.session.log().facts(FactKind::Pin).into_iter();
+                let names: Vec<String> = pins.map(|(name, _)| name.to_owned()).collect();
                 let name = number.checked_sub(1).and_then(|at| names.get(at));
                 self.session.unpin(name.ok_or(AskError::NoPin(*number))?.as_str());
             }
             Action::Goal(text) => self.session.set_goal(text.as_str()),
+        }
+        Ok(self.save()?)
+    }
+
+    /// Does something to its session, and stores it. What cannot be done whole is not done.
+    pub(super) fn change(&mut self, act: Act<'_>) -> Result<(), ChangeError> {
+        let before = self.session.clone();
+        if let Err(refused) = act(&mut self.session) {
+            self.session = before;
+            return Err(ChangeError::Act(refused));
         }
         Ok(self.save()?)
     }

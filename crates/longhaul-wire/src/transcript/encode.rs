@@ -53,7 +53,7 @@ impl Serialize for Line<'_> {
     }
 }
 
-fn time_text(time: Time) -> Option<String> {
+pub(crate) fn time_text(time: Time) -> Option<String> {
     jiff::Timestamp::from_microsecond(time.0).ok().map(|stamp| stamp.to_string())
 }
 

@@ -3,6 +3,7 @@
 //! edit that would break a rule is refused with the rule's name.
 
 mod audit;
+mod audited;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use crate::size::tokens::Tokens;
 use crate::summary::Asked;
 
 pub(crate) use audit::Audit;
-pub use audit::Audited;
+pub use audited::Audited;
 
 /// What must hold for every view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -18,7 +18,7 @@ use crate::size::calibration::Calibration;
 use crate::size::meter::Measure;
 use crate::size::models::Model;
 use crate::size::tokens::Tokens;
-use crate::size::usage::Billed;
+use crate::size::usage::{Billed, Charged};
 use crate::summary::SummaryPaid;
 use crate::summary::job::Question;
 
@@ -96,6 +96,9 @@ pub enum Entry {
         ticket: Ticket,
         /// What it said.
         prompt: Tokens,
+        /// What it billed for it. A journal of an older engine does not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        charged: Option<Charged>,
     },
     /// The meter was taught from outside: the prompt grew by so much when this was added.
     Taught {

@@ -138,7 +138,7 @@ impl From<LostText> for LoadError {
 }
 
 /// What no engine writes would break a rule, or worse.
-fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), LoadError> {
+pub(super) fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Result<(), LoadError> {
     match entry {
         Entry::Began { .. } if at > 0 => Err(LoadError::NoBeginning),
         Entry::Edit(edit) => {

@@ -4,7 +4,7 @@ use super::Session;
 use super::journal::{Entry, Ticket};
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
-use crate::size::usage::Usage;
+use crate::size::usage::{Charged, Usage};
 
 /// A request that a provider refused as too long: what it said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,15 +19,15 @@ pub struct Overflow {
 impl Session {
     /// Takes in what the provider reported for a request.
     pub fn observe(&mut self, ticket: Ticket, usage: &Usage) {
-        self.reported(ticket, usage.prompt());
+        self.reported(ticket, usage.prompt(), Some(usage.into()));
     }
 
-    pub(super) fn reported(&mut self, ticket: Ticket, prompt: Tokens) {
+    pub(super) fn reported(&mut self, ticket: Ticket, prompt: Tokens, charged: Option<Charged>) {
         let Some(size) = self.state.requests.size(ticket) else { return };
         // A report that is far from anything this view can be teaches nothing.
         let absurd = prompt > self.tokens(size).scaled(16_000_000) + Tokens(1_000_000);
         if prompt > Tokens::ZERO && !absurd {
-            self.record(Entry::Usage { ticket, prompt });
+            self.record(Entry::Usage { ticket, prompt, charged });
         }
     }
 
@@ -49,7 +49,7 @@ impl Session {
             return;
         }
         if let Some(prompt) = said.prompt {
-            self.reported(ticket, prompt);
+            self.reported(ticket, prompt, None);
         }
         if known.is_none() {
             self.look();

@@ -49,7 +49,7 @@ impl Requests {
                 }
             }
             Entry::SentAgain { time, .. } => self.cache.used_at(Some(*time)),
-            Entry::Usage { ticket, prompt } => {
+            Entry::Usage { ticket, prompt, .. } => {
                 if self.last.is_some_and(|last| last.ticket == *ticket) {
                     self.last_prompt = *prompt;
                 }

@@ -123,7 +123,7 @@ impl State {
         let calls = self.requests.calls;
         let (way, frame) = (self.sizes.meter.way(), self.log.frame_version());
         // The meter learns from the size of the request that is reported on.
-        if let Entry::Usage { ticket, prompt } = entry
+        if let Entry::Usage { ticket, prompt, .. } = entry
             && let Some(size) = self.requests.size(*ticket)
             && self.requests.may_be_base(*ticket)
         {

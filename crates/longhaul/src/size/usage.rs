@@ -35,6 +35,25 @@ impl Usage {
     }
 }
 
+/// What a provider billed for one call: what of the prompt its cache had and kept, and the answer. The rest of the
+/// prompt was billed as new.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charged {
+    /// Prompt tokens read from the cache.
+    pub read: Tokens,
+    /// Prompt tokens written to the cache.
+    pub written: Tokens,
+    /// Tokens the model wrote.
+    pub output: Tokens,
+}
+
+impl From<&Usage> for Charged {
+    fn from(usage: &Usage) -> Self {
+        let (read, written) = (Tokens(usage.cache_read), Tokens(usage.cache_write));
+        Self { read, written, output: Tokens(usage.output) }
+    }
+}
+
 /// What happened to one prompt, in the provider's cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Billed {

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::failing::is_of_harness;
 use super::uses::{NameUse, Uses};
 use super::value::{Earlier, Passage, SavedEntry, SavedLine};
 use super::worth::{self, Editable, LineKind, NAME};
@@ -466,7 +467,7 @@ impl<'a> Utterances<'a> {
                         let text = without_number(whole).trim();
                         // What did not enter is in the handle of the fold too.
                         let is_mark = text.starts_with('⟦') && is_digest(text);
-                        (text.len() > 3 && !is_mark).then(|| line(text, worth, kind))
+                        (text.len() > 3 && !is_mark && !is_of_harness(text)).then(|| line(text, worth, kind))
                     });
                     if let Some(call) = called.and_then(|(number, _)| entries.get_mut(number)) {
                         call.add(at, text, found);
@@ -581,7 +582,10 @@ fn arguments(call: &ToolCall, tool: ToolKind) -> Vec<Argument> {
     };
     match serde_json::from_str::<Extra>(call.arguments.as_str()) {
         Ok(fields) => {
-            fields.iter().map(|(name, value)| Argument { kind: kind(name), value: text(value) }).collect()
+            // Where a shell runs a command is the same in most calls.
+            let is_place = |name: &str| tool == ToolKind::Bash && matches!(name, "workdir" | "cwd");
+            let said = fields.iter().filter(|(name, _)| !is_place(name));
+            said.map(|(name, value)| Argument { kind: kind(name), value: text(value) }).collect()
         }
         Err(_) => {
             let kind = if tool == ToolKind::Edit { LineKind::New } else { kind("") };

@@ -57,12 +57,26 @@ pub(super) fn why(text: &str, status: Option<i64>) -> String {
 fn says_something(line: &str) -> bool {
     let line = line.trim();
     let is_status = STATUS.iter().any(|sign| line.contains(sign)) && line.len() < 60;
-    // What a harness writes around an output, a command that is printed before it runs, and tests that passed.
-    let beside =
-        ["$ ", "> ", "Chunk ID: ", "Wall time: ", "Original token count: ", "Output:", "(pass)", "✓", "ok "];
+    // A command that is printed before it runs, and tests that passed.
+    let beside = ["$ ", "> ", "(pass)", "✓", "ok "];
     !is_status
+        && !is_of_harness(line)
         && !beside.iter().any(|start| line.starts_with(start))
         && line.bytes().filter(u8::is_ascii_alphabetic).count() > 7
+}
+
+/// True for a line that a harness writes around the output of a command.
+pub(super) fn is_of_harness(line: &str) -> bool {
+    // Codex.
+    const STARTS: [&str; 6] = [
+        "Chunk ID: ",
+        "Wall time: ",
+        "Original token count: ",
+        "Process exited with code ",
+        "Total output lines: ",
+        "Warning: truncated output (original token count: ",
+    ];
+    line == "Output:" || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 /// A line without a tag around it, such as `<tool_use_error>`.
@@ -102,17 +116,43 @@ const LOOKS: [&str; 27] = [
     "stat", "file", "test", "[", "tree", "sort", "uniq", "cut", "tr", "awk", "true", "sleep", "jq",
 ];
 
-/// True for a command that changes nothing, whatever it is put together from. A part that is quoted may be taken for
-/// a command: then it does more than look.
+/// What git looks at without changing anything.
+const GIT_LOOKS: [&str; 8] = ["log", "status", "diff", "show", "grep", "blame", "rev-parse", "ls-files"];
+
+/// True for a command that changes nothing, whatever it is put together from.
 pub(super) fn only_looks(command: &str) -> bool {
+    let command = without_quoted(command);
     let mut parts = command.split(['|', ';', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
-    // `2>&1` leaves a number behind.
     let is_look = |part: &str| {
-        let first = part.split_whitespace().next().unwrap_or_default();
-        LOOKS.contains(&first) || first.bytes().all(|b| b.is_ascii_digit() || b == b'>' || b == b'/')
+        let mut words = part.split_whitespace();
+        match words.next().unwrap_or_default() {
+            "git" => words.next().is_some_and(|word| GIT_LOOKS.contains(&word)),
+            "sed" => !part.contains(" -i"),
+            // `2>&1` leaves a number behind.
+            first => LOOKS.contains(&first) || first.bytes().all(|b| b.is_ascii_digit() || b == b'>'),
+        }
     };
-    let edits = |part: &str| part.starts_with("sed ") && part.contains(" -i");
-    parts.all(|part| is_look(part) && !edits(part))
+    parts.all(is_look)
+}
+
+/// A command without what stands in quotation marks: a pattern may have any sign.
+fn without_quoted(command: &str) -> String {
+    let mut quote = None;
+    let outside = |c: &char| match quote {
+        Some(open) => {
+            if *c == open {
+                quote = None;
+            }
+            false
+        }
+        None => {
+            if matches!(c, '\'' | '"') {
+                quote = Some(*c);
+            }
+            quote.is_none()
+        }
+    };
+    command.chars().filter(outside).collect()
 }
 
 #[cfg(test)]
@@ -178,10 +218,19 @@ mod tests {
             "grep -rn x src/ 2>/dev/null",
             "cd src && find . -name '*.go' | sed 's/a/b/' | head -3",
             "ls go.mod 2>&1",
+            "rg -n \"a|b && c\" src",
+            "git log --oneline | head -3",
         ] {
             assert!(is_no_problem(ToolKind::Bash, command, ""), "{command}");
         }
-        for command in ["cargo test 2>&1 | tail -3", "git push", "sed -i s/a/b/ x.rs", "cd src && make"] {
+        for command in [
+            "cargo test 2>&1 | tail -3",
+            "git push",
+            "git commit -m 'ls'",
+            "sed -i s/a/b/ x.rs",
+            "cd src && make",
+            "git commit -m 'ls'",
+        ] {
             assert!(!is_no_problem(ToolKind::Bash, command, ""), "{command}");
         }
         assert!(is_no_problem(ToolKind::Read, "", "File does not exist."));

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use longhaul::Session;
 use longhaul::conversation::FactKind;
+use longhaul_inspector::steering::{self, Difference};
 use serde::Serialize;
 
 use super::Sessions;
-use super::change::{Effect, change};
+use super::change::change;
 use crate::error::Failure;
 use crate::terminal;
 
@@ -44,7 +45,7 @@ struct Changed {
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<String>,
     #[serde(flatten)]
-    effect: Effect,
+    effect: Difference,
 }
 
 impl PinLine<'_> {
@@ -90,14 +91,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
 
 /// Pins a text under a name that no pin has.
 pub fn pin(session: &mut Session, text: &str) -> Result<String, Failure> {
-    let pins = pins(session);
-    if let Some(known) = pins.iter().find(|pin| pin.text == text) {
-        return Err(Failure::Input(format!("this text is pinned already, as number {}", known.number)));
-    }
-    let name = |number: usize| format!("pin-{number}");
-    let free = (1..).map(name).find(|name| pins.iter().all(|pin| pin.name != name)).unwrap_or_default();
-    session.pin(free.as_str(), text);
-    Ok(free)
+    steering::pin(session, text).map_err(Failure::Input)
 }
 
 pub fn remove(session: &mut Session, number: usize) -> Result<String, Failure> {

@@ -1,11 +1,13 @@
 //! `longhaul sessions undo` and `redo`.
 
-use longhaul::{Edit, EditId, Entry, LedgerError, Session, Why};
+use longhaul::{EditId, LedgerError};
+use longhaul_inspector::steering::Difference;
+pub use longhaul_inspector::steering::{covers, described, newest, undone_last};
 use longhaul_store::SessionId;
 use serde::Serialize;
 
 use super::Sessions;
-use super::change::{Effect, change};
+use super::change::change;
 use crate::error::Failure;
 
 /// Take an edit back: what it took out stands in the next request again
@@ -44,7 +46,7 @@ struct Changed {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     redone: Vec<u32>,
     #[serde(flatten)]
-    effect: Effect,
+    effect: Difference,
 }
 
 pub fn undo(sessions: &Sessions<'_>, args: &UndoArgs) -> Result<(), Failure> {
@@ -77,37 +79,6 @@ pub fn redo(sessions: &Sessions<'_>, args: &RedoArgs) -> Result<(), Failure> {
     let changed =
         Changed { session: meta.id.to_string(), undone: Vec::new(), redone: vec![edit.id.0], effect };
     sessions.say(&changed, said)
-}
-
-/// The newest edit that holds. What a switch of models dropped comes and goes with the model.
-pub fn newest(session: &Session) -> Option<EditId> {
-    let edits = session.ledger().edits().filter(|(edit, active)| *active && edit.why != Why::Switched);
-    edits.last().map(|(edit, _)| edit.id)
-}
-
-/// The edit that was taken back last, and does not hold.
-pub fn undone_last(session: &Session) -> Option<EditId> {
-    let undone = session.since(longhaul::Cursor(0)).filter_map(|entry| match entry {
-        Entry::Undo { edit, .. } => Some(*edit),
-        _ => None,
-    });
-    undone.filter(|edit| !session.ledger().is_active(*edit)).last()
-}
-
-/// An edit, and what it covers.
-pub fn described(edit: &Edit) -> String {
-    let (name, id) = (edit.kind.name(), edit.id.0);
-    format!("{name} {id} ({})", covers(edit))
-}
-
-/// `message 4`, `messages 4–9`.
-pub fn covers(edit: &Edit) -> String {
-    let spans = edit.kind.spans();
-    match (spans.first(), spans.last()) {
-        (Some(first), Some(last)) if last.end.0 - first.start.0 == 1 => format!("message {}", first.start.0),
-        (Some(first), Some(last)) => format!("messages {}–{}", first.start.0, last.end.0 - 1),
-        _ => "nothing".to_owned(),
-    }
 }
 
 fn nothing(id: SessionId, what: &str) -> Failure {

@@ -1,10 +1,11 @@
 //! The audit: all rules over a whole view. It shares no code with the check of an edit, so
 //! that each can be tested against the other. Edits and originals never change: who audits view
-//! after view keeps what was found right, and pays for the view and for what is new.
+//! after view keeps what was found right, and pays for what is new and for what an edit reached.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::audited::Audited;
 use super::{Rule, Violation};
 use crate::conversation::bond::{BondKind, bonds};
 use crate::conversation::log::{Log, Position};
@@ -17,7 +18,7 @@ use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::summary::Asked;
 use crate::view::keep::{self, KeepItem, KeepKey};
-use crate::view::{Source, Sources, View};
+use crate::view::{Part, Source, Sources, View};
 
 /// A view and all that it is judged by.
 pub(crate) struct Audit<'a> {
@@ -31,56 +32,62 @@ pub(crate) struct Audit<'a> {
     pub(crate) archive: &'a dyn Archive,
 }
 
-/// What earlier audits of a session found right and need not be looked at again.
-#[derive(Debug, Clone, Default)]
-pub struct Audited {
-    /// Edits before this one were right, among each other too, and their originals were there.
-    edits: EditId,
-    /// How often edits had been made again then.
-    redone: usize,
-}
-
-impl Audited {
-    /// What was right may be wrong after edits came back, or in another session.
-    fn follow(&mut self, ledger: &Ledger) {
-        if self.redone != ledger.redone() || self.edits > ledger.next_id() {
-            *self = Self { redone: ledger.redone(), ..Self::default() };
-        }
-    }
-}
-
 impl Audit<'_> {
     /// All rules that do not hold.
     pub(crate) fn run(&self, audited: &mut Audited) -> Vec<Violation> {
-        audited.follow(self.ledger);
+        audited.follow(self);
         let mut found = Vec::new();
         for rule in Rule::ALL {
             let faults = match rule {
-                Rule::BondsWhole => self.bonds(),
-                Rule::InOrder => self.order(audited.edits),
+                Rule::BondsWhole => self.bonds(audited),
+                Rule::InOrder => self.order(audited),
                 Rule::KeepSet => self.keep_set(),
                 Rule::CurrentInput => self.current_input(),
-                Rule::SealedReasoning => self.sealed(audited.edits),
-                Rule::Untouched => self.untouched(),
-                Rule::NeverLarger => self.never_larger(audited.edits),
+                Rule::SealedReasoning => self.sealed(audited),
+                Rule::Untouched => self.untouched(audited),
+                Rule::NeverLarger => self.never_larger(audited.edits()),
                 Rule::UnderLimit => self.under_limit(),
-                Rule::Deterministic => self.deterministic(),
-                Rule::Recallable => self.recallable(audited.edits),
+                Rule::Deterministic => self.deterministic(audited),
+                Rule::Recallable => self.recallable(audited.edits()),
                 Rule::AnswersTold => self.answers_told(),
             };
             found.extend(faults.into_iter().map(|what| Violation { rule, what }));
         }
         // What was wrong stays wrong, and is said again.
         if found.is_empty() {
-            audited.edits = self.ledger.next_id();
+            audited.extend(self);
         }
         found
     }
 
-    fn bonds(&self) -> Vec<String> {
+    pub(super) fn sources(&self) -> Sources<'_> {
+        Sources { log: self.log, ledger: self.ledger, meter: self.meter, sizes: self.sizes }
+    }
+
+    /// Parts that no audit found right yet.
+    fn new_parts(&self, audited: &Audited) -> &[Part] {
+        &self.view.parts()[audited.parts().len()..]
+    }
+
+    /// Where in the log begins and ends what a part stands for. Nothing for what stands before the history.
+    pub(super) fn place(&self, part: &Part) -> Option<(Position, Position)> {
+        match part.source {
+            Source::Message(at) => {
+                let span = self.log.unit_of(at).map(|unit| unit.span);
+                Some(span.map_or((at, Position(at.0 + 1)), |span| (span.start, span.end)))
+            }
+            Source::Edit(id) => match &self.ledger.get(id)?.kind {
+                EditKind::Fold { placement: Placement::SystemHint, .. } => None,
+                kind => kind.spans().first().map(|span| (span.start, span.end)),
+            },
+            Source::Note | Source::Rules | Source::Tail => None,
+        }
+    }
+
+    fn bonds(&self, audited: &Audited) -> Vec<String> {
         let mut faults = Vec::new();
         let (mut open, mut ids): (HashSet<&str>, HashSet<&str>) = Default::default();
-        for part in self.view.parts() {
+        for part in self.new_parts(audited) {
             let message = &part.message;
             let answers = message.role() != Role::Assistant && message.results().next().is_some();
             if !answers && !open.is_empty() {
@@ -90,7 +97,7 @@ impl Audit<'_> {
             for block in message.blocks() {
                 match block {
                     Block::ToolCall(call) => {
-                        if !ids.insert(&call.id) {
+                        if !ids.insert(&call.id) || audited.has_call(&call.id) {
                             faults.push(format!("the id {} is used twice", call.id));
                         }
                         if !call.server {
@@ -109,7 +116,7 @@ impl Audit<'_> {
         if !open.is_empty() {
             faults.push(format!("calls without a result at the end: {open:?}"));
         }
-        for (at, shown, came) in self.edited_messages() {
+        for (at, shown, came) in self.edited_messages(audited) {
             if shown.calls().count() != came.calls().count() {
                 faults.push(format!("message {} lost a call", at.0));
             }
@@ -138,7 +145,8 @@ impl Audit<'_> {
     /// What was asked, and seems open: the edit that took the answer does not say that it is done. The
     /// first request stands somewhere in every view.
     fn answers_told(&self) -> Vec<String> {
-        let shown = self.view.parts().iter().filter_map(|part| match part.source {
+        let asked = self.view.parts().iter().filter(|part| part.message.role() == Role::User);
+        let shown = asked.filter_map(|part| match part.source {
             Source::Message(at) => Some(at),
             _ => None,
         });
@@ -207,18 +215,12 @@ impl Audit<'_> {
         edits.into_iter().any(|edit| edit.why == Why::Switched)
     }
 
-    fn order(&self, first_new: EditId) -> Vec<String> {
+    fn order(&self, audited: &Audited) -> Vec<String> {
+        let first_new = audited.edits();
         let mut faults = Vec::new();
-        let mut last = None;
-        for part in self.view.parts() {
-            let at = match part.source {
-                Source::Message(at) => Some(self.log.unit_of(at).map_or(at, |unit| unit.span.start)),
-                Source::Edit(id) => self.ledger.get(id).and_then(|edit| match &edit.kind {
-                    EditKind::Fold { placement: Placement::SystemHint, .. } => None,
-                    kind => kind.spans().first().map(|span| span.start),
-                }),
-                Source::Note | Source::Rules | Source::Tail => None,
-            };
+        let mut last = audited.parts().last().map(|part| part.start);
+        for part in self.new_parts(audited) {
+            let at = self.place(part).map(|(start, _)| start);
             if at.is_some() && at < last {
                 faults.push(format!("{:?} stands after a later one", part.source));
             }
@@ -249,15 +251,14 @@ impl Audit<'_> {
 
     fn keep_set(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let shown: HashSet<Position> = self
-            .view
-            .parts()
-            .iter()
-            .filter_map(|part| match part.source {
-                Source::Message(at) => Some(at),
-                _ => None,
-            })
-            .collect();
+        let wanted = self.log.system_messages().iter().copied();
+        let wanted: HashSet<Position> =
+            wanted.chain(self.items.iter().filter_map(|item| item.source)).collect();
+        let shown = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) => Some(at).filter(|at| wanted.contains(at)),
+            _ => None,
+        });
+        let shown: HashSet<Position> = shown.collect();
         for at in self.log.system_messages() {
             let unit = self.log.unit_of(*at).map(std::slice::from_ref).unwrap_or_default();
             let blank = !self.log.show(unit).any(|shown| shown.at() == *at);
@@ -327,11 +328,11 @@ impl Audit<'_> {
         faults
     }
 
-    fn sealed(&self, first_new: EditId) -> Vec<String> {
+    fn sealed(&self, audited: &Audited) -> Vec<String> {
         let mut faults = Vec::new();
         let running = self.log.running_turn();
         // A message that was nothing else is not shown at all.
-        for (edit, _) in self.ledger.edits().skip(first_new.0 as usize).filter(|(_, active)| *active) {
+        for (edit, _) in self.ledger.edits_since(audited.edits()).filter(|(_, active)| *active) {
             let EditKind::DropThinking { at } = edit.kind else { continue };
             let sealed = |b: &Block| matches!(b, Block::Thinking(t) if t.seal.is_sealed());
             let had = self.log.get(at).is_some_and(|message| message.blocks().iter().any(sealed));
@@ -340,7 +341,7 @@ impl Audit<'_> {
                 faults.push(format!("edit {} drops sealed reasoning of the running turn", edit.id.0));
             }
         }
-        for (at, shown, came) in self.edited_messages() {
+        for (at, shown, came) in self.edited_messages(audited) {
             let seals = |message: &Message| {
                 message
                     .blocks()
@@ -363,8 +364,8 @@ impl Audit<'_> {
     }
 
     /// Shown messages that an edit touched, with what they would be without it.
-    fn edited_messages(&self) -> Vec<(Position, &Message, Arc<Message>)> {
-        let edited = self.view.parts().iter().filter_map(|part| match part.source {
+    fn edited_messages(&self, audited: &Audited) -> Vec<(Position, &Message, Arc<Message>)> {
+        let edited = self.new_parts(audited).iter().filter_map(|part| match part.source {
             Source::Message(at) if !self.ledger.inside(at).is_empty() => Some((at, &*part.message)),
             _ => None,
         });
@@ -380,9 +381,9 @@ impl Audit<'_> {
         pairs.filter(|(_, shown, came)| shown.role() == came.role()).collect()
     }
 
-    fn untouched(&self) -> Vec<String> {
+    fn untouched(&self, audited: &Audited) -> Vec<String> {
         let mut faults = Vec::new();
-        let mut parts = self.view.parts().iter().peekable();
+        let mut parts = self.new_parts(audited).iter().peekable();
         while let Some(part) = parts.next() {
             let Source::Message(at) = part.source else { continue };
             let Some(unit) = self.log.unit_of(at) else { continue };
@@ -409,7 +410,7 @@ impl Audit<'_> {
     }
 
     fn never_larger(&self, first_new: EditId) -> Vec<String> {
-        let new = self.ledger.edits().skip(first_new.0 as usize);
+        let new = self.ledger.edits_since(first_new);
         let larger = new.filter(|(edit, active)| {
             *active && edit.after >= edit.before && !matches!(edit.kind, EditKind::Answer { .. })
         });
@@ -427,12 +428,22 @@ impl Audit<'_> {
         }
     }
 
-    fn deterministic(&self) -> Vec<String> {
-        let mut anew = View::default();
-        anew.set_fixed(self.view.fixed());
-        anew.follow(Sources { log: self.log, ledger: self.ledger, meter: self.meter, sizes: self.sizes });
-        let same = anew.parts().len() == self.view.parts().len()
-            && anew.parts().iter().zip(self.view.parts()).all(|(a, b)| {
+    fn deterministic(&self, audited: &Audited) -> Vec<String> {
+        let anew = match audited.parts().last() {
+            Some(last) => {
+                let unit = self.log.units().partition_point(|unit| unit.span.start < last.end);
+                View::walked_from(self.sources(), unit)
+            }
+            None => {
+                let mut anew = View::default();
+                anew.set_fixed(self.view.fixed());
+                anew.follow(self.sources());
+                anew.parts().to_vec()
+            }
+        };
+        let parts = self.new_parts(audited);
+        let same = anew.len() == parts.len()
+            && anew.iter().zip(parts).all(|(a, b)| {
                 a.source == b.source
                     && a.measure == b.measure
                     && (Arc::ptr_eq(&a.message, &b.message) || a.message == b.message)
@@ -441,7 +452,7 @@ impl Audit<'_> {
     }
 
     fn recallable(&self, first_new: EditId) -> Vec<String> {
-        let new = self.ledger.edits().skip(first_new.0 as usize).filter(|(_, active)| *active);
+        let new = self.ledger.edits_since(first_new).filter(|(_, active)| *active);
         let lost = new.flat_map(|(edit, _)| edit.originals.iter().map(move |handle| (edit.id, *handle)));
         let lost = lost
             .filter(|(_, handle)| self.archive.get(*handle).is_none_or(|text| Handle::of(&text) != *handle));

@@ -3,7 +3,8 @@
 //! nobody could guess, a number, or a line of an edit's old text, in the arguments of the next
 //! tool calls, that occurred in the log before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 use longhaul::digest::ToolKind;
@@ -89,36 +90,102 @@ fn bare(line: &str) -> &str {
     line.trim()
 }
 
-/// The lines of a text, escaped newlines included, without numbers and margins.
-fn bare_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.split('\n').flat_map(|line| line.split("\\n")).map(bare)
+/// The lines of a text that say something, escaped newlines included, without numbers and margins.
+fn telling_lines(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.split('\n').flat_map(|line| line.split("\\n")).map(bare);
+    lines.filter(|line| line.chars().nth(LINE - 1).is_some())
 }
 
 /// Names and lines get numbers, so that sets of them are cheap.
 #[derive(Default)]
 struct Names {
-    numbers: HashMap<Box<str>, u32>,
+    numbers: HashMap<Arc<str>, u32>,
+    /// What has which number. A line begins with [`LINE_MARK`].
+    texts: Vec<Arc<str>>,
 }
 
+/// Tells a line from a name that stands alone on it.
+const LINE_MARK: &str = "L:";
+
 impl Names {
-    fn number(&mut self, name: &str) -> u32 {
+    /// The number of a name or line, and whether it is new.
+    fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.numbers.get(name) {
-            return *number;
+            return (*number, false);
         }
-        let number = self.numbers.len() as u32;
-        self.numbers.insert(name.into(), number);
-        number
+        let (number, name) = (self.texts.len() as u32, Arc::<str>::from(name));
+        self.numbers.insert(name.clone(), number);
+        self.texts.push(name);
+        (number, true)
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        self.number(name).0
+    }
+
+    /// The line, if it is one.
+    fn line(&self, number: u32) -> Option<&str> {
+        self.texts[number as usize].strip_prefix(LINE_MARK)
     }
 }
+
+/// Finds lines by what stands inside them, without a look at all of them. Each line is known by its runs of
+/// letters and digits.
+#[derive(Default)]
+struct LineIndex {
+    lines: BTreeMap<Box<str>, Vec<u32>>,
+}
+
+impl LineIndex {
+    fn add(&mut self, line: &str, number: u32) {
+        for (_, run) in runs(line) {
+            match self.lines.get_mut(run) {
+                Some(lines) if lines.last() == Some(&number) => {}
+                Some(lines) => lines.push(number),
+                None => _ = self.lines.insert(run.into(), vec![number]),
+            }
+        }
+    }
+
+    /// Lines among which are all that hold this text. A run inside the text is a run of every such line; the one at
+    /// its end begins a run there; of the one at its start nothing can be said.
+    fn candidates<'a>(&'a self, text: &'a str) -> impl Iterator<Item = u32> {
+        let inner = runs(text).filter(|(at, _)| *at > 0);
+        let (at, run) = inner.max_by_key(|(_, run)| run.len()).unwrap_or((text.len(), ""));
+        let is_end = at + run.len() == text.len();
+        let fits = move |found: &str| if is_end { found.starts_with(run) } else { found == run };
+        let found = self.lines.range::<str, _>((Bound::Included(run), Bound::Unbounded));
+        found.take_while(move |(found, _)| fits(found)).flat_map(|(_, lines)| lines).copied()
+    }
+}
+
+/// Runs of letters, digits and underscores, and where they begin.
+fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let in_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let bytes = text.as_bytes();
+        let start = at + bytes[at..].iter().position(|byte| in_run(*byte))?;
+        at = bytes[start..]
+            .iter()
+            .position(|byte| !in_run(*byte))
+            .map_or(bytes.len(), |length| start + length);
+        Some((start, &text[start..at]))
+    })
+}
+
+/// A name that occurs in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Name(u32);
 
 /// A text that can be in a view, with what it holds.
 pub struct Piece {
     /// Its size.
     pub tokens: f64,
-    /// Its names and lines, each once, sorted.
+    /// Its names and lines, each once.
     marks: Vec<u32>,
-    /// Its lines without numbers and margins.
-    bare: String,
+    /// Its text, if its lines are not among the marks.
+    unlined: Option<String>,
 }
 
 /// The log of a recorded session, as far as it was read, and what each call needs of it.
@@ -129,8 +196,9 @@ pub struct Needs {
     last: HashMap<u32, (u32, u32)>,
     /// The line that a name last stood in.
     origin: HashMap<u32, u32>,
-    /// Texts of marks, to be searched inside lines.
-    texts: Vec<Arc<str>>,
+    /// Names in each line.
+    names_in: HashMap<u32, Box<[u32]>>,
+    lines: LineIndex,
     step: u32,
     messages: u32,
     /// Files that the session has changed.
@@ -207,7 +275,8 @@ impl Needs {
             names: Names::default(),
             last: HashMap::new(),
             origin: HashMap::new(),
-            texts: Vec::new(),
+            names_in: HashMap::new(),
+            lines: LineIndex::default(),
             step: 0,
             messages: 0,
             changed: HashSet::new(),
@@ -220,31 +289,37 @@ impl Needs {
         if let Some(piece) = self.pieces.get(text) {
             return piece.clone();
         }
-        let mut marks: HashSet<u32> = words(text).map(|word| self.names.number(word)).collect();
-        let mut bare = String::with_capacity(text.len());
-        for line in bare_lines(text) {
-            if line.chars().nth(LINE - 1).is_some() {
-                marks.insert(self.line_mark(line));
-            }
-            bare.push_str(line);
-            bare.push('\n');
+        let mut marks: Vec<u32> = words(text).map(|word| self.names.name(word)).collect();
+        for line in telling_lines(text) {
+            marks.push(self.line_mark(line));
         }
-        let mut marks: Vec<u32> = marks.into_iter().collect();
         marks.sort_unstable();
-        let piece = Arc::new(Piece { tokens: (self.measure)(text), marks, bare });
+        marks.dedup();
+        let piece = Arc::new(Piece { tokens: (self.measure)(text), marks, unlined: None });
         self.pieces.insert(text.into(), piece.clone());
         piece
     }
 
+    /// A list of names, which is another one each time: it is not remembered.
+    pub fn list(&self, names: impl Iterator<Item = Name> + Clone) -> Arc<Piece> {
+        let texts: Vec<&str> = names.clone().map(|Name(mark)| &*self.names.texts[mark as usize]).collect();
+        let text = texts.join(" ");
+        let marks = names.map(|Name(mark)| mark).collect();
+        Arc::new(Piece { tokens: (self.measure)(&text), marks, unlined: Some(text) })
+    }
+
+    /// The names in a text, in their order.
+    pub fn names(&mut self, text: &str) -> Vec<Name> {
+        words(text).map(|word| Name(self.names.name(word))).collect()
+    }
+
     /// A line is a mark of its own, apart from the name that may stand alone on it.
     fn line_mark(&mut self, line: &str) -> u32 {
-        let mark = self.names.number(&format!("L:{line}"));
-        let at = mark as usize;
-        if self.texts.len() <= at {
-            self.texts.resize(at + 1, "".into());
-        }
-        if self.texts[at].is_empty() {
-            self.texts[at] = line.into();
+        let (mark, is_new) = self.names.number(&format!("{LINE_MARK}{line}"));
+        if is_new {
+            let names: Vec<u32> = words(line).map(|word| self.names.name(word)).collect();
+            self.names_in.insert(mark, names.into());
+            self.lines.add(line, mark);
         }
         mark
     }
@@ -260,19 +335,16 @@ impl Needs {
                 let path = tool.subject(&call.arguments);
                 // A path without a slash is no name that could be looked for.
                 let path = words(&path).find(|word| word.contains('/'));
-                self.changed.extend(path.map(|path| self.names.number(path)));
+                self.changed.extend(path.map(|path| self.names.name(path)));
             }
         }
         let piece = self.piece(text);
         for mark in &piece.marks {
             self.last.insert(*mark, (self.step, self.messages));
         }
-        for line in bare_lines(text).filter(|line| line.chars().nth(LINE - 1).is_some()) {
+        for line in telling_lines(text) {
             let origin = self.line_mark(line);
-            for word in words(line) {
-                let word = self.names.number(word);
-                self.origin.insert(word, origin);
-            }
+            self.origin.extend(self.names_in[&origin].iter().map(|name| (*name, origin)));
         }
         self.messages += 1;
     }
@@ -283,11 +355,11 @@ impl Needs {
         let known = |name: &str| self.names.numbers.get(name).copied();
         let mut wanted: HashMap<u32, usize> = HashMap::new();
         wanted.extend(names.iter().filter_map(|name| Some((known(name)?, name.chars().count()))));
-        wanted.extend(lines.iter().filter_map(|line| Some((known(&format!("L:{line}"))?, 0))));
+        wanted.extend(lines.iter().filter_map(|line| Some((known(&format!("{LINE_MARK}{line}"))?, 0))));
         let needs = wanted.into_iter().filter_map(|(mark, name)| {
             let (step, at) = *self.last.get(&mark)?;
             let far = self.step - step > FAR;
-            let is_line = self.texts.get(mark as usize).is_some_and(|text| !text.is_empty());
+            let is_line = self.names.line(mark).is_some();
             let line = self.origin.get(&mark).copied().filter(|_| far && !is_line);
             Some(Need { mark, name, far, at, line })
         });
@@ -331,7 +403,7 @@ pub fn needed_lines(messages: &[Arc<Message>], texts: &[String]) -> HashMap<usiz
     for (at, message) in messages.iter().enumerate() {
         if message.role() == longhaul::Role::Assistant {
             let (names, lines) = wanted_by(message);
-            for need in names.into_iter().chain(lines.into_iter().map(|line| format!("L:{line}"))) {
+            for need in names.into_iter().chain(lines.into_iter().map(|line| format!("{LINE_MARK}{line}"))) {
                 if let Some((message, line)) = newest.get(&need) {
                     wanted.entry(*message).or_default().insert(*line);
                 }
@@ -343,7 +415,7 @@ pub fn needed_lines(messages: &[Arc<Message>], texts: &[String]) -> HashMap<usiz
             }
             let bare = bare(line);
             if bare.chars().nth(LINE - 1).is_some() {
-                newest.insert(format!("L:{bare}"), (at, number));
+                newest.insert(format!("{LINE_MARK}{bare}"), (at, number));
             }
         }
     }
@@ -354,31 +426,56 @@ pub fn needed_lines(messages: &[Arc<Message>], texts: &[String]) -> HashMap<usiz
 #[derive(Default)]
 pub struct Holdings {
     parts: Vec<Arc<Piece>>,
-    counts: HashMap<u32, u32>,
+    /// Tokens up to and including each part.
+    sums: Vec<f64>,
     tail: Vec<Arc<Piece>>,
+    /// How many parts hold each mark.
+    counts: Vec<u32>,
+}
+
+/// What became of a view.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    /// Tokens of the parts in common with the view before, at the start.
+    pub warm: f64,
+    /// All other tokens.
+    pub cold: f64,
+    /// The view before was cut.
+    pub broke: bool,
 }
 
 impl Holdings {
-    /// Puts another view in the place of this one. Costs what differs. Gives the number of
-    /// parts in common at the start, and whether the one before was cut.
-    pub fn replace(&mut self, parts: &[Arc<Piece>], tail: Vec<Arc<Piece>>) -> (usize, bool) {
-        let common = self.parts.iter().zip(parts).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
+    /// Puts another view in the place of this one. Costs what differs, and a look at each part.
+    pub fn replace(&mut self, parts: &[Arc<Piece>], tail: Vec<Arc<Piece>>) -> Change {
+        self.change(0, parts, tail)
+    }
+
+    /// Puts another view in the place of this one: the first `kept` parts are the same, then come these. Costs what
+    /// differs.
+    pub fn change(&mut self, kept: usize, parts: &[Arc<Piece>], tail: Vec<Arc<Piece>>) -> Change {
+        let kept = kept.min(self.parts.len());
+        let same = self.parts[kept..].iter().zip(parts).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
+        let (common, new) = (kept + same, &parts[same..]);
         let broke = common < self.parts.len();
         for gone in self.parts.drain(common..).chain(self.tail.drain(..)) {
-            for mark in &gone.marks {
-                if let Some(count) = self.counts.get_mut(mark) {
-                    *count -= 1;
-                }
-            }
+            gone.marks.iter().for_each(|mark| self.counts[*mark as usize] -= 1);
         }
-        for new in parts[common..].iter().chain(&tail) {
-            for mark in &new.marks {
-                *self.counts.entry(*mark).or_default() += 1;
-            }
+        self.sums.truncate(common);
+        let warm = self.sums.last().copied().unwrap_or_default();
+        let mut sum = warm;
+        for piece in new.iter().chain(&tail) {
+            let most = piece.marks.iter().max().map_or(0, |mark| *mark as usize + 1);
+            self.counts.resize(self.counts.len().max(most), 0);
+            piece.marks.iter().for_each(|mark| self.counts[*mark as usize] += 1);
         }
-        self.parts.extend(parts[common..].iter().cloned());
+        for piece in new {
+            sum += piece.tokens;
+            self.parts.push(piece.clone());
+            self.sums.push(sum);
+        }
+        let behind: f64 = tail.iter().map(|piece| piece.tokens).sum();
         self.tail = tail;
-        (common, broke)
+        Change { warm, cold: sum - warm + behind, broke }
     }
 
     /// How many files that the session has changed are named here, of how many.
@@ -388,7 +485,21 @@ impl Holdings {
     }
 
     fn has(&self, mark: u32) -> bool {
-        self.counts.get(&mark).is_some_and(|count| *count > 0)
+        self.counts.get(mark as usize).is_some_and(|count| *count > 0)
+    }
+
+    /// True if a line is here, by itself or inside another.
+    fn has_line(&self, mark: u32, line: &str, needs: &Needs) -> bool {
+        let inside =
+            |other: u32| self.has(other) && needs.names.line(other).is_some_and(|other| other.contains(line));
+        self.has(mark)
+            || needs.lines.candidates(line).any(inside)
+            || self.unlined().any(|text| may_be_listed(line) && text.contains(line))
+    }
+
+    /// Texts whose lines are no marks: such a list of names stands first.
+    fn unlined(&self) -> impl Iterator<Item = &String> {
+        self.parts.first().into_iter().filter_map(|piece| piece.unlined.as_ref())
     }
 
     /// How much of what the answer needs is here. `reachable` says whether a message that is
@@ -405,17 +516,20 @@ impl Holdings {
             found.far += 1;
             found.far_found += u64::from(here);
             found.reachable += u64::from(here || reachable(need.at));
-            let Some(line) = need.line else { continue };
-            let text = &needs.texts[line as usize];
+            let line = need.line.and_then(|mark| Some((mark, needs.names.line(mark)?)));
             // A name that stood alone on its line has no line to keep.
-            if text.chars().count() < need.name + LINE - 2 {
+            let Some((mark, line)) = line.filter(|(_, line)| line.chars().count() >= need.name + LINE - 2)
+            else {
                 continue;
-            }
+            };
             found.lines += 1;
-            let inside = |piece: &Arc<Piece>| piece.bare.contains(&**text);
-            let here = self.has(line) || self.parts.iter().chain(&self.tail).any(inside);
-            found.lines_found += u64::from(here);
+            found.lines_found += u64::from(self.has_line(mark, line, needs));
         }
         found
     }
+}
+
+/// True if a line may stand in a list of names, which are apart by single spaces.
+fn may_be_listed(line: &str) -> bool {
+    line.chars().all(|c| c.is_alphanumeric() || " _.@~/-".contains(c))
 }

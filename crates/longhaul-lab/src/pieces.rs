@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longhaul::view::View;
-use longhaul::{Message, Part};
+use longhaul::{EditId, Message, Part, Position, Session};
 
-use crate::lab::needs::{Needs, Piece, text_of};
+use crate::needs::{Needs, Piece, text_of};
 
 /// Pieces of the messages of a view, each made once.
 #[derive(Default)]
@@ -33,4 +33,11 @@ impl PieceCache {
         let known = self.0.entry(Arc::as_ptr(&part.message) as usize);
         known.or_insert_with(|| (part.message.clone(), needs.piece(&text_of(&part.message)))).1.clone()
     }
+}
+
+/// True if a message of the log is under a handle in the view.
+pub fn is_recallable(session: &Session, at: u32) -> bool {
+    let (at, ledger) = (Position(at), session.ledger());
+    let has_handle = |id: &EditId| ledger.get(*id).is_some_and(|edit| !edit.originals.is_empty());
+    ledger.covering(at).is_some_and(|(_, id)| has_handle(&id)) || ledger.inside(at).iter().any(has_handle)
 }

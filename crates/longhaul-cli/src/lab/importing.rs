@@ -1,0 +1,127 @@
+//! Recorded sessions on their way into a store: transcripts taken through the engine as if Longhaul had been there,
+//! journals as they are.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul::session::journal;
+use longhaul::{Message, Profile, Role, Session};
+use longhaul_store::{About, Keeper, Store, StoreError};
+
+use crate::error::Failure;
+use crate::lab::inputs::Input;
+use crate::lab::recorded::{MeterKind, RecordedSession, window_of};
+use crate::lab::transcript_file::TranscriptFile;
+use crate::terminal;
+
+/// How journals begin.
+const JOURNAL: &[u8] = b"{\"began\":";
+
+/// The progress is shown after so many messages.
+const SHOWN: usize = 100;
+
+/// What sessions are taken through the engine with.
+pub struct Import<'a> {
+    pub profile: Profile,
+    /// Tokens that fit, if somebody said so.
+    pub window: Option<u64>,
+    /// The model, where a transcript does not say; empty if nobody does.
+    pub model: &'a str,
+}
+
+/// A conversation that was taken through the engine.
+pub struct Taken {
+    pub name: String,
+    /// The program whose format it has.
+    pub agent: String,
+    pub session: Session,
+    /// Calls for which nothing could be sent.
+    pub errors: u64,
+}
+
+impl Taken {
+    /// Stores it, whole.
+    pub fn keep(&self, store: &Arc<dyn Store>, about: &About) -> Result<Keeper, StoreError> {
+        let mut keeper = Keeper::create(store.clone(), about, &self.session)?;
+        keeper.finish(&self.session)?;
+        Ok(keeper)
+    }
+}
+
+impl Import<'_> {
+    /// The conversations of a file.
+    pub fn take(&self, input: &Input) -> Result<Vec<Taken>, Failure> {
+        let taken = match is_journal(input)? {
+            true => self.journal(&input.path).map(|taken| vec![taken]),
+            false => self.transcript(input),
+        };
+        terminal::clear_progress();
+        taken
+    }
+
+    /// The conversations of a transcript.
+    fn transcript(&self, input: &Input) -> Result<Vec<Taken>, Failure> {
+        let mut file = TranscriptFile::open(input)?;
+        let mut recorded: BTreeMap<usize, (RecordedSession, u64)> = BTreeMap::new();
+        let mut count = 0;
+        for (number, message) in file.by_ref() {
+            if message.is_recorded_compaction() {
+                continue;
+            }
+            let (session, errors) = recorded.entry(number).or_insert_with(|| (self.new_session(), 0));
+            take(session, errors, message);
+            count += 1;
+            if count % SHOWN == 0 {
+                terminal::show_progress(format_args!("{}: {count} messages", input.path.display()));
+            }
+        }
+        file.finish(recorded.is_empty())?;
+        let agent = file.format();
+        let taken = recorded.into_iter().map(|(number, (recorded, errors))| Taken {
+            name: file.name(number),
+            agent: agent.to_owned(),
+            session: recorded.into_session(),
+            errors,
+        });
+        Ok(taken.collect())
+    }
+
+    fn new_session(&self) -> RecordedSession {
+        let window = window_of(self.window, self.model, &self.profile);
+        RecordedSession::new(self.profile.clone(), self.model, window, MeterKind::Model)
+    }
+
+    /// The session of a journal.
+    fn journal(&self, path: &Path) -> Result<Taken, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
+        let entries = journal::read(text.lines()).map_err(|error| Failure::file(path, error))?;
+        let session = Session::load(self.profile.clone(), entries);
+        let session = session.map_err(|error| Failure::file(path, error))?;
+        Ok(Taken { name: path.display().to_string(), agent: "longhaul".to_owned(), session, errors: 0 })
+    }
+}
+
+/// Takes a message in; an answer is preceded by its call.
+fn take(recorded: &mut RecordedSession, errors: &mut u64, message: Message) {
+    if message.role() == Role::Assistant {
+        *errors += u64::from(recorded.prepare().is_err());
+    }
+    let model = message.model().map(str::to_owned);
+    recorded.push(message);
+    recorded.follow_model(model);
+}
+
+fn is_journal(input: &Input) -> Result<bool, Failure> {
+    let path = &input.path;
+    if input.is_stdin() {
+        return Ok(false);
+    }
+    let failed = |error| Failure::file(path, error);
+    let mut start = Vec::new();
+    let file = BufReader::new(File::open(path).map_err(failed)?);
+    file.take(JOURNAL.len() as u64).read_until(b'\n', &mut start).map_err(failed)?;
+    Ok(start == JOURNAL)
+}

@@ -1,0 +1,238 @@
+//! What every lab command prints for sessions of each agent, in 80 and in 140 columns: a made home with all layouts,
+//! empty and broken files among them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assert_cmd::Command;
+use longhaul::{Block, Extra, Json, Message, Role, Time, ToolCall, Usage};
+use longhaul_wire::agents::resume::{Origin, Resumable};
+
+struct Home(tempfile::TempDir);
+
+/// The sessions of the home, by agent.
+const SESSIONS: [(&str, &str); 6] = [
+    ("claude-code", ".claude/projects/-srv-api/11111111-2222-4333-8444-555555555555.jsonl"),
+    (
+        "codex",
+        ".codex/sessions/2026/03/02/rollout-2026-03-02T09-00-00-11111111-2222-4333-8444-555555555555.jsonl",
+    ),
+    (
+        "pi",
+        ".pi/agent/sessions/--srv-api--/2026-03-02T09-00-00-000Z_11111111-2222-4333-8444-555555555555.jsonl",
+    ),
+    ("openhands", "others/output.jsonl"),
+    ("mini-swe-agent", "others/mini.traj.json"),
+    ("swe-agent", "others/one.traj"),
+];
+
+/// A session in which a parser is mended in ten steps and a question is asked at the end.
+fn conversation() -> Vec<Arc<Message>> {
+    let at = |step: usize| Time(1_772_442_000_000_000 + step as i64 * 20_000_000);
+    let mut messages = vec![Message::user("Mend the parser in src/parse.rs, please.").with_time(at(0))];
+    for step in 1..=10 {
+        let (name, arguments, result) = match step % 3 {
+            0 => (
+                "Bash",
+                r#"{"command":"cargo test header_line"}"#.to_owned(),
+                "test header_line ... ok\n".repeat(40),
+            ),
+            1 => (
+                "Read",
+                format!(r#"{{"file_path":"/srv/api/src/part_{step}.rs"}}"#),
+                format!("pub fn parse_part_{step}(line: &str) -> Part {{ limit_of_{step}() }}\n").repeat(40),
+            ),
+            _ => (
+                "Edit",
+                format!(
+                    r#"{{"file_path":"/srv/api/src/part_{}.rs","old_string":"limit_of_{0}()","new_string":"7"}}"#,
+                    step - 1
+                ),
+                "The file was changed.".to_owned(),
+            ),
+        };
+        let call = ToolCall {
+            id: format!("call_{step}").into(),
+            name: name.into(),
+            arguments: Json::new(arguments).unwrap(),
+            server: false,
+            extra: Extra::NONE,
+        };
+        let blocks = vec![Block::text(format!("Step {step}: I use {name}.")), Block::ToolCall(call)];
+        let usage =
+            Usage { input: 10, output: 40, cache_read: 3_000 + 400 * step as u64, ..Usage::default() };
+        messages.push(
+            Message::new(Role::Assistant, blocks)
+                .with_model("claude-opus-4-5")
+                .with_usage(usage)
+                .with_time(at(step)),
+        );
+        messages.push(Message::result(format!("call_{step}"), result));
+    }
+    messages.push(Message::assistant("All tests are green.").with_model("claude-opus-4-5").with_time(at(11)));
+    messages.push(Message::user("Which files did you change?").with_time(at(12)));
+    messages.push(
+        Message::assistant("part_1.rs, part_4.rs and part_7.rs.")
+            .with_model("claude-opus-4-5")
+            .with_time(at(13)),
+    );
+    messages.into_iter().map(Arc::new).collect()
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        let origin = Origin::in_folder("/srv/api").named("11111111-2222-4333-8444-555555555555");
+        for (agent, path) in SESSIONS {
+            match Resumable::from_name(agent) {
+                Some(agent) => home.write(path, &agent.write(&conversation(), &origin).lines.join("\n")),
+                None => {
+                    let ending = if agent == "openhands" { "jsonl" } else { "json" };
+                    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../longhaul-wire/tests/agents");
+                    home.write(path, &fs::read_to_string(samples.join(format!("{agent}.{ending}"))).unwrap());
+                }
+            }
+        }
+        home.write(".claude/projects/-srv-api/empty.jsonl", "");
+        home.write(".claude/projects/-srv-api/broken.jsonl", "{\"type\":\n\u{0}{{{{\n");
+        home.write(
+            ".codex/sessions/2026/03/02/rollout-cut.jsonl",
+            "{\"timestamp\":\"2026-03-02T09:00:00Z\",\"type\":\"sess",
+        );
+        home.write(".pi/agent/sessions/--srv-api--/notes.txt", "no session\n");
+        home
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
+        fs::write(self.at(name), text).unwrap();
+    }
+
+    /// What a command prints, on both ways, in so many columns.
+    fn run(&self, columns: usize, args: &[&str]) -> String {
+        let mut command = Command::cargo_bin("longhaul").unwrap();
+        command.env_clear().env("HOME", self.0.path()).env("TZ", "UTC").env("COLUMNS", columns.to_string());
+        let output = command.current_dir(self.0.path()).args(args).output().unwrap();
+        let (out, said) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        for line in out.lines() {
+            let is_data =
+                ["convert", "recall"].contains(&args[0]) || args.contains(&"--json") || args.contains(&"-");
+            let is_data = is_data || args[1..].starts_with(&["import"]);
+            assert!(is_data || line.chars().count() <= columns, "{args:?} in {columns} columns: {line}");
+        }
+        let said = if said.is_empty() { said } else { format!("--- stderr\n{said}") };
+        let shown = args.iter().map(|arg| arg.rsplit('/').next().unwrap()).collect::<Vec<_>>().join(" ");
+        format!("$ longhaul {shown}\n{}{said}\n", out.trim_start_matches('\n'))
+    }
+
+    /// The same for each agent's session.
+    fn of_each(&self, columns: usize, args: &[&str]) -> String {
+        let [command, more @ ..] = args else { unreachable!() };
+        SESSIONS.map(|(_, path)| self.run(columns, &[&[command, path], more].concat())).concat()
+    }
+}
+
+/// Without times, which differ from run to run.
+fn settled(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let timed = line.contains("µs") || line.contains(" ms");
+        out.push_str(if timed { "(a line with times)" } else { line.trim_end() });
+        out.push('\n');
+    }
+    out
+}
+
+fn check(name: &str, args: &[&str], each: bool) {
+    let home = Home::new();
+    for columns in [80, 140] {
+        let text = if each { home.of_each(columns, args) } else { home.run(columns, args) };
+        insta::assert_snapshot!(format!("{name}_{columns}"), settled(&text));
+    }
+}
+
+#[test]
+fn report() {
+    check("report", &["report"], false);
+}
+
+#[test]
+fn replay() {
+    check("replay", &["replay", "--window", "3k"], true);
+}
+
+#[test]
+fn explain() {
+    check("explain", &["explain", "--window", "3k"], true);
+    check("explain_call", &["explain", "--window", "3k", "--call", "last"], true);
+}
+
+#[test]
+fn compact() {
+    check("compact", &["compact", "--dry-run", "--window", "3k"], true);
+}
+
+#[test]
+fn bench() {
+    check("bench", &["bench", ".", "--window", "3k"], false);
+}
+
+#[test]
+fn convert() {
+    check("convert", &["convert", "others/mini.traj.json", "-"], false);
+}
+
+#[test]
+fn profiles() {
+    check("profiles", &["profiles"], false);
+}
+
+#[test]
+fn recall() {
+    let home = Home::new();
+    let (_, file) = SESSIONS[0];
+    let json = home.run(80, &["explain", file, "--window", "3k", "--call", "last", "--json"]);
+    let at = json.find("\"handles\":[\"").unwrap() + "\"handles\":[\"".len();
+    let handle = &json[at..at + 12];
+    for columns in [80, 140] {
+        let text = home.run(columns, &["recall", file, handle, "--window", "3k", "--lines", "1-4"]);
+        insta::assert_snapshot!(format!("recall_{columns}"), text);
+    }
+}
+
+#[test]
+fn sessions() {
+    let home = Home::new();
+    let imported = home.run(80, &["sessions", "import", SESSIONS[0].1, "--store", "s.db"]);
+    let id = imported.lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let settled = |text: &str| settled(&text.replace(&id, "SESSION").replace(&id[..8], "SESSION"));
+    for columns in [80, 140] {
+        let list = home.run(columns, &["sessions", "list", "--store", "s.db"]);
+        insta::assert_snapshot!(format!("sessions_list_{columns}"), settled(&list));
+        let show = home.run(columns, &["sessions", "show", &id, "--store", "s.db"]);
+        insta::assert_snapshot!(format!("sessions_show_{columns}"), settled(&show));
+    }
+}
+
+#[test]
+fn compact_writes_what_the_agent_goes_on_from() {
+    let home = Home::new();
+    for (agent, path) in SESSIONS {
+        let said = home.run(80, &["compact", path, "-o", "out.jsonl", "--window", "3k", "--force"]);
+        let goes_on = Resumable::from_name(agent).is_some();
+        assert_eq!(said.contains("To go on from it"), goes_on, "{said}");
+        let format = home.run(80, &["convert", "out.jsonl", "back.jsonl", "--force"]);
+        let format_found = if goes_on { agent } else { "longhaul" };
+        assert!(format.contains(&format!("messages of {format_found} to")), "{format}");
+    }
+    let other = home.run(80, &["compact", SESSIONS[0].1, "-o", "-", "--to", "longhaul", "--window", "3k"]);
+    assert!(other.contains("{\"role\":"), "{other}");
+}

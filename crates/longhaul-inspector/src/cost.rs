@@ -1,0 +1,88 @@
+//! What calls cost: as the provider billed them, or as the engine expected it.
+
+use longhaul::Tokens;
+use longhaul::session::journal::SentRequest;
+use longhaul::size::{CacheKind, Charged, Model, Price};
+use serde::Serialize;
+
+/// The tokens of one call, by what they are billed as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Bill {
+    /// Read from the provider's cache.
+    pub read: u64,
+    /// Written to it.
+    pub written: u64,
+    /// Neither read nor written.
+    pub fresh: u64,
+    /// What the model wrote.
+    pub output: u64,
+}
+
+impl Bill {
+    /// As the engine expected it when the request was sent.
+    pub(crate) fn expected(sent: &SentRequest, model: &Model) -> Self {
+        let read = if sent.cold { Tokens::ZERO } else { sent.billed.read.min(sent.prompt) };
+        Self::of_prompt(sent.prompt, read, model)
+    }
+
+    /// A prompt of which the cache has `read`.
+    pub(crate) fn of_prompt(prompt: Tokens, read: Tokens, model: &Model) -> Self {
+        let (read, rest) = (read.0, (prompt - read).0);
+        match model.cache.kind {
+            CacheKind::Marked => Self { read, written: rest, ..Self::default() },
+            CacheKind::Automatic => Self { read, fresh: rest, ..Self::default() },
+            CacheKind::None => Self { fresh: prompt.0, ..Self::default() },
+        }
+    }
+
+    /// As the provider billed it.
+    pub(crate) fn charged(prompt: Tokens, charged: Charged) -> Self {
+        let (read, written) = (charged.read.0, charged.written.0);
+        Self { read, written, fresh: prompt.0.saturating_sub(read + written), output: charged.output.0 }
+    }
+
+    /// In dollars.
+    pub(crate) fn usd(&self, price: &Price) -> f64 {
+        let rows = [
+            (self.read, price.cache_read),
+            (self.written, price.cache_write),
+            (self.fresh, price.input),
+            (self.output, price.output),
+        ];
+        rows.iter().map(|(tokens, price)| *tokens as f64 * *price as f64).sum::<f64>() / 1e12
+    }
+}
+
+impl std::ops::AddAssign for Bill {
+    fn add_assign(&mut self, other: Self) {
+        self.read += other.read;
+        self.written += other.written;
+        self.fresh += other.fresh;
+        self.output += other.output;
+    }
+}
+
+/// Dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Prices {
+    /// Read from the cache.
+    pub read: f64,
+    /// Written to it.
+    pub write: f64,
+    /// Neither.
+    pub input: f64,
+    /// What the model writes.
+    pub output: f64,
+}
+
+impl From<&Price> for Prices {
+    fn from(price: &Price) -> Self {
+        let dollars = |millionths: u64| millionths as f64 / 1e6;
+        Self {
+            read: dollars(price.cache_read),
+            write: dollars(price.cache_write),
+            input: dollars(price.input),
+            output: dollars(price.output),
+        }
+    }
+}
