@@ -152,7 +152,7 @@ impl Replayed {
                 session.switch((**model).clone(), *seals);
                 session.set_window(self.window);
             }
-            Entry::Task(task) => session.set_task(task.clone()),
+            Entry::Task(task) => session.set_task(*task),
             Entry::RecallBy(by) => session.set_recall(by.clone()),
             Entry::Unattended(unattended) => session.set_unattended(*unattended),
             Entry::Sent(sent) => {
