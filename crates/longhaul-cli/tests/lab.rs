@@ -157,7 +157,7 @@ fn compact_says_its_price_and_writes_a_smaller_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let file = long_session(folder.path(), 40);
     let dry = stdout(&["compact", &file, "--dry-run", "--window", "20000"]);
-    assert!(dry.contains(" edits:") && dry.contains("paid back after "), "{dry}");
+    assert!(dry.contains(" by 1 edit:") && dry.contains("paid back after "), "{dry}");
     let out = folder.path().join("small.jsonl");
     stdout(&["compact", &file, "-o", out.to_str().unwrap(), "--window", "20000"]);
     let (before, after) = (fs::metadata(&file).unwrap().len(), fs::metadata(&out).unwrap().len());

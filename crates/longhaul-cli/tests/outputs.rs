@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assert_cmd::Command;
-use longhaul::{Block, Extra, Json, Message, Role, Time, ToolCall, Usage};
+use longhaul::{Block, Extra, Json, Message, Role, Time, ToolCall};
 use longhaul_wire::agents::resume::{Origin, Resumable};
+use serde_json::{Value, json};
 
 struct Home(tempfile::TempDir);
 
@@ -62,14 +63,8 @@ fn conversation() -> Vec<Arc<Message>> {
             extra: Extra::NONE,
         };
         let blocks = vec![Block::text(format!("Step {step}: I use {name}.")), Block::ToolCall(call)];
-        let usage =
-            Usage { input: 10, output: 40, cache_read: 3_000 + 400 * step as u64, ..Usage::default() };
-        messages.push(
-            Message::new(Role::Assistant, blocks)
-                .with_model("claude-opus-4-5")
-                .with_usage(usage)
-                .with_time(at(step)),
-        );
+        messages
+            .push(Message::new(Role::Assistant, blocks).with_model("claude-opus-4-5").with_time(at(step)));
         messages.push(Message::result(format!("call_{step}"), result));
     }
     messages.push(Message::assistant("All tests are green.").with_model("claude-opus-4-5").with_time(at(11)));
@@ -82,13 +77,56 @@ fn conversation() -> Vec<Arc<Message>> {
     messages.into_iter().map(Arc::new).collect()
 }
 
+/// A line with the usage that the agent writes there: the prompt grows from line to line. What `compact` writes has
+/// none.
+fn billed(agent: Resumable, number: u64, line: &str) -> String {
+    let read = 300 + 240 * number;
+    let mut line: Value = serde_json::from_str(line).unwrap();
+    let mut more = None;
+    match agent {
+        Resumable::ClaudeCode if line["type"] == "assistant" => {
+            line["message"]["usage"] = json!({"input_tokens": 10, "output_tokens": 40, "cache_read_input_tokens": read, "cache_creation_input_tokens": 500});
+        }
+        Resumable::Pi if line["message"]["role"] == "assistant" => {
+            line["message"]["usage"] =
+                json!({"input": 10, "output": 40, "cacheRead": read, "cacheWrite": 500});
+        }
+        // Behind the last item of an answer.
+        Resumable::Codex
+            if line["payload"]["type"] == "function_call"
+                || line["payload"]["role"] == "assistant" && !line.to_string().contains("Step ") =>
+        {
+            let usage = |times: u64| json!({"input_tokens": times * (read + 510), "cached_input_tokens": times * read, "output_tokens": times * 40});
+            let info = json!({"total_token_usage": usage(number), "last_token_usage": usage(1)});
+            let payload = json!({"type": "token_count", "info": info});
+            more = Some(json!({"timestamp": line["timestamp"], "type": "event_msg", "payload": payload}));
+        }
+        Resumable::Codex if line["type"] == "session_meta" => {
+            let payload = json!({"turn_id": "t1", "model": "gpt-5.5"});
+            more = Some(json!({"timestamp": line["timestamp"], "type": "turn_context", "payload": payload}));
+        }
+        _ => {}
+    }
+    more.map_or(format!("{line}\n"), |more| format!("{line}\n{more}\n"))
+}
+
 impl Home {
     fn new() -> Self {
         let home = Self(tempfile::tempdir().unwrap());
         let origin = Origin::in_folder("/srv/api").named("11111111-2222-4333-8444-555555555555");
         for (agent, path) in SESSIONS {
             match Resumable::from_name(agent) {
-                Some(agent) => home.write(path, &agent.write(&conversation(), &origin).lines.join("\n")),
+                Some(agent) => {
+                    let lines = agent.write(&conversation(), &origin).lines;
+                    home.write(
+                        path,
+                        &lines
+                            .iter()
+                            .enumerate()
+                            .map(|(n, line)| billed(agent, n as u64, line))
+                            .collect::<String>(),
+                    );
+                }
                 None => {
                     let ending = if agent == "openhands" { "jsonl" } else { "json" };
                     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../longhaul-wire/tests/agents");
@@ -213,7 +251,11 @@ fn sessions() {
     let home = Home::new();
     let imported = home.run(80, &["sessions", "import", SESSIONS[0].1, "--store", "s.db"]);
     let id = imported.lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    let settled = |text: &str| settled(&text.replace(&id, "SESSION").replace(&id[..8], "SESSION"));
+    let settled = |text: &str| {
+        let text = settled(&text.replace(&id, "SESSION").replace(&id[..8], "SESSION"));
+        let lines = text.lines().map(|line| if line.starts_with("made ") { "made (then)" } else { line });
+        lines.collect::<Vec<_>>().join("\n").replace("SESSION  now ", "SESSION  age ")
+    };
     for columns in [80, 140] {
         let list = home.run(columns, &["sessions", "list", "--store", "s.db"]);
         insta::assert_snapshot!(format!("sessions_list_{columns}"), settled(&list));

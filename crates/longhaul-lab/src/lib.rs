@@ -4,4 +4,5 @@
 #![forbid(unsafe_code)]
 
 pub mod needs;
+mod numbered;
 pub mod pieces;

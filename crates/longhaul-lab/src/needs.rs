@@ -3,13 +3,14 @@
 //! nobody could guess, a number, or a line of an edit's old text, in the arguments of the next
 //! tool calls, that occurred in the log before.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Bound;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use longhaul::digest::ToolKind;
 use longhaul::{Block, Extra, Json, Message};
 use regex::Regex;
+
+use crate::numbered::{LINE_MARK, LineIndex, Names};
 
 /// Needs last seen more steps back than this are far.
 const FAR: u32 = 6;
@@ -94,84 +95,6 @@ fn bare(line: &str) -> &str {
 fn telling_lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.split('\n').flat_map(|line| line.split("\\n")).map(bare);
     lines.filter(|line| line.chars().nth(LINE - 1).is_some())
-}
-
-/// Names and lines get numbers, so that sets of them are cheap.
-#[derive(Default)]
-struct Names {
-    numbers: HashMap<Arc<str>, u32>,
-    /// What has which number. A line begins with [`LINE_MARK`].
-    texts: Vec<Arc<str>>,
-}
-
-/// Tells a line from a name that stands alone on it.
-const LINE_MARK: &str = "L:";
-
-impl Names {
-    /// The number of a name or line, and whether it is new.
-    fn number(&mut self, name: &str) -> (u32, bool) {
-        if let Some(number) = self.numbers.get(name) {
-            return (*number, false);
-        }
-        let (number, name) = (self.texts.len() as u32, Arc::<str>::from(name));
-        self.numbers.insert(name.clone(), number);
-        self.texts.push(name);
-        (number, true)
-    }
-
-    fn name(&mut self, name: &str) -> u32 {
-        self.number(name).0
-    }
-
-    /// The line, if it is one.
-    fn line(&self, number: u32) -> Option<&str> {
-        self.texts[number as usize].strip_prefix(LINE_MARK)
-    }
-}
-
-/// Finds lines by what stands inside them, without a look at all of them. Each line is known by its runs of
-/// letters and digits.
-#[derive(Default)]
-struct LineIndex {
-    lines: BTreeMap<Box<str>, Vec<u32>>,
-}
-
-impl LineIndex {
-    fn add(&mut self, line: &str, number: u32) {
-        for (_, run) in runs(line) {
-            match self.lines.get_mut(run) {
-                Some(lines) if lines.last() == Some(&number) => {}
-                Some(lines) => lines.push(number),
-                None => _ = self.lines.insert(run.into(), vec![number]),
-            }
-        }
-    }
-
-    /// Lines among which are all that hold this text. A run inside the text is a run of every such line; the one at
-    /// its end begins a run there; of the one at its start nothing can be said.
-    fn candidates<'a>(&'a self, text: &'a str) -> impl Iterator<Item = u32> {
-        let inner = runs(text).filter(|(at, _)| *at > 0);
-        let (at, run) = inner.max_by_key(|(_, run)| run.len()).unwrap_or((text.len(), ""));
-        let is_end = at + run.len() == text.len();
-        let fits = move |found: &str| if is_end { found.starts_with(run) } else { found == run };
-        let found = self.lines.range::<str, _>((Bound::Included(run), Bound::Unbounded));
-        found.take_while(move |(found, _)| fits(found)).flat_map(|(_, lines)| lines).copied()
-    }
-}
-
-/// Runs of letters, digits and underscores, and where they begin.
-fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let in_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let bytes = text.as_bytes();
-        let start = at + bytes[at..].iter().position(|byte| in_run(*byte))?;
-        at = bytes[start..]
-            .iter()
-            .position(|byte| !in_run(*byte))
-            .map_or(bytes.len(), |length| start + length);
-        Some((start, &text[start..at]))
-    })
 }
 
 /// A name that occurs in a session.
@@ -302,7 +225,7 @@ impl Needs {
 
     /// A list of names, which is another one each time: it is not remembered.
     pub fn list(&self, names: impl Iterator<Item = Name> + Clone) -> Arc<Piece> {
-        let texts: Vec<&str> = names.clone().map(|Name(mark)| &*self.names.texts[mark as usize]).collect();
+        let texts: Vec<&str> = names.clone().map(|Name(mark)| self.names.text(mark)).collect();
         let text = texts.join(" ");
         let marks = names.map(|Name(mark)| mark).collect();
         Arc::new(Piece { tokens: (self.measure)(&text), marks, unlined: Some(text) })
@@ -352,7 +275,7 @@ impl Needs {
     /// What the answer's calls need, of what was in the log before it.
     fn of(&self, answer: &Message) -> Vec<Need> {
         let (names, lines) = wanted_by(answer);
-        let known = |name: &str| self.names.numbers.get(name).copied();
+        let known = |name: &str| self.names.known(name);
         let mut wanted: HashMap<u32, usize> = HashMap::new();
         wanted.extend(names.iter().filter_map(|name| Some((known(name)?, name.chars().count()))));
         wanted.extend(lines.iter().filter_map(|line| Some((known(&format!("{LINE_MARK}{line}"))?, 0))));

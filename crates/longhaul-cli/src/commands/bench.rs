@@ -116,7 +116,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = config.profiles().map(|profile| summaries.for_profile(profile));
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
     let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries };
-    let results: Mutex<BTreeMap<usize, Result<(&'static str, Tallies), Failure>>> = Mutex::default();
+    let results: Mutex<BTreeMap<usize, Result<Benched, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);
     std::thread::scope(|scope| {
@@ -137,7 +137,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut unread = Unread::default();
     for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         match tallies {
-            Ok((format, tallies)) => {
+            Ok(Benched { format, tallies }) => {
                 found.all.add(&tallies);
                 found.formats.entry(format).or_default().add(&tallies);
             }
@@ -177,8 +177,14 @@ impl Group {
     }
 }
 
-/// All policies and profiles over one transcript, with its format.
-fn bench(comparison: &Comparison, input: &Input) -> Result<(&'static str, Tallies), Failure> {
+/// A transcript that all policies and profiles were taken over.
+struct Benched {
+    format: &'static str,
+    tallies: Tallies,
+}
+
+/// All policies and profiles over one transcript.
+fn bench(comparison: &Comparison, input: &Input) -> Result<Benched, Failure> {
     let mut file = TranscriptFile::open(input)?;
     let mut conversations: BTreeMap<usize, Vec<Arc<Message>>> = BTreeMap::new();
     for (number, message) in file.by_ref() {
@@ -189,7 +195,7 @@ fn bench(comparison: &Comparison, input: &Input) -> Result<(&'static str, Tallie
     for messages in conversations.into_values() {
         sums.add(&comparison.over(messages));
     }
-    Ok((file.format(), sums))
+    Ok(Benched { format: file.format(), tallies: sums })
 }
 
 fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io::Result<()> {

@@ -101,9 +101,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     // On stderr where the conversation goes to standard output.
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if to_stdout && !args.dry_run {
-        report(&mut io::stderr().lock(), session, before)?;
+        report(&mut io::stderr().lock(), &recorded, before)?;
     } else {
-        report(&mut anstream::stdout().lock(), session, before)?;
+        report(&mut anstream::stdout().lock(), &recorded, before)?;
     }
     match &args.output {
         Some(output) if !args.dry_run => {
@@ -114,15 +114,19 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
 }
 
-fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result<()> {
-    let edits: Vec<&Edit> = session.ledger().edits().map(|(edit, _)| &**edit).collect();
-    let after = session.size().tokens;
+fn report(out: &mut impl Write, recorded: &RecordedSession, before: Tokens) -> io::Result<()> {
+    let edits = recorded.session().ledger().edits();
+    let edits: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
+    let after = recorded.tokens();
+    if edits.is_empty() {
+        return writeln!(out, "{} tokens: nothing would go.", terminal::grouped(before.0));
+    }
     writeln!(
         out,
-        "{} → {} tokens by {} edits:",
+        "{} → {} tokens by {}:",
         terminal::grouped(before.0),
         terminal::grouped(after.0),
-        edits.len()
+        terminal::counted(edits.len() as u64, "edit", "edits")
     )?;
     for same in edits.chunk_by(|a, b| (a.strategy == b.strategy) && (a.why == b.why)) {
         let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
@@ -142,7 +146,9 @@ fn report(out: &mut impl Write, session: &Session, before: Tokens) -> io::Result
     // The factors of replay and bench: a read costs 0.1, what is written 1.25.
     let price = Price { input: 100, cache_read: 10, cache_write: 125, cache_write_1h: None, output: 500 };
     let paid = (1..10_000).find(|calls| pays_back(Tokens(saves), *calls, Tokens(again), &price));
-    let paid = paid.map_or("never paid back".to_owned(), |calls| format!("paid back after {calls} calls"));
+    let paid = paid.map_or("never paid back".to_owned(), |calls| {
+        format!("paid back after {}", terminal::counted(calls, "call", "calls"))
+    });
     writeln!(
         out,
         "Price: {} tokens billed again, {} fewer per later call:\n{paid}.",

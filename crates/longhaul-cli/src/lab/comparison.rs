@@ -109,7 +109,7 @@ impl Comparison {
         contenders.extend(policies.iter().map(|policy| {
             Contender::new(
                 policy.name,
-                ContenderPolicy::Reference(PolicyRun::new(**policy, self.window, &recording)),
+                ContenderPolicy::Reference(Box::new(PolicyRun::new(**policy, self.window, &recording))),
             )
         }));
         contenders.extend(profiles.iter().map(|profile| {
@@ -200,7 +200,7 @@ struct Contender<'a> {
 }
 
 enum ContenderPolicy<'a> {
-    Reference(PolicyRun<'a>),
+    Reference(Box<PolicyRun<'a>>),
     Profile { session: Box<RecordedSession>, pieces: PieceCache },
 }
 

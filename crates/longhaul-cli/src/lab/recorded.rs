@@ -301,6 +301,16 @@ impl RecordedSession {
         }
     }
 
+    /// What would be sent now, with what stands before the log.
+    pub fn tokens(&self) -> Tokens {
+        let size = self.session.size().tokens;
+        match self.overhead {
+            // Another model answered last: what it counts is only known when it answers again.
+            Overhead::Found(before) => size + before,
+            Overhead::Unknown | Overhead::Counted(_) => size,
+        }
+    }
+
     /// Prefixes live so long in the provider's cache.
     pub fn set_cache_lifetime(&mut self, seconds: u64) {
         self.session.set_cache_lifetime(seconds);

@@ -57,8 +57,8 @@ pub fn print(happened: &[Happening], file: &Path, calls: u64, window: Tokens, js
     if happened.is_empty() {
         writeln!(
             out,
-            "Nothing was compacted in {} calls, in a window of {window}.",
-            terminal::grouped(calls)
+            "Nothing was compacted in {}, in a window of {window}.",
+            terminal::counted(calls, "call", "calls")
         )?;
         return writeln!(out, "{faint}--call last shows what is sent; --window 32k makes it tight.{faint:#}");
     }

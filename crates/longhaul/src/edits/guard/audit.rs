@@ -230,7 +230,7 @@ impl Audit<'_> {
         for (span, id) in self.ledger.outermost().filter(|(_, id)| !shown.contains(id)) {
             faults.push(format!("edit {} covers messages {}.. and is not shown", id.0, span.start.0));
         }
-        if self.ledger.next_id() == first_new {
+        if !self.ledger.edits_since(first_new).any(|(edit, active)| active && edit.kind.replaces_runs()) {
             return faults;
         }
         let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
