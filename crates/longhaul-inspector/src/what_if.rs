@@ -258,7 +258,7 @@ impl Tally {
             self.usd += Bill::of_prompt(request.prompt, request.billed.read, session.model()).usd(&price);
         }
         let view = self.pieces.of_view(session.view(), &mut self.needs);
-        self.held.replace(&view.parts, view.tail);
+        self.held.change(view.kept, &view.parts, view.tail);
     }
 
     /// A message comes: an answer says what it needed of the request before it.
