@@ -128,16 +128,25 @@ fn ten_thousand_calls() -> String {
     it.end("That is all of them.")
 }
 
+/// A profile that compacts nothing inside a turn sends all of it.
+fn more_than_200_000_tokens() -> String {
+    let mut it = Recording::new("Read all of it, and keep all of it.");
+    for file in 0..170 {
+        let tool = ["Read", "Bash"][file % 2];
+        it.step(&format!("File {file}."), tool, &format!("all/{file}.txt"), &boats(file, 70));
+    }
+    it.end("Read.")
+}
+
 /// Stores a session, and gives its id.
-fn import(home: &Home, name: &str, lines: &str, window: &str) -> String {
-    let path = home.at(name);
+fn import(home: &Home, name: &str, lines: &str, options: &[&str]) -> String {
+    let path = home.text_at(name);
     fs::write(&path, lines).unwrap();
-    let path = path.to_str().unwrap().to_owned();
-    let output =
-        home.longhaul(&["sessions", "import", &path, "--window", window, "--json"]).output().unwrap();
+    let args = [&["sessions", "import", path.as_str(), "--json"], options].concat();
+    let output = home.longhaul(&args).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let row: Value = serde_json::from_slice(&output.stdout).unwrap();
-    row["session"].as_str().or(row["id"].as_str()).unwrap_or_else(|| panic!("{row}")).to_owned()
+    row["session"].as_str().unwrap_or_else(|| panic!("{row}")).to_owned()
 }
 
 /// Ends when the test does, however that is.
@@ -157,9 +166,15 @@ async fn every_page_works_in_a_real_browser() {
         return;
     }
     let (home, fake) = (Home::new(), Settings::new().start().await);
-    let plain = import(&home, "plain.jsonl", &plain(), "24000");
-    let hostile = import(&home, "hostile.jsonl", &hostile(), "200000");
-    let big = import(&home, "big.jsonl", &ten_thousand_calls(), "60000");
+    let plain = import(&home, "plain.jsonl", &plain(), &["--window", "24000"]);
+    let hostile = import(&home, "hostile.jsonl", &hostile(), &["--window", "200000"]);
+    let big = import(&home, "big.jsonl", &ten_thousand_calls(), &["--window", "60000"]);
+    let whole = ["--window", "1000000", "--profile", "archive"];
+    let wide = import(&home, "wide.jsonl", &more_than_200_000_tokens(), &whole);
+    let pages = home.text_at("pages");
+    let args = ["inspect", &plain, "--export", &pages, "--redact", "north p[a-z]+"];
+    let output = home.longhaul(&args).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
     let mut command = home.longhaul(&["serve", "--listen", "127.0.0.1:0", "--window", "16000"]);
     command.args(["--anthropic", &fake.base_url()]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut serving = Serving(command.spawn().unwrap());
@@ -168,7 +183,8 @@ async fn every_page_works_in_a_real_browser() {
     let address =
         line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).trim_end().to_owned();
     let about = json!({"base": format!("{address}/inspect/"), "gateway": format!("{address}/"),
-        "plain": plain, "hostile": hostile, "big": big});
+        "exported": format!("file://{pages}/index.html"),
+        "plain": plain, "hostile": hostile, "big": big, "wide": wide});
     let status = tokio::task::spawn_blocking(move || {
         Command::new("node")
             .arg("pages.mjs")

@@ -170,7 +170,7 @@ fn every_example_of_a_help_text_exists_with_its_flags() {
 }
 
 /// Commands that need a network, a key, an agent, a terminal or a person: looked at above, not run.
-const NOT_RUN: [&str; 8] = ["wrap", "serve", "run", "persist", "unpersist", "doctor", "man", ""];
+const NOT_RUN: [&str; 9] = ["wrap", "serve", "inspect", "run", "persist", "unpersist", "doctor", "man", ""];
 
 #[test]
 fn commands_that_need_nothing_but_files_run_as_they_are_shown() {

@@ -155,14 +155,14 @@ window.longhaulExport = (() => {
       const behind = at => (at < 0 ? shown[0]?.from_call : shown[at + 1]?.from_call) ?? null
       const lastWhole = shown.findLastIndex(({ as }) => as === 'whole')
       const first = shown[0] && shown[0].from_call <= calls.count ? shown[0].from_call : null
-      const until = lastWhole < 0 ? null : (shown[lastWhole].to_call ?? calls.count)
+      const sent = shown.findLast(({ as, from_call }) => as === 'whole' && from_call <= calls.count)
       const now = shown.at(-1)
       hits.push({
         at,
         role,
         ...hit,
         first_call: first,
-        last_whole_call: first !== null && until !== null && until >= first ? until : null,
+        last_whole_call: sent ? Math.min(sent.to_call ?? calls.count, calls.count) : null,
         gone_at_call: behind(lastWhole),
         words_gone_at_call: behind(shown.findLastIndex(says)),
         as: now?.as ?? 'whole',

@@ -118,8 +118,13 @@ export function steeringPanel({ id, session, me, tell, changed }) {
           { class: 'note' },
           session.without_content
             ? 'This session is stored without what was said: it cannot be changed.'
-            : 'This page may only look: the server allows no changes.',
+            : me.exported
+              ? 'This is a copy of a session: nothing can be changed here.'
+              : 'This page may only look: the server allows no changes.',
         ),
+    me.temporary
+      ? h('p', { class: 'note' }, 'This session comes from a file: changes last as long as the inspector runs.')
+      : null,
     h(
       'section',
       {},

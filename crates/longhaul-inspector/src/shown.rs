@@ -228,6 +228,9 @@ impl History {
             Some(at) => behind(at),
             None => stretches.first().map(|first| first.from),
         };
+        // In a request that is not sent yet nobody has seen it.
+        let sent = stretches.iter().rposition(|stretch| stretch.how == How::Whole && stretch.from <= last);
+        let last_whole = sent.map(|at| behind(at).map_or(last, |next| last.min(next - 1)));
         let says = stretches.iter().rposition(|stretch| self.says(at, stretch, wanted));
         let words_gone = match says {
             Some(at) => behind(at),
@@ -240,10 +243,7 @@ impl History {
             snippet,
             found,
             first_call: self.call_behind(at),
-            last_whole_call: whole.map(|at| behind(at).map_or(last, |next| next - 1)).filter(|call| {
-                // A message that no call has seen was in none.
-                *call >= 1 && self.call_behind(at).is_some_and(|first| first <= *call)
-            }),
+            last_whole_call: last_whole,
             gone_at_call: gone,
             words_gone_at_call: words_gone,
             how: now.map_or(How::Whole, |stretch| stretch.how),

@@ -95,6 +95,31 @@ fn undo_and_redo_turn_an_edit_and_are_told() {
     assert_eq!(act(json!({"do": "undo", "edit": 9_999})).error(), "there is no edit 9999");
 }
 
+/// Somebody whose agent forgot something finds out when, and brings it back.
+#[test]
+fn what_was_forgotten_is_found_and_brought_back() {
+    let ground = Ground::new();
+    let id = ground.keep(&worked(TURNS, |_| {}), &About::default());
+    let served = ground.serve();
+    let find = || served.json(&format!("api/session/{id}/find?q=helper_0_59"))["messages"][0].clone();
+    let forgotten = find();
+    let (last, gone) = (forgotten["last_whole_call"].as_u64().unwrap(), forgotten["gone_at_call"].as_u64());
+    assert_eq!((gone, &forgotten["words_gone_at_call"].is_u64()), (Some(last + 1), &true));
+    let change = json!({"do": "restore", "message": forgotten["at"]});
+    let back = served.post(&format!("api/session/{id}/act"), &change);
+    assert_eq!(back.status, 200, "{back:?}");
+    let found = find();
+    // It is in the next request; no call that was sent has it since.
+    assert_eq!(
+        (&found["as"], &found["gone_at_call"], &found["edit"]),
+        (&json!("whole"), &Value::Null, &Value::Null)
+    );
+    assert_eq!((found["last_whole_call"].as_u64(), &found["words_gone_at_call"]), (Some(last), &Value::Null));
+    let shown = served.json(&format!("api/session/{id}/message/2"))["shown"].clone();
+    let now = json!({"from_call": 2 * TURNS + 1, "to_call": null, "as": "whole", "edit": null});
+    assert_eq!(shown.as_array().unwrap().last(), Some(&now));
+}
+
 #[test]
 fn what_is_no_change_is_said_and_nothing_is_stored() {
     let ground = Ground::new();

@@ -184,7 +184,10 @@ pub async fn gateway(peer: &Peer, must_be: bool) -> Check {
         Ok(())
     };
     match pages.await {
-        Ok(()) => Check::ok("gateway", format!("{peer} is alive and ready")),
+        Ok(()) => Check::ok(
+            "gateway",
+            format!("{peer} is alive and ready; sessions are shown at http://{peer}/inspect/"),
+        ),
         Err(error) => {
             let says = format!("none at {peer}: {error}");
             match must_be {

@@ -38,7 +38,7 @@ export async function openPage(browser, base, { width = 1280, height = 900, sche
   })
   const page = await context.newPage()
   const troubles = []
-  const home = new URL(base).origin
+  const home = base.startsWith('file:') ? new URL('.', base).href : `${new URL(base).origin}/`
   page.on('console', message => {
     const fine = expected && message.location().url.includes(expected)
     if (['error', 'warning'].includes(message.type()) && !fine)
@@ -50,7 +50,7 @@ export async function openPage(browser, base, { width = 1280, height = 900, sche
     dialog.dismiss()
   })
   page.on('request', request => {
-    if (!request.url().startsWith(`${home}/`) && !request.url().startsWith('data:'))
+    if (!request.url().startsWith(home) && !request.url().startsWith('data:'))
       troubles.push(`request to ${request.url()}`)
   })
   page.on('popup', () => troubles.push('a window opened'))

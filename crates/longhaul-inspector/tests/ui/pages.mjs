@@ -1,13 +1,13 @@
 // Every view of the inspector in a real browser, against a server with made-up sessions. Started by
 // `crates/longhaul-cli/tests/browser.rs`, which says in INSPECTOR_UI where the server is and what it holds:
-// {base, gateway, plain, hostile, big}: addresses, and ids of sessions.
+// {base, gateway, exported, plain, hostile, big, wide}: addresses, and ids of sessions.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { launch, openPage } from './browser.mjs'
 
-const { base, gateway, plain, hostile, big } = JSON.parse(process.env.INSPECTOR_UI)
+const { base, gateway, exported, plain, hostile, big, wide } = JSON.parse(process.env.INSPECTOR_UI)
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const only = process.argv[2]
 const browser = await launch()
@@ -15,7 +15,7 @@ let failed = 0
 
 async function check(name, options, does) {
   if (only && !name.includes(only)) return
-  const opened = await openPage(browser, base, options)
+  const opened = await openPage(browser, options.at ?? base, options)
   opened.page.setDefaultTimeout(30_000)
   try {
     const says = await does(opened)
@@ -56,7 +56,7 @@ const drawn = (page, selector) =>
 await check('sessions: all are listed, filtered and searched', {}, async ({ page, go }) => {
   await go('#/')
   const rows = page.locator('table.sessions tbody tr')
-  assert.equal(await rows.count(), 3)
+  assert.equal(await rows.count(), 4)
   await page.getByLabel('filter').fill('ten thousand')
   assert.equal(await rows.count(), 1)
   await page.getByLabel('filter').fill('no such thing')
@@ -421,6 +421,23 @@ await check('ten thousand calls', {}, async ({ page, go }) => {
   return `first paint ${paint} ms, timeline there after ${ready} ms, a move ${moves.toFixed(2)} ms, a zoom ${zoom.toFixed(1)} ms, scrolled to the end in ${scrolled} ms, ${(heap / 1e6).toFixed(1)} MB of JavaScript memory`
 })
 
+await check('a request of more than 200,000 tokens opens', {}, async ({ page, go }) => {
+  await go(session(wide))
+  const last = Number(await slider(page).getAttribute('aria-valuemax'))
+  const opened = await page.evaluate(
+    async to => {
+      const begun = performance.now()
+      location.hash = to
+      while (!document.querySelector('.detail .text')) await new Promise(requestAnimationFrame)
+      return performance.now() - begun
+    },
+    session(wide, `/c/${last}`),
+  )
+  const tokens = number(await page.locator('.readout dd').first().innerText())
+  assert.ok(tokens > 200_000, `${tokens} tokens`)
+  return `${tokens} tokens in ${Math.round(opened)} ms, from the session to the text of a part`
+})
+
 // Live
 
 const listing = step =>
@@ -481,6 +498,23 @@ await check('live: the pages follow an agent at work', {}, async ({ page, go }) 
   await page.waitForFunction(() => Number(document.querySelector('[role=slider]').getAttribute('aria-valuemax')) === 13)
   const raw = await fetch(`${base}api/session/${id}/call/13/raw?api=anthropic`)
   assert.match(await raw.text(), /Do not count the lighthouse/)
+})
+
+// Without a server
+
+await check('an exported session is the same pages, from the disk', { at: exported }, async ({ page, go }) => {
+  await go(session(plain))
+  assert.ok((await drawn(page, '.plot canvas')) > 6)
+  await page.getByLabel('Did it forget something?', { exact: true }).fill('MOORING_LINE_7')
+  await page.keyboard.press('Enter')
+  const hit = page.locator('.finder .hits li').filter({ hasText: 'Gone since call' })
+  await hit.waitFor()
+  assert.match(await hit.innerText(), /MOORING_LINE_7 is at the \[redacted\]/)
+  assert.equal(await page.getByRole('button', { name: 'Bring it back' }).count(), 0)
+  await hit.getByRole('link', { name: /Show call/ }).click()
+  await page.locator('.detail .made').first().waitFor()
+  assert.equal(await page.getByRole('tab', { name: 'Raw JSON' }).count(), 0)
+  await page.getByRole('tab', { name: 'Changes since' }).click()
 })
 
 // For everybody
