@@ -22,9 +22,9 @@ fn text(seed: usize, lines: usize) -> String {
 }
 
 /// A session of so many calls, with results of so many lines.
-fn session(calls: usize, lines: usize, window: Tokens) -> Session {
+fn session(profile: Profile, calls: usize, lines: usize, window: Tokens) -> Session {
     let model = Models::builtin().find("claude-sonnet-4-5").clone();
-    let mut session = Session::new(Profile::longhaul(), model).with_window(window);
+    let mut session = Session::new(profile, model).with_window(window);
     session.push(Message::user("Read all files."));
     for n in 0..calls {
         let now = Time(1_700_000_000_000_000 + n as i64 * 5_000_000);
@@ -134,12 +134,14 @@ fn main() {
     let (many, large, listened) = (place("many.db"), place("large.db"), place("listened.db"));
 
     let store = longhaul_store::open(&many).unwrap();
-    let small = session(3, 4, Tokens(200_000));
+    let small = session(Profile::longhaul(), 3, 4, Tokens(200_000));
     (0..1_000).for_each(|_| _ = keep(&store, &small));
     let store = longhaul_store::open(&large).unwrap();
     let started = Instant::now();
-    let whole = session(240, 40, Tokens(1_000_000));
-    let long = session(10_000, 6, Tokens(64_000));
+    // Nothing of it is folded: each result is a part of its own.
+    let unfolded = Profile { dial: None, ..Profile::longhaul() };
+    let whole = session(unfolded, 150, 40, Tokens(1_000_000));
+    let long = session(Profile::longhaul(), 10_000, 6, Tokens(64_000));
     println!(
         "sessions were made in {:.1?}: {} and {} tokens",
         started.elapsed(),
@@ -158,8 +160,9 @@ fn main() {
 
         let served = gateway(&fake, &large).await;
         let api = format!("http://{}/inspect/api/session", served.address());
-        say(&client, "session of 241 calls, 200,000 tokens", &format!("{api}/{whole}")).await;
-        say(&client, "its last call, all of it", &format!("{api}/{whole}/call/241")).await;
+        say(&client, "session of 151 calls, 200,000 tokens", &format!("{api}/{whole}")).await;
+        say(&client, "its last call, all of it", &format!("{api}/{whole}/call/151")).await;
+        say(&client, "… as the provider was told it", &format!("{api}/{whole}/call/151/raw")).await;
         say(&client, "session of 10,001 calls", &format!("{api}/{long}")).await;
         say(&client, "the same from its last call on", &format!("{api}/{long}?from=10001")).await;
         say(&client, "its last call", &format!("{api}/{long}/call/10001")).await;

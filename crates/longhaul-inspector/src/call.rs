@@ -276,7 +276,8 @@ impl<'a> Sent<'a> {
         let was_read = !self.row.billed || self.row.bill.read > 0;
         let parts =
             parts::rows(&self.then).zip(&tokens[1..]).enumerate().map(|(k, ((part, mut row), tokens))| {
-                (row.tokens_before, row.tokens) = (row.tokens_before - row.tokens + tokens, *tokens);
+                let saved = row.tokens_before.saturating_sub(row.tokens);
+                (row.tokens_before, row.tokens) = (tokens.saturating_add(saved), *tokens);
                 row.warm &= was_read;
                 for edit in &mut row.edits {
                     edit.active_now = Some(self.history.session.ledger().is_active(EditId(edit.id)));

@@ -38,7 +38,12 @@ impl Bill {
     /// As the provider billed it.
     pub(crate) fn charged(prompt: Tokens, charged: Charged) -> Self {
         let (read, written) = (charged.read.0, charged.written.0);
-        Self { read, written, fresh: prompt.0.saturating_sub(read + written), output: charged.output.0 }
+        Self {
+            read,
+            written,
+            fresh: prompt.0.saturating_sub(read.saturating_add(written)),
+            output: charged.output.0,
+        }
     }
 
     /// In dollars.
@@ -55,10 +60,10 @@ impl Bill {
 
 impl std::ops::AddAssign for Bill {
     fn add_assign(&mut self, other: Self) {
-        self.read += other.read;
-        self.written += other.written;
-        self.fresh += other.fresh;
-        self.output += other.output;
+        self.read = self.read.saturating_add(other.read);
+        self.written = self.written.saturating_add(other.written);
+        self.fresh = self.fresh.saturating_add(other.fresh);
+        self.output = self.output.saturating_add(other.output);
     }
 }
 

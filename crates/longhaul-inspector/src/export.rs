@@ -221,7 +221,7 @@ impl Rows {
         let row = part.row;
         let value = json!({
             "source": row.source, "messages": row.messages, "role": row.role, "edits": row.edits,
-            "saved": row.tokens_before - row.tokens, "category": part.category, "tool": part.tool, "blocks": blocks,
+            "saved": row.tokens_before.saturating_sub(row.tokens), "category": part.category, "tool": part.tool, "blocks": blocks,
         });
         let next = self.written.len();
         let number =

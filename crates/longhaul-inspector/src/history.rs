@@ -193,7 +193,7 @@ impl Trace {
                     return;
                 };
                 // What is left out is known by our own counting.
-                row.full = (row.full + prompt.0).saturating_sub(row.view).max(prompt.0);
+                row.full = row.full.saturating_add(prompt.0).saturating_sub(row.view).max(prompt.0);
                 row.view = prompt.0;
                 if let Some(charged) = charged {
                     (row.bill, row.billed) = (Bill::charged(*prompt, *charged), true);
@@ -282,7 +282,7 @@ impl Trace {
             call: self.calls.len() + 1,
             edits: edits.iter().map(|edit| edit.id).collect(),
             why,
-            before: before.map_or(after + price.saves.0, |before| before.0.max(after)),
+            before: before.map_or(after.saturating_add(price.saves.0), |before| before.0.max(after)),
             after,
             price,
             kinds,

@@ -26,6 +26,8 @@ const KEPT: usize = 16;
 const KEPT_BYTES: u64 = 512 << 20;
 /// A list has so many sessions at most.
 const MOST_SESSIONS: usize = 2_000;
+/// So many of the newest are looked at for one.
+const LOOKED_AT: usize = 20_000;
 /// A search gives so many messages at most.
 const MOST_HITS: usize = 100;
 /// The journal of a session that is larger is not read for a hit.
@@ -214,7 +216,7 @@ impl Inspector {
         limit: Option<usize>,
     ) -> Result<Sessions, Refused> {
         let of_guest = Filter { tenant: guest.tenant.as_deref().map(str::to_owned), ..Filter::default() };
-        let (found, agents, projects) = narrowed(self.store.list(&of_guest, usize::MAX)?, &filter);
+        let (found, agents, projects) = narrowed(self.store.list(&of_guest, LOOKED_AT)?, &filter);
         let live = self.live();
         let total = found.len();
         let limit = limit.unwrap_or(MOST_SESSIONS).min(MOST_SESSIONS);

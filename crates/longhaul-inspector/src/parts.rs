@@ -114,13 +114,14 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
             )
         }
     };
-    let saved: u64 = edits.iter().map(|edit: &PartEdit| edit.before.saturating_sub(edit.after)).sum();
+    let saved = edits.iter().map(|edit: &PartEdit| edit.before.saturating_sub(edit.after));
+    let saved = saved.fold(0, u64::saturating_add);
     PartRow {
         source,
         messages,
         role: part.message.role().name(),
         tokens,
-        tokens_before: tokens + saved,
+        tokens_before: tokens.saturating_add(saved),
         warm,
         edits,
     }

@@ -81,7 +81,9 @@ impl KnownFigures {
             full: calls.last().map(|row| row.full),
             window: calls.last().map(|row| row.window),
             cost: Costs::of(history).usd,
-            saved_tokens: Some(calls.iter().map(|row| row.full.saturating_sub(row.view)).sum()),
+            saved_tokens: Some(
+                calls.iter().fold(0, |sum: u64, row| sum.saturating_add(row.full.saturating_sub(row.view))),
+            ),
             billed: Some(!calls.is_empty() && calls.iter().all(|row| row.billed)),
             end: Some(history.session.cursor().0),
         }

@@ -236,7 +236,8 @@ impl Tally {
     fn sent(&mut self, session: &Session, request: Option<Request>) {
         let full = session.meter().estimate(session.full()).tokens;
         let before = self.full_before.min(full);
-        self.full_milli += Billed { read: before, written: full - before }.cost_milli();
+        let whole = Billed { read: before, written: full - before };
+        self.full_milli = self.full_milli.saturating_add(whole.cost_milli());
         self.full_before = full;
         self.side.full.push(full.0);
         self.side.view.push(request.as_ref().map(|request| request.prompt.0));
@@ -248,16 +249,16 @@ impl Tally {
             self.side.errors += 1;
             return;
         };
-        self.side.sent += request.prompt.0;
+        self.side.sent = self.side.sent.saturating_add(request.prompt.0);
         self.side.peak = self.side.peak.max(request.prompt.0);
         self.side.breaks += usize::from(request.broke);
-        self.cost_milli += request.billed.cost_milli();
+        self.cost_milli = self.cost_milli.saturating_add(request.billed.cost_milli());
         if let Some(price) = session.model().price {
             self.is_priced = true;
             self.usd += Bill::of_prompt(request.prompt, request.billed.read, session.model()).usd(&price);
         }
         let view = self.pieces.of_view(session.view(), &mut self.needs);
-        self.held.replace(&view.parts, view.tail);
+        self.held.change(view.kept, &view.parts, view.tail);
     }
 
     /// A message comes: an answer says what it needed of the request before it.

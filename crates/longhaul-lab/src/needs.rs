@@ -107,8 +107,8 @@ pub struct Piece {
     pub tokens: f64,
     /// Its names and lines, each once.
     marks: Vec<u32>,
-    /// Its text, if its lines are not among the marks.
-    unlined: Option<String>,
+    /// It is a list of its marks, all names, in their order.
+    is_list: bool,
 }
 
 /// The log of a recorded session, as far as it was read, and what each call needs of it.
@@ -218,17 +218,21 @@ impl Needs {
         }
         marks.sort_unstable();
         marks.dedup();
-        let piece = Arc::new(Piece { tokens: (self.measure)(text), marks, unlined: None });
+        let piece = Arc::new(Piece { tokens: (self.measure)(text), marks, is_list: false });
         self.pieces.insert(text.into(), piece.clone());
         piece
     }
 
-    /// A list of names, which is another one each time: it is not remembered.
-    pub fn list(&self, names: impl Iterator<Item = Name> + Clone) -> Arc<Piece> {
-        let texts: Vec<&str> = names.clone().map(|Name(mark)| self.names.text(mark)).collect();
-        let text = texts.join(" ");
+    /// A list of different names, apart by spaces, which is another one each time: it is not remembered. Its size is that
+    /// of its bytes, by four, whatever the measure: nobody reads it.
+    pub fn list(&self, names: impl Iterator<Item = Name>, bytes: usize) -> Arc<Piece> {
         let marks = names.map(|Name(mark)| mark).collect();
-        Arc::new(Piece { tokens: (self.measure)(&text), marks, unlined: Some(text) })
+        Arc::new(Piece { tokens: bytes as f64 / 4.0 + 4.0, marks, is_list: true })
+    }
+
+    /// Bytes of a name.
+    pub fn bytes_of(&self, name: Name) -> usize {
+        self.names.text(name.0).len()
     }
 
     /// The names in a text, in their order.
@@ -270,6 +274,12 @@ impl Needs {
             self.origin.extend(self.names_in[&origin].iter().map(|name| (*name, origin)));
         }
         self.messages += 1;
+    }
+
+    /// True if a text stands in a list.
+    fn lists(&self, list: &Piece, text: &str) -> bool {
+        let names: Vec<&str> = list.marks.iter().map(|mark| self.names.text(*mark)).collect();
+        names.join(" ").contains(text)
     }
 
     /// What the answer's calls need, of what was in the log before it.
@@ -368,11 +378,6 @@ pub struct Change {
 }
 
 impl Holdings {
-    /// Puts another view in the place of this one. Costs what differs, and a look at each part.
-    pub fn replace(&mut self, parts: &[Arc<Piece>], tail: Vec<Arc<Piece>>) -> Change {
-        self.change(0, parts, tail)
-    }
-
     /// Puts another view in the place of this one: the first `kept` parts are the same, then come these. Costs what
     /// differs.
     pub fn change(&mut self, kept: usize, parts: &[Arc<Piece>], tail: Vec<Arc<Piece>>) -> Change {
@@ -417,12 +422,10 @@ impl Holdings {
             |other: u32| self.has(other) && needs.names.line(other).is_some_and(|other| other.contains(line));
         self.has(mark)
             || needs.lines.candidates(line).any(inside)
-            || self.unlined().any(|text| may_be_listed(line) && text.contains(line))
-    }
-
-    /// Texts whose lines are no marks: such a list of names stands first.
-    fn unlined(&self) -> impl Iterator<Item = &String> {
-        self.parts.first().into_iter().filter_map(|piece| piece.unlined.as_ref())
+            || self
+                .parts
+                .first()
+                .is_some_and(|first| first.is_list && may_be_listed(line) && needs.lists(first, line))
     }
 
     /// How much of what the answer needs is here. `reachable` says whether a message that is

@@ -10,27 +10,39 @@ use crate::needs::{Needs, Piece, text_of};
 
 /// Pieces of the messages of a view, each made once.
 #[derive(Default)]
-pub struct PieceCache(HashMap<usize, (Arc<Message>, Arc<Piece>)>);
+pub struct PieceCache {
+    pieces: HashMap<usize, (Arc<Message>, Arc<Piece>)>,
+    /// The messages of the view that was looked at last.
+    last: Vec<Arc<Message>>,
+}
 
-/// A view as pieces.
+/// A view as pieces, as far as it is another one than the view before.
 pub struct ViewPieces {
-    /// Its stable and growing part.
+    /// So many of its first parts are the same as in the view before.
+    pub kept: usize,
+    /// The rest of its stable and growing part.
     pub parts: Vec<Arc<Piece>>,
     /// What stands behind them for this call only.
     pub tail: Vec<Arc<Piece>>,
 }
 
 impl PieceCache {
-    /// The pieces of a view.
+    /// The pieces of a view that is not the same as in the view before.
     pub fn of_view(&mut self, view: &View, needs: &mut Needs) -> ViewPieces {
-        let parts = view.parts().iter().map(|part| self.piece(part, needs)).collect();
+        let same =
+            view.parts().iter().zip(&self.last).take_while(|(now, last)| Arc::ptr_eq(&now.message, last));
+        let kept = same.count();
+        let new = &view.parts()[kept..];
+        self.last.truncate(kept);
+        self.last.extend(new.iter().map(|part| part.message.clone()));
+        let parts = new.iter().map(|part| self.piece(part, needs)).collect();
         let tail = view.tail().map(|part| self.piece(part, needs)).into_iter().collect();
-        ViewPieces { parts, tail }
+        ViewPieces { kept, parts, tail }
     }
 
     /// The piece of a part. The message is kept, so that its address stays its own.
     fn piece(&mut self, part: &Part, needs: &mut Needs) -> Arc<Piece> {
-        let known = self.0.entry(Arc::as_ptr(&part.message) as usize);
+        let known = self.pieces.entry(Arc::as_ptr(&part.message) as usize);
         known.or_insert_with(|| (part.message.clone(), needs.piece(&text_of(&part.message)))).1.clone()
     }
 }

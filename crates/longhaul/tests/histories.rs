@@ -5,12 +5,14 @@
 
 mod common;
 
+use std::collections::HashMap;
+
 use common::histories::{WINDOWS, answer, histories, message, other_rest, prepare, start};
 use common::*;
 use longhaul::size::{Count, Measure};
 use longhaul::{
-    Block, Cursor, EditId, Entry, Frame, Json, Message, Meter, Overflow, Position, PrepareError, RecallBy,
-    RecallPart, Seals, Session, Source, Ticket, Time, Tokens, Usage,
+    Block, Cursor, EditId, Entry, Frame, Json, Known, Message, Meter, Overflow, Position, PrepareError,
+    RecallBy, RecallPart, Seals, Session, Source, Ticket, Time, Tokens, Usage,
 };
 use proptest::prelude::*;
 
@@ -248,5 +250,42 @@ proptest! {
         }
         prop_assert_eq!(saved(&session), saved(&stored));
         prop_assert!(session.search("line", 5).is_ok());
+    }
+}
+
+proptest! {
+    #![proptest_config(histories(300))]
+
+    /// Rule 9, of every request ever sent: a journal that is retraced shows each as it was sent, and so does the
+    /// session as it was then.
+    #[test]
+    fn each_request_is_retraced_as_it_was_sent(ops in prop::collection::vec(op(), 1..70), window in 0usize..4, profile in 0usize..8, host: bool) {
+        let (mut session, mut clock, mut requests) = (start(profile, window, host), 0, HashMap::new());
+        for op in &ops {
+            let seen = apply(&mut session, op, &mut clock);
+            let last = session.last_ticket();
+            match op {
+                Op::Prepare(_) if seen.starts_with("Ok") => _ = requests.insert(last, sent(&session)),
+                // What was sent behind the place of a fork is of another session.
+                Op::Fork(_) | Op::ForkWithEdits(_) => requests.retain(|ticket, _| *ticket <= last),
+                _ => {}
+            }
+        }
+        let mut places = Vec::new();
+        let entries = entries(&saved(&session));
+        let retraced = Session::retrace(session.profile().clone(), entries, Known::default(), |then, entry| {
+            if let Entry::Sent(request) = entry
+                && let Some(was) = requests.get(&Some(request.ticket))
+            {
+                assert_eq!(&sent(then), was, "{:?}", request.ticket);
+                places.push((Cursor(then.cursor().0 + 1), request.ticket));
+            }
+        });
+        let retraced = retraced.unwrap();
+        prop_assert_eq!(saved(&retraced), saved(&session));
+        prop_assert_eq!(places.len(), requests.len());
+        for (place, ticket) in places {
+            prop_assert_eq!(&sent(&retraced.as_of(place).unwrap()), &requests[&Some(ticket)]);
+        }
     }
 }

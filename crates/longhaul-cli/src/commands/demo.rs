@@ -123,7 +123,7 @@ impl Demo {
         self.figures.add_call(full, self.full_before, sent, 0);
         self.full_before = full;
         let view = self.pieces.of_view(session.view(), &mut self.needs);
-        self.held.replace(&view.parts, view.tail);
+        self.held.change(view.kept, &view.parts, view.tail);
         self.figures.add_found(self.held.judge(&self.needs, answer, |at| recorded.is_recallable(at)));
         for other in &mut self.others {
             other.call(&self.log, WINDOW, session.meter(), (answer, &mut self.needs));

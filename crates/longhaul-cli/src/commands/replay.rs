@@ -212,7 +212,7 @@ impl<'a> Replay<'a> {
             self.figures.add_violations(self.recorded.violations());
             if self.args.json {
                 let view = self.pieces.of_view(self.recorded.session().view(), &mut self.needs);
-                self.held.replace(&view.parts, view.tail);
+                self.held.change(view.kept, &view.parts, view.tail);
                 let recorded = &self.recorded;
                 let found = self.held.judge(&self.needs, answer, |at| recorded.is_recallable(at));
                 self.figures.add_found(found);

@@ -235,7 +235,7 @@ impl<'a> Contender<'a> {
                 }
                 tally.violations += session.violations();
                 let view = pieces.of_view(session.session().view(), needs);
-                (self.held.replace(&view.parts, view.tail), spent.cost_milli() as f64 / 1_000.0)
+                (self.held.change(view.kept, &view.parts, view.tail), spent.cost_milli() as f64 / 1_000.0)
             }
         };
         let first = tally.calls == 0;

@@ -2,7 +2,7 @@
 //! compared with something. Each gives the view of a call as pieces of text; parameters as in
 //! `docs/measuring.md`.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use longhaul::conversation::RecordedCompaction;
@@ -309,47 +309,53 @@ impl<'a> PolicyRun<'a> {
         self.listed = true;
         for at in self.start..cut {
             for name in needs.names(&self.recording.texts[at]) {
-                self.names.mention(name);
+                self.names.mention(name, needs.bytes_of(name));
             }
         }
-        let mut head = needs.list(self.names.in_order());
-        while head.tokens > self.window && self.names.forget_oldest() {
-            head = needs.list(self.names.in_order());
-        }
-        self.fold(head, cut, upto);
+        while self.names.bytes() as f64 / 4.0 > self.window && self.names.forget_oldest(needs) {}
+        self.fold(needs.list(self.names.in_order(), self.names.bytes()), cut, upto);
     }
 }
 
 /// Names in the order in which they were last mentioned.
 #[derive(Default)]
 struct NameList {
-    names: BTreeMap<usize, Name>,
-    mentioned: HashMap<Name, usize>,
-    mentions: usize,
+    /// Each where it was last mentioned; nothing where it was before.
+    names: Vec<Option<Name>>,
+    places: HashMap<Name, usize>,
+    /// Of all names, each with a space behind it.
+    bytes: usize,
 }
 
 impl NameList {
-    fn mention(&mut self, name: Name) {
-        self.mentions += 1;
-        if let Some(before) = self.mentioned.insert(name, self.mentions) {
-            self.names.remove(&before);
+    fn mention(&mut self, name: Name, bytes: usize) {
+        match self.places.insert(name, self.names.len()) {
+            Some(before) => self.names[before] = None,
+            None => self.bytes += bytes + 1,
         }
-        self.names.insert(self.mentions, name);
+        self.names.push(Some(name));
+        if self.names.len() > 2 * self.places.len() + 1_000 {
+            self.names.retain(Option::is_some);
+            self.places = self.names.iter().flatten().copied().zip(0..).collect();
+        }
     }
 
-    fn in_order(&self) -> impl Iterator<Item = Name> + Clone {
-        self.names.values().copied()
+    fn in_order(&self) -> impl Iterator<Item = Name> {
+        self.names.iter().flatten().copied()
+    }
+
+    /// Bytes of the list, with single spaces between the names.
+    fn bytes(&self) -> usize {
+        self.bytes.saturating_sub(1)
     }
 
     /// Forgets the older half. False if there is nothing to forget.
-    fn forget_oldest(&mut self) -> bool {
-        let half = self.names.len() / 2;
-        let middle = self.names.keys().nth(half).copied();
-        if let Some(middle) = middle {
-            self.names = self.names.split_off(&middle);
-            self.mentioned.retain(|_, at| *at >= middle);
-        }
-        half > 0
+    fn forget_oldest(&mut self, needs: &Needs) -> bool {
+        let names: Vec<Name> = self.in_order().skip(self.places.len() / 2).collect();
+        let forgets = names.len() < self.places.len();
+        *self = Self::default();
+        names.into_iter().for_each(|name| self.mention(name, needs.bytes_of(name)));
+        forgets
     }
 }
 

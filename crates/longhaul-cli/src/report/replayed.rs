@@ -215,8 +215,8 @@ impl Replay {
         };
         add(&mut self.out.recorded, model, &theirs);
         let view = self.pieces.of_view(self.session.session().view(), &mut self.needs);
-        self.ours.replace(&view.parts, view.tail);
-        self.theirs.replace(&self.context, Vec::new());
+        self.ours.change(view.kept, &view.parts, view.tail);
+        self.theirs.change(0, &self.context, Vec::new());
         let session = &self.session;
         self.out.found.add(self.ours.judge(&self.needs, answer, |at| session.is_recallable(at)));
         self.out.recorded_found.add(self.theirs.judge(&self.needs, answer, |_| false));

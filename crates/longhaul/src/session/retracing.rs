@@ -8,6 +8,7 @@ use super::journal::{self, Cursor, Entry, Journal};
 use super::loading::{Known, check};
 use super::state::State;
 use super::{LoadError, Session};
+use crate::edits::archive::Handle;
 use crate::edits::edit::EditText;
 use crate::policy::profile::Profile;
 
@@ -96,6 +97,7 @@ impl Session {
         let Entry::Edit(edit) = &entry else { return Ok(entry) };
         let Some(EditText::Apart { apart }) = edit.kind.text() else { return Ok(entry) };
         let text = self.store.as_deref().and_then(|store| store.get(*apart));
+        let text = text.filter(|text| Handle::of(text) == *apart);
         let text = text.ok_or(LoadError::Lost { edit: edit.id, handle: *apart })?;
         let mut edit = (**edit).clone();
         if let Some(place) = edit.kind.text_mut() {

@@ -112,7 +112,7 @@ impl Other {
         self.largest = self.largest.max(size(&view));
         self.sent = view;
         let pieces: Vec<_> = self.sent.iter().map(|part| needs.piece(&text_of(&part.message))).collect();
-        self.held.replace(&pieces, Vec::new());
+        self.held.change(0, &pieces, Vec::new());
         self.found.add(self.held.judge(needs, answer, |_| false));
     }
 
