@@ -73,12 +73,14 @@ async fn say(client: &reqwest::Client, what: &str, url: &str) {
     );
 }
 
-/// Processor time of this process, in seconds.
+/// Processor time of the threads of this process, in seconds. None of them ends while it is measured.
 fn cpu() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
-    (ticks(11) + ticks(12)) / 100.0
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let nanoseconds = threads.filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<f64>().ok()
+    });
+    nanoseconds.sum::<f64>() / 1e9
 }
 
 async fn gateway(fake: &Fake, place: &str) -> Gateway {
@@ -174,7 +176,7 @@ fn main() {
         let url = format!("http://{}", served.address());
         converse(&client, &url, 0, 60).await;
         let (mut alone, mut beside) = (Vec::new(), Vec::new());
-        for round in 0..12 {
+        for round in 0..20 {
             alone.push(converse(&client, &url, 2 * round + 1, 100).await);
             let mut page = client.get(format!("{url}/inspect/api/events")).send().await.unwrap();
             let reads = tokio::spawn(async move { while let Ok(Some(_)) = page.chunk().await {} });
