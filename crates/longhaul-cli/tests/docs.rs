@@ -169,7 +169,8 @@ fn every_example_of_a_help_text_exists_with_its_flags() {
     assert!(examples > 40, "{examples}");
 }
 
-/// Commands that need a network, a key, an agent, a terminal or a person: looked at above, not run.
+/// Commands that need a network, a key, an agent, a terminal or a person, or go on until they are stopped: looked at above,
+/// not run.
 const NOT_RUN: [&str; 9] = ["wrap", "serve", "inspect", "run", "persist", "unpersist", "doctor", "man", ""];
 
 #[test]
@@ -196,6 +197,8 @@ fn commands_that_need_nothing_but_files_run_as_they_are_shown() {
             }
             let mut longhaul = longhaul();
             longhaul.args(&words[1..]).env("HOME", &home).current_dir(folder.path());
+            // One that waits for somebody belongs to those that are not run.
+            longhaul.timeout(std::time::Duration::from_secs(300));
             if first == "demo" {
                 longhaul.arg("--fast");
             }

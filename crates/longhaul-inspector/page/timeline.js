@@ -184,7 +184,7 @@ export class Timeline {
       this.costs,
       [x, this.costStack.total],
       dearest * 1.1,
-      this.money ? usd : short,
+      this.money ? value => `$${Number(value.toFixed(4))}` : short,
       u => this.drawStack(u, this.costStack),
       132,
     )

@@ -64,16 +64,10 @@ const kept = name => side => percent(side.kept?.[name], 1)
 
 /** Rows of the comparison: name, what it means, figure of a side, which direction is better (-1 smaller, 1 larger). */
 const ROWS = [
+  ['cost', 'all prompts; answers cost the same on both sides', side => usd(side.usd), side => side.usd, -1],
   [
-    'cost',
-    'all prompts at the prices of the model; answers are the same on both sides',
-    side => usd(side.usd),
-    side => side.usd,
-    -1,
-  ],
-  [
-    'cost of the whole log',
-    'share of what it costs to send everything every time',
+    'share of full cost',
+    'of what it costs to send the whole log every time',
     side => percent(side.share, 1),
     side => side.share,
     -1,
@@ -81,23 +75,17 @@ const ROWS = [
   ['tokens sent', 'all requests together', side => short(sum(side.view)), side => sum(side.view), -1],
   ['largest request', 'tokens', side => count(most(side.view)), side => most(side.view), -1],
   ['compactions', 'times that something was taken out', side => count(side.compactions), null, 0],
-  [
-    'prefix breaks',
-    'calls that do not extend the one before: the rest is billed again',
-    side => count(side.breaks),
-    side => side.breaks,
-    -1,
-  ],
+  ['prefix breaks', 'calls that do not extend the one before', side => count(side.breaks), side => side.breaks, -1],
   [
     'lines kept',
-    'of what later calls needed from far back: its whole line was in the request',
+    'of what was needed from far back: the whole line was there',
     kept('in_line'),
     side => side.kept?.in_line,
     1,
   ],
   [
     'names kept',
-    'of what later calls needed from far back: the name was in the request',
+    'of what was needed from far back: the name was there',
     kept('retention'),
     side => side.kept?.retention,
     1,
@@ -112,7 +100,7 @@ function verdict(row, a, b) {
   if (!better || typeof x !== 'number' || typeof y !== 'number' || Math.abs(x - y) < 1e-9) return NONE
   const good = (y - x) * better > 0
   const by =
-    better === 1 || row[0].startsWith('cost of')
+    better === 1 || row[0].startsWith('share of')
       ? `${Math.abs((y - x) * 100).toFixed(1)} points`
       : x
         ? percent(Math.abs(y - x) / Math.abs(x))

@@ -91,12 +91,12 @@ try {
     .getByRole('button', { name: 'Bring it back' })
     .click()
   await page.getByRole('dialog').getByText('billed again', { exact: true }).first().waitFor()
-  await take('back', 720)
+  await take('back', 740)
   await page.keyboard.press('Escape')
 
   await go(`#/s/${session}/whatif?profile=mini&window=64000`)
   await page.locator('.figures-table').waitFor({ timeout: 120_000 })
-  await take('what-if', 1080)
+  await take('what-if', 1210)
   if (opened.troubles.length) throw new Error(opened.troubles.join('\n'))
 } finally {
   await browser.close()
