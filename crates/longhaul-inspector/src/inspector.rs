@@ -23,7 +23,7 @@ use crate::what_if::WhatIf;
 /// So many sessions are kept in memory, those that were looked at last.
 const KEPT: usize = 16;
 /// So many bytes of journals are kept in memory.
-const KEPT_BYTES: u64 = 512 << 20;
+const KEPT_BYTES: u64 = 128 << 20;
 /// A list has so many sessions at most.
 const MOST_SESSIONS: usize = 2_000;
 /// So many of the newest are looked at for one.

@@ -15,7 +15,7 @@ use crate::parts::{PartEdit, runs};
 
 /// So many tools have a column of their own.
 const TOOLS: usize = 7;
-/// What a session is called in whose results nobody has a column.
+/// The column of all other tools.
 const OTHER: &str = "other";
 
 /// A session.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use longhaul::conversation::{Fact, FactKind};
-use longhaul::session::journal::{Allowed, Counting, SentRequest};
+use longhaul::session::journal::{Allowed, SentRequest};
 use longhaul::size::Billed;
 use longhaul::{Cursor, Entry, Known, Message, Meter, Model, Prepared, Profile, Role, Session, Tokens, Why};
 use longhaul_lab::needs::{Found, Holdings, Needs, text_of};
@@ -162,7 +162,6 @@ impl Replayed {
                 };
                 self.tally.sent(session, request);
             }
-            Entry::Counted(Counting::Neutral | Counting::Model(_)) => {}
             // What was decided is decided anew, and what was reported is of other requests.
             _ => {}
         }
