@@ -2,7 +2,7 @@
 //! write is found by looking at the store now and then, while anybody listens. Who reads too slowly is dropped, and
 //! connects again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use longhaul::Cursor;
 use longhaul_store::{Filter, Meta, SessionId};
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::api::time;
 use crate::error::Refused;
@@ -32,6 +32,8 @@ const PING: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_secs(1);
 /// And so often where a gateway tells most of it.
 const LOOK_BESIDE: Duration = Duration::from_secs(5);
+/// A page is told no more often than this: an agent may call many times a second, and the store is asked each time.
+const TOLD: Duration = Duration::from_millis(250);
 /// So many of the newest sessions are looked at.
 const LOOKED_AT: usize = 50;
 
@@ -150,6 +152,8 @@ impl Listener {
             self.seen.insert(meta.id, meta.end);
         }
         let mut goes_on = self.send(Bytes::from_static(b": listening\n\n"));
+        let mut changed: HashSet<SessionId> = HashSet::new();
+        let mut next = Instant::now();
         while goes_on {
             let out = self.out.clone();
             goes_on = tokio::select! {
@@ -160,13 +164,18 @@ impl Listener {
                     let newest = self.newest().await;
                     newest.iter().all(|meta| self.tell(meta))
                 }
-                id = told.recv() => match id {
-                    Some(id) if self.only.is_none_or(|only| only == id) => {
-                        self.meta(id).await.is_none_or(|meta| self.tell(&meta))
+                () = sleep_until(next), if !changed.is_empty() => {
+                    next = Instant::now() + TOLD;
+                    let mut reads = true;
+                    for id in changed.drain() {
+                        reads &= self.meta(id).await.is_none_or(|meta| self.tell(&meta));
                     }
-                    Some(_) => true,
-                    None => false,
-                },
+                    reads
+                }
+                id = told.recv() => {
+                    changed.extend(id.filter(|id| self.only.is_none_or(|only| only == *id)));
+                    id.is_some()
+                }
             };
         }
     }
