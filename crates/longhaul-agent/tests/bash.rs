@@ -516,6 +516,10 @@ fn launcher() -> PathBuf {
 async fn confined_commands_write_inside_the_project_only() {
     // Not in a temporary folder: those may be written to.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    if folder.path().starts_with(std::env::temp_dir()) {
+        println!("skipped: this build is in a temporary folder, and those may be written to");
+        return;
+    }
     let ground = Ground::in_folder(folder);
     let extra = ground.outside("extra");
     std::fs::create_dir(&extra).unwrap();
