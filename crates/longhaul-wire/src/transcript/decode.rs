@@ -58,6 +58,7 @@ pub fn decode(line: &str) -> Result<Message, DecodeError> {
 
     let extra = unescaped(fields.rest(), super::is_escaped_in_line);
     let of_host = role == Role::User && !says_who_speaks(&blocks, &own) && tell_apart(&mut blocks);
+    blocks.iter_mut().for_each(without_needless_words);
     let mut message = with_own(Message::new(role, blocks).with_extra(extra), &own);
     if of_host {
         message = message.with_attachment();
@@ -80,6 +81,15 @@ fn says_who_speaks(blocks: &[Block], own: &Extra) -> bool {
     let said = [super::ATTACHMENT, super::COMPACT, super::COMPACT_SUMMARY];
     let is_said = |block: &Block| matches!(block, Block::Text(text) if text.words != Words::All);
     said.iter().any(|name| own.get(name).is_some()) || blocks.iter().any(is_said)
+}
+
+/// Words that are said to be all of a text are all of it.
+fn without_needless_words(block: &mut Block) {
+    if let Block::Text(text) = block
+        && matches!(text.words, Words::Part { start: 0, end } if end as usize == text.text.len())
+    {
+        text.words = Words::All;
+    }
 }
 
 /// With what only a transcript says. A flag that is more than `true` (some recorded agents name
