@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use http_body::Frame;
 use longhaul::Cursor;
 use longhaul_store::{Filter, Meta, SessionId};
 use serde::Serialize;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::api::time;
@@ -56,11 +56,25 @@ impl From<&Meta> for Event {
     }
 }
 
-/// Who wants to know what happens to sessions. Telling costs nothing while nobody listens.
+/// Who wants to know what happens to sessions. Telling costs nothing while nobody listens, and little while those who do
+/// have not looked yet.
 #[derive(Debug, Default)]
 pub struct News {
     count: AtomicUsize,
-    listeners: Mutex<Vec<mpsc::Sender<SessionId>>>,
+    listeners: Mutex<Vec<Weak<Told>>>,
+}
+
+/// What a listener was told and has not looked at.
+#[derive(Debug, Default)]
+struct Told {
+    changed: Mutex<HashSet<SessionId>>,
+    wakes: Notify,
+}
+
+impl Told {
+    fn changed(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl News {
@@ -70,21 +84,27 @@ impl News {
             return;
         }
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| match listener.try_send(id) {
-            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => true,
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        listeners.retain(|listener| {
+            let Some(told) = listener.upgrade() else { return false };
+            let mut changed = told.changed();
+            // Who was told of something else already looks soon, and need not be woken again.
+            if changed.is_empty() {
+                told.wakes.notify_one();
+            }
+            changed.insert(id);
+            true
         });
         self.count.store(listeners.len(), Ordering::Relaxed);
     }
 
-    fn listen(&self) -> Result<mpsc::Receiver<SessionId>, Refused> {
+    fn listen(&self) -> Result<Arc<Told>, Refused> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| !listener.is_closed());
+        listeners.retain(|listener| listener.strong_count() > 0);
         if listeners.len() >= MOST_LISTENERS {
             return Err(Refused::Busy("too many pages listen: close some"));
         }
-        let (tell, told) = mpsc::channel(QUEUE);
-        listeners.push(tell);
+        let told = Arc::new(Told::default());
+        listeners.push(Arc::downgrade(&told));
         self.count.store(listeners.len(), Ordering::Relaxed);
         Ok(told)
     }
@@ -135,12 +155,7 @@ struct Listener {
 }
 
 impl Listener {
-    async fn run(
-        mut self,
-        mut told: mpsc::Receiver<SessionId>,
-        mut stop: watch::Receiver<bool>,
-        pace: Duration,
-    ) {
+    async fn run(mut self, told: Arc<Told>, mut stop: watch::Receiver<bool>, pace: Duration) {
         let every = |pace| {
             let mut ticks = interval_at(Instant::now() + pace, pace);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -152,8 +167,7 @@ impl Listener {
             self.seen.insert(meta.id, meta.end);
         }
         let mut goes_on = self.send(Bytes::from_static(b": listening\n\n"));
-        let mut changed: HashSet<SessionId> = HashSet::new();
-        let mut next = Instant::now();
+        let (mut is_told, mut next) = (false, Instant::now());
         while goes_on {
             let out = self.out.clone();
             goes_on = tokio::select! {
@@ -164,17 +178,19 @@ impl Listener {
                     let newest = self.newest().await;
                     newest.iter().all(|meta| self.tell(meta))
                 }
-                () = sleep_until(next), if !changed.is_empty() => {
-                    next = Instant::now() + TOLD;
+                () = told.wakes.notified(), if !is_told => {
+                    is_told = true;
+                    true
+                }
+                () = sleep_until(next), if is_told => {
+                    (is_told, next) = (false, Instant::now() + TOLD);
                     let mut reads = true;
-                    for id in changed.drain() {
+                    let changed = std::mem::take(&mut *told.changed());
+                    let only = self.only;
+                    for id in changed.into_iter().filter(|id| only.is_none_or(|only| only == *id)) {
                         reads &= self.meta(id).await.is_none_or(|meta| self.tell(&meta));
                     }
                     reads
-                }
-                id = told.recv() => {
-                    changed.extend(id.filter(|id| self.only.is_none_or(|only| only == *id)));
-                    id.is_some()
                 }
             };
         }
