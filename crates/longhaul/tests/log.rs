@@ -25,7 +25,9 @@ fn attachment(text: &str) -> Message {
 
 fn new_session(window: u64) -> Session {
     let model = Models::builtin().find("gpt-4o").clone();
-    Session::new(Profile::longhaul(), model).with_window(Tokens(window)).with_meter(Meter::neutral())
+    // Logs are looked at here: nothing is folded by its price.
+    let profile = Profile { dial: None, ..Profile::longhaul() };
+    Session::new(profile, model).with_window(Tokens(window)).with_meter(Meter::neutral())
 }
 
 fn log_of(messages: impl IntoIterator<Item = Message>) -> Log {
