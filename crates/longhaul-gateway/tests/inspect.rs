@@ -55,13 +55,17 @@ async fn act(gateway: &Gateway, id: &str, change: Value) -> Value {
     serde_json::from_slice(&seen.body).unwrap()
 }
 
-/// Waits until the calls that were answered are stored, and gives the only session.
+/// Waits until the calls that were answered are stored, and gives the only session. A request is stored before it is
+/// sent, its bill behind the answer: a session with all its calls may still lack the bill of the last one.
 async fn session(gateway: &Gateway, calls: u64) -> String {
     loop {
         let all = value(gateway, "api/sessions").await;
         if let Some(row) = all["sessions"].get(0).filter(|row| row["calls"] == calls) {
             assert_eq!((&row["live"], &all["total"]), (&json!(true), &json!(1)));
-            return row["id"].as_str().unwrap().to_owned();
+            let id = row["id"].as_str().unwrap();
+            if value(gateway, &format!("api/session/{id}")).await["billed"] == true {
+                return id.to_owned();
+            }
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
