@@ -115,18 +115,27 @@ pub struct Piece {
 pub struct Needs {
     measure: fn(&str) -> f64,
     names: Names,
-    /// Step and message in which a mark was last seen.
-    last: HashMap<u32, (u32, u32)>,
-    /// The line that a name last stood in.
-    origin: HashMap<u32, u32>,
-    /// Names in each line.
-    names_in: HashMap<u32, Box<[u32]>>,
+    /// What is known of each mark, by its number.
+    known: Vec<Known>,
     lines: LineIndex,
     step: u32,
     messages: u32,
-    /// Files that the session has changed.
-    changed: HashSet<u32>,
+    /// Files that the session has changed, in the order in which it did so first.
+    changed: Vec<u32>,
     pieces: HashMap<Box<str>, Arc<Piece>>,
+}
+
+/// What is known of a name or a line.
+#[derive(Clone, Default)]
+struct Known {
+    /// Step and message in which it was last seen.
+    last: Option<(u32, u32)>,
+    /// The line that a name last stood in.
+    origin: Option<u32>,
+    /// Names in a line.
+    names: Box<[u32]>,
+    /// A file that the session has changed.
+    is_changed: bool,
 }
 
 /// Something that a call needs.
@@ -196,13 +205,11 @@ impl Needs {
         Self {
             measure,
             names: Names::default(),
-            last: HashMap::new(),
-            origin: HashMap::new(),
-            names_in: HashMap::new(),
+            known: Vec::new(),
             lines: LineIndex::default(),
             step: 0,
             messages: 0,
-            changed: HashSet::new(),
+            changed: Vec::new(),
             pieces: HashMap::new(),
         }
     }
@@ -245,10 +252,16 @@ impl Needs {
         let (mark, is_new) = self.names.number(&format!("{LINE_MARK}{line}"));
         if is_new {
             let names: Vec<u32> = words(line).map(|word| self.names.name(word)).collect();
-            self.names_in.insert(mark, names.into());
+            self.known_of(mark).names = names.into();
             self.lines.add(line, mark);
         }
         mark
+    }
+
+    fn known_of(&mut self, mark: u32) -> &mut Known {
+        let most = self.known.len().max(mark as usize + 1);
+        self.known.resize_with(most, Known::default);
+        &mut self.known[mark as usize]
     }
 
     /// Takes in the next message of the log.
@@ -262,16 +275,23 @@ impl Needs {
                 let path = tool.subject(&call.arguments);
                 // A path without a slash is no name that could be looked for.
                 let path = words(&path).find(|word| word.contains('/'));
-                self.changed.extend(path.map(|path| self.names.name(path)));
+                if let Some(mark) = path.map(|path| self.names.name(path))
+                    && !std::mem::replace(&mut self.known_of(mark).is_changed, true)
+                {
+                    self.changed.push(mark);
+                }
             }
         }
         let piece = self.piece(text);
+        let now = (self.step, self.messages);
         for mark in &piece.marks {
-            self.last.insert(*mark, (self.step, self.messages));
+            self.known_of(*mark).last = Some(now);
         }
         for line in telling_lines(text) {
             let origin = self.line_mark(line);
-            self.origin.extend(self.names_in[&origin].iter().map(|name| (*name, origin)));
+            let names = std::mem::take(&mut self.known_of(origin).names);
+            names.iter().for_each(|name| self.known_of(*name).origin = Some(origin));
+            self.known_of(origin).names = names;
         }
         self.messages += 1;
     }
@@ -290,10 +310,11 @@ impl Needs {
         wanted.extend(names.iter().filter_map(|name| Some((known(name)?, name.chars().count()))));
         wanted.extend(lines.iter().filter_map(|line| Some((known(&format!("{LINE_MARK}{line}"))?, 0))));
         let needs = wanted.into_iter().filter_map(|(mark, name)| {
-            let (step, at) = *self.last.get(&mark)?;
+            let known = self.known.get(mark as usize)?;
+            let (step, at) = known.last?;
             let far = self.step - step > FAR;
             let is_line = self.names.line(mark).is_some();
-            let line = self.origin.get(&mark).copied().filter(|_| far && !is_line);
+            let line = known.origin.filter(|_| far && !is_line);
             Some(Need { mark, name, far, at, line })
         });
         needs.collect()
@@ -364,6 +385,11 @@ pub struct Holdings {
     tail: Vec<Arc<Piece>>,
     /// How many parts hold each mark.
     counts: Vec<u32>,
+    /// Marks that are files which the session has changed; so many of those files are known here, and so many of them
+    /// are in a part.
+    is_file: Vec<bool>,
+    files: usize,
+    named: u64,
 }
 
 /// What became of a view.
@@ -385,8 +411,12 @@ impl Holdings {
         let same = self.parts[kept..].iter().zip(parts).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
         let (common, new) = (kept + same, &parts[same..]);
         let broke = common < self.parts.len();
-        for gone in self.parts.drain(common..).chain(self.tail.drain(..)) {
-            gone.marks.iter().for_each(|mark| self.counts[*mark as usize] -= 1);
+        let gone: Vec<Arc<Piece>> = self.parts.drain(common..).chain(self.tail.drain(..)).collect();
+        for piece in gone {
+            for mark in &piece.marks {
+                self.counts[*mark as usize] -= 1;
+                self.named -= u64::from(!self.has(*mark) && self.is_file(*mark));
+            }
         }
         self.sums.truncate(common);
         let warm = self.sums.last().copied().unwrap_or_default();
@@ -394,7 +424,10 @@ impl Holdings {
         for piece in new.iter().chain(&tail) {
             let most = piece.marks.iter().max().map_or(0, |mark| *mark as usize + 1);
             self.counts.resize(self.counts.len().max(most), 0);
-            piece.marks.iter().for_each(|mark| self.counts[*mark as usize] += 1);
+            for mark in &piece.marks {
+                self.named += u64::from(!self.has(*mark) && self.is_file(*mark));
+                self.counts[*mark as usize] += 1;
+            }
         }
         for piece in new {
             sum += piece.tokens;
@@ -407,9 +440,19 @@ impl Holdings {
     }
 
     /// How many files that the session has changed are named here, of how many.
-    pub fn named_files(&self, needs: &Needs) -> (u64, u64) {
-        let named = needs.changed.iter().filter(|file| self.has(**file)).count();
-        (named as u64, needs.changed.len() as u64)
+    pub fn named_files(&mut self, needs: &Needs) -> (u64, u64) {
+        for file in &needs.changed[self.files..] {
+            let most = self.is_file.len().max(*file as usize + 1);
+            self.is_file.resize(most, false);
+            self.is_file[*file as usize] = true;
+            self.named += u64::from(self.has(*file));
+        }
+        self.files = needs.changed.len();
+        (self.named, self.files as u64)
+    }
+
+    fn is_file(&self, mark: u32) -> bool {
+        self.is_file.get(mark as usize).is_some_and(|is_file| *is_file)
     }
 
     fn has(&self, mark: u32) -> bool {

@@ -50,6 +50,7 @@ use crate::edits::ledger::Ledger;
 use crate::policy::breaker::Tripped;
 use crate::policy::profile::Profile;
 use crate::policy::strategy::RulesSeen;
+use crate::policy::task::Work;
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::size::models::Model;
@@ -92,6 +93,8 @@ pub struct Session {
     keep: KeepSet,
     /// What the log says of names and files.
     uses: Uses,
+    /// What the log says of the kind of work, up to the last compaction.
+    work: Work,
     /// How far rules of the profile have looked: what they need not look at again.
     rules_seen: RulesSeen,
     /// The view is as the last `prepare` left it, within the limits of then.
@@ -121,6 +124,7 @@ impl Session {
             state,
             keep: KeepSet::default(),
             uses: Uses::default(),
+            work: Work::default(),
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),
@@ -139,6 +143,8 @@ impl Session {
     /// Goes by another profile from here on, as if the session were loaded with it. What was done stays done.
     pub fn set_profile(&mut self, profile: Profile) {
         self.profile = profile;
+        // They go by the names that the profile knows of tools.
+        (self.uses, self.work) = (Uses::default(), Work::default());
         self.rules_seen = RulesSeen::default();
         self.prepared = false;
     }
@@ -162,14 +168,16 @@ impl Session {
     /// Makes something happen: the only way that what is journalled changes.
     fn record(&mut self, entry: Entry) {
         self.prepared = false;
+        let counted_by = self.meter().way();
         self.state.apply(&entry);
+        // It shows text that the rules of the profile have not looked at.
         let uncovers = match &entry {
             Entry::Undo { .. } | Entry::Redo { .. } => true,
             Entry::Edit(edit) => matches!(edit.kind, EditKind::Answer { .. }),
             _ => false,
         };
-        // They show text that the rules of the profile have not looked at.
-        if uncovers {
+        // What saves nothing where tokens are counted in one way may save something in another.
+        if uncovers || self.meter().way() != counted_by {
             self.rules_seen = RulesSeen::default();
         }
         self.journal.append(entry);

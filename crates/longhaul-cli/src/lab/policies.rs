@@ -293,6 +293,8 @@ impl<'a> PolicyRun<'a> {
         };
         let paths = self.paths[self.paths.len().saturating_sub(200)..].join("\n");
         let users = newest(&self.users.join("\n"), SUMMARY * 2);
+        // What was said before them is never looked at again.
+        self.users = vec![users.clone()];
         let head: String = format!("{users}\n{paths}").chars().take(SUMMARY * 4).collect();
         self.fold(needs.piece(&head), cut, upto);
         price

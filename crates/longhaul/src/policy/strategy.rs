@@ -25,7 +25,7 @@ use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{EditId, EditKind, Placement, Why};
 use crate::edits::ledger::Ledger;
 use crate::policy::profile::Profile;
-use crate::policy::task::Task;
+use crate::policy::task::{Task, Work};
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::size::tokens::Tokens;
@@ -185,21 +185,28 @@ impl FoldPlan {
 pub(crate) struct RulesSeen {
     /// The end of the log then.
     pub(crate) end: Position,
-    /// Where its newest step or its current input began: from here on the guard kept all whole.
-    pub(crate) step: Position,
-    /// Where its running turn began.
-    pub(crate) running: Position,
-    /// The earlier of the two.
-    pub(crate) turn: Position,
+    /// Where its newest step began: the guard kept it whole.
+    step: Position,
+    /// Where its running turn began: the guard kept its input whole, and its sealed thinking.
+    running: Position,
 }
 
 impl RulesSeen {
     pub(crate) fn all_of(log: &Log) -> Self {
         let end = log.end();
-        let step = log.protected().map(|span| span.start).min().unwrap_or(end);
-        let running = log.running_turn().map_or(end, |turn| turn.start);
-        Self { end, step, running, turn: running.min(step) }
+        let step = log.newest_step().map_or(end, |step| step.span.start);
+        Self { end, step, running: running(log) }
     }
+
+    /// Before this message the guard kept nothing whole then that it would let go now.
+    pub(crate) fn done(&self, log: &Log) -> Position {
+        if running(log) == self.running { self.step } else { self.running.min(self.step) }
+    }
+}
+
+/// Where the running turn begins.
+fn running(log: &Log) -> Position {
+    log.running_turn().map_or(log.end(), |turn| turn.start)
 }
 
 /// What a strategy may look at.
@@ -217,7 +224,9 @@ pub(crate) struct Context<'a> {
     /// Messages before this one are the opening, and stay.
     pub(crate) kept_opening: Position,
     /// The kind of work, if the host says so.
-    pub(crate) task: Option<Task>,
+    pub(crate) declared: Option<Task>,
+    /// What the log shows of it.
+    pub(crate) work: &'a Work,
     /// The size of the request as it stands.
     pub(crate) size: Tokens,
     /// A summary that this strategy asked for came in the same compaction: it goes on.
@@ -304,6 +313,11 @@ impl Context<'_> {
             item.tokens = self.meter.tokens(measure).tokens;
         }
         visible
+    }
+
+    /// The kind of work: what the host says, else what the log shows.
+    pub(crate) fn task(&self) -> Task {
+        self.declared.unwrap_or_else(|| self.work.task())
     }
 
     /// True if the request is still where a compaction starts.

@@ -30,35 +30,53 @@ const BOTH: usize = 25;
 /// A conversation's inputs are shorter, in characters.
 const SHORT_INPUT: usize = 200;
 
-impl Task {
-    /// The kind of work that a log shows.
-    pub(crate) fn of(log: &Log, aliases: &Aliases) -> Self {
-        let (mut code, mut analysis, mut other) = (0, 0, 0);
-        let mut inputs = Vec::new();
-        for message in log.messages() {
-            inputs.extend(message.words().map(|words| words.chars().count()));
+/// What a log shows of the kind of work, counted once for each message.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Work {
+    /// Calls of each kind.
+    code: usize,
+    analysis: usize,
+    other: usize,
+    /// Characters of each input.
+    inputs: Vec<usize>,
+    /// Messages before this one are counted.
+    seen: usize,
+}
+
+impl Work {
+    /// Counts what is new in the log.
+    pub(crate) fn follow(&mut self, log: &Log, aliases: &Aliases) {
+        for message in &log.messages()[self.seen..] {
+            self.inputs.extend(message.words().map(|words| words.chars().count()));
             for call in message.calls() {
                 match aliases.kind_of(call) {
-                    ToolKind::Edit | ToolKind::Write | ToolKind::Bash => code += 1,
-                    ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => analysis += 1,
-                    ToolKind::Todo | ToolKind::Recall | ToolKind::Other => other += 1,
+                    ToolKind::Edit | ToolKind::Write | ToolKind::Bash => self.code += 1,
+                    ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => self.analysis += 1,
+                    ToolKind::Todo | ToolKind::Recall | ToolKind::Other => self.other += 1,
                 }
             }
         }
-        let calls = code + analysis + other;
-        if calls == 0 {
-            let is_short = twice_median(inputs).is_some_and(|twice| twice < 2 * SHORT_INPUT);
-            return if is_short { Self::Conversation } else { Self::Unknown };
-        }
-        let share = |count: usize| count * 100 / calls;
-        match (share(code), share(analysis)) {
-            (code, _) if code >= WINS => Self::Code,
-            (_, analysis) if analysis >= WINS => Self::Analysis,
-            (code, analysis) if code >= BOTH && analysis >= BOTH => Self::Mixed,
-            _ => Self::Unknown,
-        }
+        self.seen = log.messages().len();
     }
 
+    /// The kind of work that this shows.
+    pub(crate) fn task(&self) -> Task {
+        let calls = self.code + self.analysis + self.other;
+        if calls == 0 {
+            let is_short = twice_median(self.inputs.clone()).is_some_and(|twice| twice < 2 * SHORT_INPUT);
+            return if is_short { Task::Conversation } else { Task::Unknown };
+        }
+        let share = |count: usize| count * 100 / calls;
+        match (share(self.code), share(self.analysis)) {
+            (code, _) if code >= WINS => Task::Code,
+            (_, analysis) if analysis >= WINS => Task::Analysis,
+            (code, analysis) if code >= BOTH && analysis >= BOTH => Task::Mixed,
+            _ => Task::Unknown,
+        }
+    }
+}
+
+impl Task {
     /// What is tried first.
     pub(crate) fn order(self) -> [&'static Strategy; 3] {
         use strategy::{IMPORTANCE, INCREMENTS, KEY_EVENTS, SLIDING_WINDOW};
@@ -104,12 +122,30 @@ mod tests {
         log
     }
 
+    fn task_of(log: &Log) -> Task {
+        let mut work = Work::default();
+        work.follow(log, &Aliases::default());
+        work.task()
+    }
+
     fn by_calls(calls: &[(&str, usize)]) -> Task {
-        Task::of(&log_of(calls, &[1]), &Aliases::default())
+        task_of(&log_of(calls, &[1]))
     }
 
     fn by_inputs(inputs: &[usize]) -> Task {
-        Task::of(&log_of(&[], inputs), &Aliases::default())
+        task_of(&log_of(&[], inputs))
+    }
+
+    #[test]
+    fn a_log_that_grows_is_counted_once() {
+        let whole = log_of(&[("Edit", 7), ("Read", 9)], &[10, 300]);
+        let (mut log, mut work) = (Log::new(), Work::default());
+        for message in whole.messages() {
+            log.push(Message::clone(message));
+            work.follow(&log, &Aliases::default());
+            assert_eq!(work.task(), task_of(&log));
+        }
+        assert_eq!((work.code, work.analysis, work.inputs.len()), (7, 9, 2));
     }
 
     // covers: P-TYPE

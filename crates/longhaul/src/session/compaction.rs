@@ -10,7 +10,6 @@ use crate::conversation::message::{Role, Time};
 use crate::edits::edit::{Limit, Why};
 use crate::policy::profile::{OnFailure, Summariser};
 use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, Proposal, RulesSeen, Strategy};
-use crate::policy::task::Task;
 use crate::policy::trigger::{self, Situation};
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
@@ -176,8 +175,7 @@ impl Session {
         if full {
             return vec![&FULL_SUMMARY];
         }
-        let kind_of_work =
-            || self.state.progress.task.unwrap_or_else(|| Task::of(self.log(), &self.profile.aliases));
+        let kind_of_work = || self.state.progress.task.unwrap_or_else(|| self.work.task());
         let first = self.profile.by_task.then(|| kind_of_work().order()).into_iter().flatten();
         first.chain(self.profile.ladder.iter().copied()).collect()
     }
@@ -193,6 +191,7 @@ impl Session {
             self.record(Entry::JobEnded { job: question.id, how: JobEnd::Dropped });
         }
         let Compaction { why, target, full, .. } = self.state.progress.compaction.clone()?;
+        self.work.follow(&self.state.log, &self.profile.aliases);
         // What pays back are folds, whatever the size is then.
         let folds_alone = self.profile.dial.is_some() && matches!(why, Why::PaysBack | Why::Cold);
         for strategy in self.ladder(full) {
@@ -250,7 +249,8 @@ impl Session {
             profile: &self.profile,
             rules_seen: self.rules_seen,
             kept_opening: self.kept_opening(),
-            task: self.state.progress.task,
+            declared: self.state.progress.task,
+            work: &self.work,
             goes_on: self.state.progress.asked_by == Some(strategy),
             size,
             excess: size - target,

@@ -12,7 +12,7 @@ use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
 use crate::edits::archive::{Archive, Handle};
-use crate::edits::edit::{EditId, EditKind, EditText, Limit, Placement, Why};
+use crate::edits::edit::{Edit, EditId, EditKind, EditText, Limit, Placement, Why};
 use crate::edits::ledger::{Ledger, nests};
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
@@ -41,7 +41,7 @@ impl Audit<'_> {
             let faults = match rule {
                 Rule::BondsWhole => self.bonds(audited),
                 Rule::InOrder => self.order(audited),
-                Rule::KeepSet => self.keep_set(),
+                Rule::KeepSet => self.keep_set(audited),
                 Rule::CurrentInput => self.current_input(),
                 Rule::SealedReasoning => self.sealed(audited),
                 Rule::Untouched => self.untouched(audited),
@@ -67,6 +67,30 @@ impl Audit<'_> {
     /// Parts that no audit found right yet.
     fn new_parts(&self, audited: &Audited) -> &[Part] {
         &self.view.parts()[audited.parts().len()..]
+    }
+
+    /// Folds and hides that stand in the view. Where none covers anything, what was right before holds none.
+    fn shown_edits(&self, audited: &Audited) -> HashSet<EditId> {
+        let parts = match self.covers_nothing() {
+            true => self.new_parts(audited),
+            false => self.view.parts(),
+        };
+        parts.iter().filter_map(|part| part.source.edit()).collect()
+    }
+
+    fn covers_nothing(&self) -> bool {
+        self.ledger.outermost().next().is_none()
+    }
+
+    /// True if a message stands in the view, as it came or edited.
+    fn shows(&self, audited: &Audited, at: Position) -> bool {
+        let start = self.log.unit_of(at).map_or(at, |unit| unit.span.start);
+        let is_here = |source: Source| source == Source::Message(at);
+        let before = audited.parts_from(start).iter().take_while(|part| part.start == start);
+        before
+            .map(|part| part.source)
+            .chain(self.new_parts(audited).iter().map(|part| part.source))
+            .any(is_here)
     }
 
     /// Where in the log begins and ends what a part stands for. Nothing for what stands before the history.
@@ -145,6 +169,9 @@ impl Audit<'_> {
     /// What was asked, and seems open: the edit that took the answer does not say that it is done. The
     /// first request stands somewhere in every view.
     fn answers_told(&self) -> Vec<String> {
+        if self.covers_nothing() {
+            return Vec::new();
+        }
         let asked = self.view.parts().iter().filter(|part| part.message.role() == Role::User);
         let shown = asked.filter_map(|part| match part.source {
             Source::Message(at) => Some(at),
@@ -226,58 +253,48 @@ impl Audit<'_> {
             }
             last = at.or(last);
         }
-        let shown: HashSet<EditId> = self.view.parts().iter().filter_map(|part| part.source.edit()).collect();
+        let shown = self.shown_edits(audited);
         for (span, id) in self.ledger.outermost().filter(|(_, id)| !shown.contains(id)) {
             faults.push(format!("edit {} covers messages {}.. and is not shown", id.0, span.start.0));
         }
-        if !self.ledger.edits_since(first_new).any(|(edit, active)| active && edit.kind.replaces_runs()) {
-            return faults;
-        }
-        let active = self.ledger.edits().filter(|(_, active)| *active).map(|(edit, _)| edit);
-        let runs: Vec<_> = active.filter(|edit| edit.kind.replaces_runs()).collect();
-        let new = runs.partition_point(|edit| edit.id < first_new);
-        for (n, b) in runs.iter().enumerate().skip(new) {
-            if b.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
-                faults.push(format!("runs of edit {} are not in order", b.id.0));
+        let is_run = |(edit, active): &(&Arc<Edit>, bool)| *active && edit.kind.replaces_runs();
+        let mut new = self.ledger.edits_since(first_new).filter(is_run).peekable();
+        let mut outermost = new.peek().map(|_| audited.outermost().clone()).unwrap_or_default();
+        for (edit, _) in new {
+            if edit.kind.spans().windows(2).any(|pair| pair[0].end > pair[1].start) {
+                faults.push(format!("runs of edit {} are not in order", edit.id.0));
             }
-            for a in &runs[..n] {
-                if !nests(&a.kind, &b.kind) {
-                    faults.push(format!("edits {} and {} cut across each other", a.id.0, b.id.0));
+            let across = |other: &&Arc<Edit>| !nests(&other.kind, &edit.kind);
+            // What cuts across an edit reaches out of those that hold it, or is inside one of them.
+            let crossed: Vec<EditId> = match outermost.holder(edit) {
+                None => outermost.edits().iter().filter(across).map(|other| other.id).collect(),
+                Some(_) => {
+                    let before =
+                        self.ledger.edits().take_while(|(other, _)| other.id < edit.id).filter(is_run);
+                    before.map(|(other, _)| other).filter(across).map(|other| other.id).collect()
                 }
-            }
+            };
+            let across = |other: EditId| format!("edits {} and {} cut across each other", other.0, edit.id.0);
+            faults.extend(crossed.into_iter().map(across));
+            outermost.add(edit);
         }
         faults
     }
 
-    fn keep_set(&self) -> Vec<String> {
+    fn keep_set(&self, audited: &Audited) -> Vec<String> {
         let mut faults = Vec::new();
-        let wanted = self.log.system_messages().iter().copied();
-        let wanted: HashSet<Position> =
-            wanted.chain(self.items.iter().filter_map(|item| item.source)).collect();
-        let shown = self.view.parts().iter().filter_map(|part| match part.source {
-            Source::Message(at) => Some(at).filter(|at| wanted.contains(at)),
-            _ => None,
-        });
-        let shown: HashSet<Position> = shown.collect();
         for at in self.log.system_messages() {
             let unit = self.log.unit_of(*at).map(std::slice::from_ref).unwrap_or_default();
             let blank = !self.log.show(unit).any(|shown| shown.at() == *at);
             if self.is_cut(*at) {
                 faults.push(format!("system message {} is cut", at.0));
             }
-            if !blank && !shown.contains(at) {
+            if !blank && !self.shows(audited, *at) {
                 faults.push(format!("system message {} is gone", at.0));
             }
         }
-        let folds: Vec<_> = self
-            .view
-            .parts()
-            .iter()
-            .filter_map(|part| match part.source {
-                Source::Edit(id) => self.ledger.get(id),
-                _ => None,
-            })
-            .collect();
+        let folds: Vec<_> =
+            self.shown_edits(audited).into_iter().filter_map(|id| self.ledger.get(id)).collect();
         let tail = self.view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default();
         for item in self.items {
             let kept = |kind: &EditKind| match kind {
@@ -287,12 +304,13 @@ impl Audit<'_> {
                 _ => false,
             };
             let in_folds = folds.iter().filter(|edit| kept(&edit.kind)).count();
-            let in_place = item.source.is_some_and(|at| shown.contains(&at) && !self.is_cut(at));
+            let stands = item.source.filter(|at| self.shows(audited, *at));
+            let in_place = stands.is_some_and(|at| !self.is_cut(at));
             let in_rules = matches!(item.key, KeepKey::Rules(_))
                 && self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, self.log));
             let in_tail = contains(&tail, item);
             let places = in_folds + usize::from(in_place) + usize::from(in_rules) + usize::from(in_tail);
-            let cut_in_place = item.source.is_some_and(|at| shown.contains(&at) && self.is_cut(at));
+            let cut_in_place = stands.is_some_and(|at| self.is_cut(at));
             if places != 1 && !(places == 0 && cut_in_place) && !item.text.trim().is_empty() {
                 faults.push(format!("{:?} is there {places} times", item.key));
             }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use super::audit::Audit;
 use crate::conversation::log::Position;
 use crate::conversation::message::Message;
-use crate::edits::edit::EditId;
+use crate::edits::edit::{Edit, EditId};
+use crate::edits::ledger::reaches_beyond;
+use crate::view::Source;
 
 /// What earlier audits of a session found right and need not be looked at again.
 #[derive(Debug, Clone, Default)]
 pub struct Audited {
     /// Edits before this one were right, among each other too, and their originals were there.
     edits: EditId,
+    /// Of them, those that replace runs and are inside no other.
+    outermost: Outermost,
     /// How often edits had been made again then.
     redone: usize,
     /// How often anything else had changed what is shown.
@@ -24,10 +28,42 @@ pub struct Audited {
     calls: HashMap<Box<str>, usize>,
 }
 
+/// Edits that replace runs, without those that another of them holds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outermost(Vec<Arc<Edit>>);
+
+impl Outermost {
+    pub(super) fn edits(&self) -> &[Arc<Edit>] {
+        &self.0
+    }
+
+    /// The one that holds all runs of this edit, and has others too.
+    pub(super) fn holder(&self, edit: &Edit) -> Option<&Arc<Edit>> {
+        let holds = |outer: &&Arc<Edit>| {
+            !reaches_beyond(&edit.kind, &outer.kind) && reaches_beyond(&outer.kind, &edit.kind)
+        };
+        self.0.iter().find(holds)
+    }
+
+    /// Takes in an edit that cuts across none of them.
+    pub(super) fn add(&mut self, edit: &Arc<Edit>) {
+        if self.holder(edit).is_none() {
+            self.0.retain(|outer| reaches_beyond(&outer.kind, &edit.kind));
+            self.0.push(edit.clone());
+        }
+    }
+
+    fn extend<'a>(&mut self, edits: impl Iterator<Item = (&'a Arc<Edit>, bool)>) {
+        let runs = edits.filter(|(edit, active)| *active && edit.kind.replaces_runs());
+        runs.for_each(|(edit, _)| self.add(edit));
+    }
+}
+
 /// A part of a view that was right.
 #[derive(Debug, Clone)]
 pub(super) struct RightPart {
     message: Arc<Message>,
+    pub(super) source: Source,
     /// Where in the log begins what it stands for, by whole units, and where it ends.
     pub(super) start: Position,
     pub(super) end: Position,
@@ -39,9 +75,19 @@ impl Audited {
         self.edits
     }
 
+    /// The outermost of them.
+    pub(super) fn outermost(&self) -> &Outermost {
+        &self.outermost
+    }
+
     /// The first parts of the view, which were right.
     pub(super) fn parts(&self) -> &[RightPart] {
         &self.parts
+    }
+
+    /// Of them, those that stand for this place in the log or a later one.
+    pub(super) fn parts_from(&self, start: Position) -> &[RightPart] {
+        &self.parts[self.parts.partition_point(|part| part.start < start)..]
     }
 
     /// True if a call with this id stands in them.
@@ -54,6 +100,11 @@ impl Audited {
         let ledger = audit.ledger;
         if self.redone != ledger.redone() || self.edits > ledger.next_id() {
             *self = Self { redone: ledger.redone(), ..Self::default() };
+        }
+        if self.changes != ledger.changes() {
+            // An edit that was undone shows those that it held.
+            self.outermost = Outermost::default();
+            self.outermost.extend(ledger.edits().take_while(|(edit, _)| edit.id < self.edits));
         }
         if self.changes != ledger.changes() || audit.sources().has_hint_since(self.edits) {
             self.parts.clear();
@@ -77,6 +128,7 @@ impl Audited {
 
     /// The audit found nothing wrong.
     pub(super) fn extend(&mut self, audit: &Audit<'_>) {
+        self.outermost.extend(audit.ledger.edits_since(self.edits));
         self.edits = audit.ledger.next_id();
         let settled = audit.log.units()[..audit.log.settled_units()].last().map(|unit| unit.span.end);
         let settled = settled.unwrap_or(Position(0));
@@ -91,7 +143,7 @@ impl Audited {
             }
             let number = self.parts.len();
             self.calls.extend(part.message.calls().map(|call| (call.id.clone(), number)));
-            self.parts.push(RightPart { message: part.message.clone(), start, end });
+            self.parts.push(RightPart { message: part.message.clone(), source: part.source, start, end });
         }
     }
 }

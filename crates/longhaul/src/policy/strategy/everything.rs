@@ -28,8 +28,7 @@ pub static FULL_SUMMARY: Strategy = Strategy {
     name: "full-summary",
     says: "the whole history becomes a full summary",
     propose: |context| {
-        let code =
-            context.task.unwrap_or_else(|| Task::of(context.log, &context.profile.aliases)) == Task::Code;
+        let code = context.task() == Task::Code;
         let words = Some(if code { FULL_WORDS_OF_CODE } else { FULL_WORDS });
         let plan = |spans| FoldPlan { template: &FULL, words, ..FoldPlan::of(context, spans) };
         everything(context).map(|spans| Proposal::Fold(plan(spans))).into_iter().collect()

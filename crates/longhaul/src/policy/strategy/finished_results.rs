@@ -15,7 +15,7 @@ pub static FINISHED_RESULTS: Strategy = Strategy {
             return Vec::new();
         }
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
-        let first = context.rules_seen.turn.max(context.kept_opening);
+        let first = context.rules_seen.done(context.log).max(context.kept_opening);
         let ats = (first.0..running.0).map(Position);
         ats.flat_map(|at| digests(context, at)).collect()
     },

@@ -14,9 +14,14 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
         let lines =
             (context.profile.constants.summary_head_lines, context.profile.constants.summary_tail_lines);
         let newest = context.log.newest_step().map_or(context.log.end(), |step| step.span.start);
+        let done = context.rules_seen.done(context.log);
         let (mut seen, mut seen_before) = (0, 0);
         let mut proposals = Vec::new();
         for at in (0..context.log.end().0).rev().map(Position) {
+            // What was old at the last call is done; and if nothing came since, all of it.
+            if at < done && (seen_before > keep || seen == seen_before) {
+                break;
+            }
             let Some(message) = context.message(at) else { continue };
             for (block, content) in message.blocks().iter().enumerate().rev() {
                 let Block::ToolResult(result) = content else { continue };
@@ -32,10 +37,6 @@ pub static NEWEST_RESULTS: Strategy = Strategy {
                 if text.len() < context.shown(at, block).map_or(said.text.len(), str::len) {
                     proposals.extend(said.digested(at, block, text));
                 }
-            }
-            // What was old at the last call is done; and if nothing came since, all of it.
-            if at < context.rules_seen.step && (seen_before > keep || seen == seen_before) {
-                break;
             }
         }
         proposals.reverse();

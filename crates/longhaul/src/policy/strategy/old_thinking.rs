@@ -15,11 +15,7 @@ pub static OLD_THINKING: Strategy = Strategy {
         let keep = context.profile.constants.keep_recent_thinking;
         let running = context.log.running_turn().map_or(context.log.end(), |turn| turn.start);
         // Sealed thinking of a turn can go when the turn has ended.
-        let done = if running == context.rules_seen.running {
-            context.rules_seen.step
-        } else {
-            context.rules_seen.turn
-        };
+        let done = context.rules_seen.done(context.log);
         let (mut seen, mut seen_before) = (0, 0);
         let mut proposals = Vec::new();
         for at in (0..context.log.end().0).rev().map(Position) {
