@@ -4,6 +4,15 @@
 use libfuzzer_sys::fuzz_target;
 
 // The readers of the command line's own crate, which is a program and no library.
+#[path = "../../crates/longhaul-cli/src/file_start.rs"]
+mod file_start;
+
+#[allow(dead_code)]
+#[path = "../../crates/longhaul-cli/src/lab"]
+mod lab {
+    pub mod opencode_store;
+}
+
 #[allow(dead_code)]
 #[path = "../../crates/longhaul-cli/src/report"]
 mod report {

@@ -23,6 +23,12 @@ pub fn rows(session: &Session) -> Vec<PartRow> {
     rows.map(|(part, row)| PartRow { part: row, text: text_of(&part.message) }).collect()
 }
 
+/// What a command printed, without what Codex says of how it ran.
+fn printed(text: &str) -> &str {
+    let output = text.strip_prefix("Chunk ID: ").and_then(|rest| rest.split_once("\nOutput:\n"));
+    output.map(|(_, output)| output).filter(|output| !output.trim().is_empty()).unwrap_or(text)
+}
+
 /// Where the edits of a part are told, under it.
 const INDENT: usize = 14;
 
@@ -46,7 +52,7 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
             [(start, end)] => format!("{start}–{}", end - 1),
         };
         let mark = if part.warm { '·' } else { '+' };
-        let what = terminal::one_line(text, terminal::width().saturating_sub(36));
+        let what = terminal::one_line(printed(text), terminal::width().saturating_sub(36));
         writeln!(
             out,
             "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",

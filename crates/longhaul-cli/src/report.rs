@@ -7,11 +7,12 @@
 //! | the figures of a conversation while it is read, and then | `recorder`, `conversation` |
 //! | all files, on all cores, with a cache between runs | `files`, `cache` |
 //! | calls counted once, prices, sums | `counted`, `bill`, `totals` |
-//! | the same sessions through the engine | `replayed` |
+//! | the same sessions through the engine: one, and all | `replayed`, `comparison` |
 //! | what is printed | `text`, `json`, `csv`, `html` |
 
 pub mod bill;
 pub mod cache;
+pub mod comparison;
 pub mod conversation;
 pub mod counted;
 pub mod csv;

@@ -160,3 +160,34 @@ fn sizes_are_numbers_and_unknown_models_are_said() {
     let said = text(&run(folder.path(), &["replay", "chat.log", "--model", "gtp-5.5"]).stderr);
     assert!(said.contains("\"gtp-5.5\" is not in the table; is \"gpt-5.5\" meant?"), "{said}");
 }
+
+/// `--force` replaces a file, and what an earlier conversion made; nothing else.
+#[test]
+fn a_folder_of_a_person_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("one.jsonl"), "{\"role\":\"user\",\"content\":\"hi\"}\n").unwrap();
+    std::fs::create_dir_all(at("precious/deep")).unwrap();
+    std::fs::write(at("precious/deep/file"), "kept").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = assert_cmd::Command::cargo_bin("longhaul").unwrap();
+        let output =
+            command.current_dir(folder.path()).env("HOME", folder.path()).args(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run(&["convert", "one.jsonl", "precious", "--force"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("precious: is a folder"), "{said}");
+    assert_eq!(std::fs::read_to_string(at("precious/deep/file")).unwrap(), "kept");
+    // What a conversion made is replaced by the next one.
+    std::fs::create_dir(at("made")).unwrap();
+    std::fs::write(at("made/0.jsonl"), "").unwrap();
+    std::fs::write(at("made/1.jsonl"), "").unwrap();
+    assert_eq!(run(&["convert", "one.jsonl", "made", "--force"]).0, Some(0));
+    assert!(at("made").is_file());
+    // But not if it holds the transcript.
+    std::fs::create_dir(at("own")).unwrap();
+    std::fs::copy(at("one.jsonl"), at("own/0.jsonl")).unwrap();
+    assert_eq!(run(&["convert", "own/0.jsonl", "own", "--force"]).0, Some(2));
+    assert!(at("own/0.jsonl").is_file());
+}

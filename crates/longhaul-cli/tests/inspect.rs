@@ -121,6 +121,20 @@ fn a_session_becomes_static_pages_without_keys() {
 }
 
 #[test]
+fn the_session_of_the_demo_is_there_without_a_file() {
+    let home = Home::new();
+    let output = home.longhaul(&["inspect", "demo", "--export", "pages"]).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.starts_with("pages/index.html: "), "{said}");
+    let session = fs::read_to_string(home.at("pages/data/session.js")).unwrap();
+    // It has prices, and a project that is no folder of this machine.
+    assert!(
+        session.contains(r#""project":"demo.jsonl""#) && session.contains(r#""input":3.0"#),
+        "{session:.900}"
+    );
+}
+
+#[test]
 fn what_cannot_be_shown_is_said() {
     let home = Home::new();
     fs::write(home.at("one.jsonl"), transcript("alpha", 1)).unwrap();

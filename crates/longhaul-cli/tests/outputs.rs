@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 struct Home(tempfile::TempDir);
 
 /// The sessions of the home, by agent.
-const SESSIONS: [(&str, &str); 6] = [
+const SESSIONS: [(&str, &str); 7] = [
     ("claude-code", ".claude/projects/-srv-api/11111111-2222-4333-8444-555555555555.jsonl"),
     (
         "codex",
@@ -25,6 +25,7 @@ const SESSIONS: [(&str, &str); 6] = [
         "pi",
         ".pi/agent/sessions/--srv-api--/2026-03-02T09-00-00-000Z_11111111-2222-4333-8444-555555555555.jsonl",
     ),
+    ("opencode", ".local/share/opencode/opencode.db"),
     ("openhands", "others/output.jsonl"),
     ("mini-swe-agent", "others/mini.traj.json"),
     ("swe-agent", "others/one.traj"),
@@ -110,6 +111,52 @@ fn billed(agent: Resumable, number: u64, line: &str) -> String {
     more.map_or(format!("{line}\n"), |more| format!("{line}\n{more}\n"))
 }
 
+/// The same conversation in opencode's store, as its tables are.
+fn store(path: &Path) {
+    let file = rusqlite::Connection::open(path).unwrap();
+    file.execute_batch(
+        "CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT);
+         CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+         CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);
+         INSERT INTO session VALUES ('ses_1', 'p', NULL, '/srv/api', 't');",
+    )
+    .unwrap();
+    let mut answer = 0;
+    let part_of = |message: usize, number: usize, data: Value| {
+        let (message, part) = (format!("msg_{message:03}"), format!("prt_{message:03}_{number}"));
+        file.execute("INSERT INTO part VALUES (?1, ?2, 'ses_1', ?3)", [part, message, data.to_string()])
+            .unwrap();
+    };
+    for (n, message) in conversation().iter().enumerate() {
+        let created = message.time().map_or(0, |time| time.0 / 1_000);
+        let info = match message.role() {
+            Role::Tool => {
+                let result = message.results().next().unwrap();
+                let call = conversation()[answer].calls().next().unwrap().clone();
+                let input: Value = serde_json::from_str(call.arguments.as_str()).unwrap();
+                let state = json!({"status": "completed", "input": input, "output": &*result.text});
+                part_of(
+                    answer,
+                    1,
+                    json!({"type": "tool", "tool": &*call.name, "callID": &*call.id, "state": state}),
+                );
+                continue;
+            }
+            Role::Assistant => {
+                answer = n;
+                let read = 300 + 240 * n;
+                let tokens =
+                    json!({"input": 10, "output": 40, "reasoning": 0, "cache": {"read": read, "write": 500}});
+                json!({"role": "assistant", "modelID": "claude-opus-4-5", "time": {"created": created}, "tokens": tokens})
+            }
+            _ => json!({"role": "user", "time": {"created": created}}),
+        };
+        let row = [format!("msg_{n:03}"), created.to_string(), info.to_string()];
+        file.execute("INSERT INTO message VALUES (?1, 'ses_1', ?2, ?3)", row).unwrap();
+        part_of(n, 0, json!({"type": "text", "text": message.texts().next().unwrap()}));
+    }
+}
+
 impl Home {
     fn new() -> Self {
         let home = Self(tempfile::tempdir().unwrap());
@@ -126,6 +173,10 @@ impl Home {
                             .map(|(n, line)| billed(agent, n as u64, line))
                             .collect::<String>(),
                     );
+                }
+                None if agent == "opencode" => {
+                    home.write(path, "");
+                    store(&home.at(path));
                 }
                 None => {
                     let ending = if agent == "openhands" { "jsonl" } else { "json" };

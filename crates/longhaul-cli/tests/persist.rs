@@ -61,7 +61,8 @@ fn the_bare_command_goes_through_and_then_does_not_without_a_trace() {
     assert_eq!(after, before);
     assert_eq!(said(&home, "aider").1, "agent at home: 0 \n");
     assert!(
-        refused(&home.longhaul(&["unpersist", "aider"]).output().unwrap(), 2).contains("no shim of `aider`")
+        refused(&home.longhaul(&["unpersist", "aider"]).output().unwrap(), 2)
+            .contains("no script of ours for `aider`")
     );
 }
 
@@ -86,9 +87,10 @@ fn files_of_others_stay() {
     let (shims, agent) = (home.text_at("shims"), fs::read(home.at("bin/aider")).unwrap());
     let folder = |command| vec![command, "aider", "--dir", shims.as_str()];
     fs::write(home.at("shims/aider"), "mine").unwrap();
-    assert!(refused(&home.longhaul(&folder("persist")).output().unwrap(), 2).contains("no shim of ours"));
+    assert!(refused(&home.longhaul(&folder("persist")).output().unwrap(), 2).contains("no script of ours"));
     assert!(
-        refused(&home.longhaul(&folder("unpersist")).output().unwrap(), 2).contains("no shim of `aider`")
+        refused(&home.longhaul(&folder("unpersist")).output().unwrap(), 2)
+            .contains("no script of ours for `aider`")
     );
     assert_eq!(fs::read_to_string(home.at("shims/aider")).unwrap(), "mine");
     // As installers put it there: a link, also one that leads nowhere.

@@ -48,7 +48,7 @@ fn every_edit_is_shown_as_it_is_made() {
     let lines = std::iter::once(asked).chain((0..60).flat_map(|n| [ask(n), answer(n)]));
     std::fs::write(&file, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let shown = stdout(&["replay", file.to_str().unwrap(), "--window", "8000", "--edits"]);
-    let edits: Vec<&str> = shown.lines().filter(|line| line.contains(", before call ")).collect();
+    let edits: Vec<&str> = shown.lines().filter(|line| line.starts_with("  before call ")).collect();
     assert!(edits.len() > 3, "{shown}");
     for words in ["a fold: ", " → ", ", forced (hard limit); ", " billed again"] {
         assert!(edits[0].contains(words), "{}", edits[0]);
@@ -272,4 +272,32 @@ fn sizes_are_those_that_were_billed() {
     // What a provider would have compacted is compacted here.
     assert!(replayed(&[])["edits"].as_u64().unwrap() > 0);
     assert!(replayed(&[])["peak_sent"].as_u64().unwrap() <= 170_000);
+}
+
+/// A session of one model is one of that model from its first call on: nothing is dropped, nothing is billed twice.
+#[test]
+fn a_session_of_one_model_has_no_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("one.jsonl");
+    let mut lines =
+        vec![serde_json::json!({"role": "user", "content": [{"type": "text", "text": "Read all."}]})];
+    for n in 0..8 {
+        lines.push(serde_json::json!({"role": "assistant", "model": "claude-opus-4-5",
+            "content": [{"type": "thinking", "text": "Hm, this one.", "signature": "c2ln"},
+                        {"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": "a.rs"}}],
+            "usage": {"input": 3, "output": 9, "cache_read": 20_000 + 200 * n, "cache_write": 200}}));
+        lines.push(serde_json::json!({"role": "tool",
+            "content": [{"type": "tool_result", "id": format!("c{n}"), "text": "fn a() {}\n".repeat(40)}]}));
+    }
+    fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let path = file.to_str().unwrap();
+    let line: Value = serde_json::from_str(&stdout(&["replay", path, "--json"])).unwrap();
+    assert_eq!((line["edits"].as_u64(), line["prefix_breaks"].as_u64()), (Some(0), Some(0)));
+    let cost = |name: &str| line[name].as_f64().unwrap();
+    assert!((cost("cost_sent") / cost("cost_full") - 1.0).abs() < 0.01, "{line}");
+    // The page of a call is of one scale: what was read and what is new are all of it.
+    let page: Value = serde_json::from_str(&stdout(&["explain", path, "--call", "2", "--json"])).unwrap();
+    let tokens = |name: &str| page[name].as_u64().unwrap();
+    assert!(tokens("read") > 20_000, "{page}");
+    assert_eq!(tokens("read") + tokens("written"), tokens("tokens"));
 }

@@ -469,3 +469,92 @@ fn bad_files_stop_nothing_and_nothing_is_said_so() {
     let report = home.json(&["a"]);
     assert!(report["input"].as_u64().unwrap() >= 12, "{report}");
 }
+
+/// What is compared are the calls that were asked for, not the whole sessions that they are of.
+#[test]
+fn the_comparison_is_of_the_calls_that_were_asked_for() {
+    let home = Home::new();
+    let mut lines = vec![
+        json!({"role": "user", "content": [{"type": "text", "text": "Read all."}], "ts": "2026-03-02T09:00:00Z"}),
+    ];
+    for n in 0..14 {
+        let day = if n < 8 { 2 } else { 3 };
+        let ts = format!("2026-03-0{day}T10:{n:02}:00Z");
+        lines.push(json!({"role": "assistant", "model": "claude-opus-4-5", "ts": ts,
+            "content": [{"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": "a.rs"}}],
+            "usage": {"input": 3, "output": 9, "cache_read": 20_000 + 200 * n, "cache_write": 200, "cache_write_1h": 200}}));
+        lines.push(json!({"role": "tool", "content": [{"type": "tool_result", "id": format!("c{n}"), "text": "fn a() {}"}]}));
+    }
+    home.lines("own/a.jsonl", &lines);
+    let all = home.json(&["own"]);
+    assert_eq!((&all["calls"], &all["longhaul"]["calls"]), (&json!(14), &json!(14)));
+    // What is written for an hour costs twice what is new: 14 × 200 tokens at $10 a million.
+    let usd = all["usd"].as_f64().unwrap();
+    let expected = (14.0 * 3.0 * 5.0 + 14.0 * 9.0 * 25.0 + 14.0 * 200.0 * 10.0 + 298_200.0 * 0.5) / 1e6;
+    assert!((usd - expected).abs() < 1e-6, "{usd} {expected}");
+    let day = home.json(&["own", "--since", "2026-03-03"]);
+    assert_eq!((&day["calls"], &day["longhaul"]["calls"]), (&json!(6), &json!(6)));
+    let recorded = day["longhaul"]["recorded"]["usd"].as_f64().unwrap();
+    assert!((recorded - day["usd"].as_f64().unwrap()).abs() < 1e-6, "{day}");
+}
+
+/// Several conversations of one file, the whole of it, and one that it has not.
+#[test]
+fn conversations_of_a_file_are_counted_as_they_are_named() {
+    let home = Home::new();
+    let row = |n: usize, calls: usize| {
+        let mut history = vec![
+            json!({"id": 0, "source": "user", "message": "Mend it.", "action": "message", "args": {"content": "Mend it."}}),
+        ];
+        for call in 0..calls {
+            history.push(json!({"id": call + 1, "source": "agent", "action": "run", "message": "Run",
+                "args": {"command": format!("make {n}"), "thought": ""},
+                "tool_call_metadata": {"function_name": "execute_bash", "tool_call_id": format!("c{n}_{call}"), "total_calls_in_response": 1,
+                    "model_response": {"id": format!("r{n}_{call}"), "model": "gpt-4o", "usage": {"prompt_tokens": 1_000 + call, "completion_tokens": 7},
+                        "choices": [{"message": {"role": "assistant", "content": "", "tool_calls": [{"id": format!("c{n}_{call}"), "type": "function",
+                            "function": {"name": "execute_bash", "arguments": format!("{{\"command\":\"make {n}\"}}")}}]}}]}}}));
+        }
+        json!({"instance_id": format!("i{n}"), "history": history})
+    };
+    home.lines("output.jsonl", &[row(0, 6), row(1, 9)]);
+    let calls = |args: &[&str]| home.json(args)["calls"].as_u64().unwrap();
+    assert_eq!(calls(&["output.jsonl"]), 15);
+    assert_eq!(calls(&["output.jsonl#1"]), 9);
+    assert_eq!(calls(&["output.jsonl#0", "output.jsonl#1"]), 15);
+    assert_eq!(calls(&["output.jsonl#1", "output.jsonl"]), 15);
+    // Both are sessions of their own, and are replayed as such.
+    assert_eq!(home.json(&["output.jsonl"])["longhaul"]["calls"], 15);
+    let refused = |args: &[&str]| String::from_utf8(home.run(args).stderr).unwrap();
+    assert!(refused(&["output.jsonl#7"]).contains("output.jsonl: has no conversation 7"));
+    assert!(refused(&["output.jsonl", "--html", "output.jsonl"]).contains("is one of the sessions"));
+    home.write("notes.txt", "mine");
+    assert!(refused(&["output.jsonl", "--html", "notes.txt"]).contains("is no page"));
+    assert!(refused(&["output.jsonl", "--since", "2099-01-01"]).contains("no call is left by --since"));
+}
+
+/// Steps of opencode that happen to be billed alike are calls of their own.
+#[test]
+fn calls_that_cost_the_same_are_not_the_same() {
+    let home = Home::new();
+    let path = home.at(".local/share/opencode/opencode.db");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch(
+        "CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, directory TEXT);
+         CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+         CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, data TEXT);",
+    )
+    .unwrap();
+    for n in 0..5_u64 {
+        let info = json!({"role": "assistant", "modelID": "m", "time": {"created": 1_772_800_000_000_u64 + n},
+                          "tokens": {"input": 40, "output": 7, "cache": {"read": 4_000, "write": 200}}});
+        file.execute("INSERT INTO message VALUES (?1, 's', ?2, ?3)", (n.to_string(), n, info.to_string()))
+            .unwrap();
+    }
+    drop(file);
+    assert_eq!(home.json(&[])["calls"], 5);
+    // A store that is damaged stops nothing that nobody named.
+    fs::write(&path, b"SQLite format 3\0damaged").unwrap();
+    home.lines(".pi/agent/sessions/a.jsonl", &claude_session("s"));
+    assert!(home.run(&[]).status.success());
+}

@@ -33,7 +33,7 @@ use crate::upstream::Upstream;
 #[non_exhaustive]
 pub enum GatewayError {
     /// Others could use it.
-    #[error("{0} can be reached from other machines: set a token, or listen on 127.0.0.1")]
+    #[error("{0} can be reached from other machines: set a token (`--token`), or listen on 127.0.0.1")]
     NoToken(SocketAddr),
     /// A token that everybody knows.
     #[error("the token is empty")]

@@ -19,9 +19,11 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// As the engine expected it when the request was sent.
+    /// As the engine expected it when the request was sent. What the prompt has beyond the messages that were counted
+    /// stands before them (a system prompt that a recorded file does not hold), and is read where anything is.
     pub(crate) fn expected(sent: &SentRequest, model: &Model) -> Self {
-        let read = if sent.cold { Tokens::ZERO } else { sent.billed.read.min(sent.prompt) };
+        let is_warm = !sent.cold && sent.billed.read > Tokens::ZERO;
+        let read = if is_warm { sent.prompt - sent.billed.written } else { Tokens::ZERO };
         Self::of_prompt(sent.prompt, read, model)
     }
 

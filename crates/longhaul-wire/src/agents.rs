@@ -7,6 +7,7 @@ mod claude_code;
 mod codex;
 mod messages;
 mod mini_swe;
+pub mod opencode;
 mod openhands;
 mod pi;
 pub mod resume;
@@ -15,12 +16,14 @@ mod swe_agent;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 
 use longhaul::Message;
 use serde_json::Value;
 
 use crate::api::{Api, Request, guess};
+use crate::mended_surrogates;
 use crate::transcript::{self, Cut, MAX_LINE, ReadError};
 
 /// A file may hold several conversations: the main one is 0, side chains and further ones
@@ -52,6 +55,9 @@ impl Format {
 /// The format of lines that only a call or a result tells from our own.
 const LINES_OF_MESSAGES: &str = "message-lines";
 
+/// A file whose first lines are damaged is known by one of so many.
+const TELLING_STARTS: usize = 8;
+
 /// How far a file is looked at for such a line.
 const TELLING_LINES: usize = 200;
 const TELLING_BYTES: usize = 4 << 20;
@@ -74,7 +80,7 @@ trait Assemble {
 }
 
 /// All formats of other agents.
-pub static FORMATS: [Format; 11] = [
+pub static FORMATS: [Format; 12] = [
     Format {
         name: "claude-code",
         says: "Claude Code, ~/.claude/projects/*/*.jsonl",
@@ -92,6 +98,12 @@ pub static FORMATS: [Format; 11] = [
         says: "pi, ~/.pi/agent/sessions/**/*.jsonl",
         shape: Shape::Lines(|| Box::new(pi::Assembler::default())),
         fits: pi::fits,
+    },
+    Format {
+        name: OPENCODE,
+        says: "opencode, what `opencode export` writes",
+        shape: Shape::Whole(opencode::read),
+        fits: opencode::fits,
     },
     Format {
         name: "openhands",
@@ -143,6 +155,16 @@ pub static FORMATS: [Format; 11] = [
     },
 ];
 
+/// The name of opencode's format, in which its store is read too.
+pub const OPENCODE: &str = "opencode";
+
+/// The field of usage that says how much of what was written to the cache stays there for an hour, which has a price of
+/// its own.
+pub const WRITTEN_FOR_AN_HOUR: &str = "cache_write_1h";
+
+/// The field of a recorded compaction that says how many of the newest messages the agent kept beside its summary.
+pub const KEPT_MESSAGES: &str = "kept_messages";
+
 /// The name of Longhaul's own format beside those of [`FORMATS`].
 pub const OWN: &str = "longhaul";
 
@@ -155,8 +177,15 @@ pub struct Reader {
 
 enum Source {
     Own(transcript::Reader<Box<dyn BufRead + Send>>),
-    Lines { lines: Lines, assemble: Box<dyn Assemble + Send> },
-    Done { cut: Option<Cut> },
+    Lines {
+        lines: Lines,
+        assemble: Box<dyn Assemble + Send>,
+    },
+    /// Messages that a host reads itself.
+    Made(Box<dyn Iterator<Item = Result<Numbered, ReadError>> + Send>),
+    Done {
+        cut: Option<Cut>,
+    },
 }
 
 impl std::fmt::Debug for Reader {
@@ -177,24 +206,8 @@ pub fn open(path: &Path) -> io::Result<Reader> {
 /// whose errors say what is wrong.
 pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
     let mut stream = transcript::unpack(stream)?;
-    // The first line tells, or the first value where that has several lines.
     let mut head = Vec::new();
-    (&mut stream).take(MAX_LINE as u64).read_until(b'\n', &mut head)?;
-    while head.trim_ascii().is_empty() && !head.is_empty() {
-        let before = head.len();
-        (&mut stream).take(MAX_LINE as u64).read_until(b'\n', &mut head)?;
-        if head.len() == before {
-            break;
-        }
-    }
-    let mut first: Option<Value> = serde_json::from_slice(&head).ok();
-    // One value over several lines, unless the first line is something else altogether.
-    let begun = serde_json::from_slice::<Value>(&head).is_err_and(|error| error.is_eof());
-    if first.is_none() && begun {
-        (&mut stream).take(MAX_LINE as u64).read_to_end(&mut head)?;
-        first = serde_json::from_slice(&head).ok();
-    }
-    let mut format = first.as_ref().and_then(|first| FORMATS.iter().find(|format| (format.fits)(first)));
+    let (first, mut format) = find_format(&mut stream, &mut head)?;
     // The first message of an API may look like our own: one with a call or a result tells.
     if format.is_none() && first.as_ref().is_some_and(|first| first.get("role").is_some()) {
         let mut line = Vec::new();
@@ -222,10 +235,9 @@ pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
             Source::Done { cut: None }
         }
         Some(Shape::Request(api)) => {
-            let more = (&mut stream)
-                .take(MAX_LINE as u64)
-                .lines()
-                .any(|line| line.is_ok_and(|line| !line.trim().is_empty()));
+            let rest = (&mut stream).take(MAX_LINE as u64).lines();
+            // A packed file that was cut ends with the same error again and again.
+            let more = rest.map_while(Result::ok).any(|line| !line.trim().is_empty());
             if more {
                 let problem = "holds several requests: give each a file of its own";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
@@ -240,12 +252,85 @@ pub fn read(stream: impl BufRead + Send + 'static) -> io::Result<Reader> {
     Ok(Reader { source, format: format.map_or(OWN, |format| format.name), ready })
 }
 
+/// The first value of a stream, and the format that it shows: that of the first line, or of several that are one value.
+/// Where the first lines are damaged, one behind them shows the format. What was read is in `head`.
+fn find_format(
+    stream: &mut impl BufRead,
+    head: &mut Vec<u8>,
+) -> io::Result<(Option<Value>, Option<&'static Format>)> {
+    let format_of = |value: &Value| FORMATS.iter().find(|format| (format.fits)(value));
+    let is_of_lines = |format: &&Format| matches!(format.shape, Shape::Lines(_));
+    for number in 0..TELLING_STARTS {
+        let Some(line) = first_line(stream, head)? else { break };
+        match value_of(&head[line.clone()]) {
+            Ok(first) if number == 0 => {
+                let format = format_of(&first);
+                return Ok((Some(first), format));
+            }
+            Ok(later) => return Ok((None, format_of(&later).filter(is_of_lines))),
+            Err(error) if number == 0 && error.is_eof() => {
+                stream.take(MAX_LINE as u64).read_to_end(head)?;
+                let whole = &head[line.start..];
+                if let Ok(first) = value_of(whole) {
+                    let format = format_of(&first);
+                    return Ok((Some(first), format));
+                }
+                let mut behind = whole.split(|byte| *byte == b'\n').skip(1).take(TELLING_STARTS);
+                let later = behind.find_map(|line| value_of(line).ok());
+                return Ok((None, later.as_ref().and_then(format_of).filter(is_of_lines)));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok((None, None))
+}
+
+/// Reads on to the end of the next line that is not blank. Gives where it stands in `head`, without a byte order mark;
+/// nothing at the end.
+fn first_line(stream: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<Option<Range<usize>>> {
+    loop {
+        let start = head.len();
+        if stream.take(MAX_LINE as u64).read_until(b'\n', head)? == 0 {
+            return Ok(None);
+        }
+        let mark = if start == 0 && head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        if !head[start + mark..].trim_ascii().is_empty() {
+            return Ok(Some(start + mark..head.len()));
+        }
+        if head.len() > TELLING_BYTES {
+            return Ok(None);
+        }
+    }
+}
+
+/// The value of a line or a file. What holds more values than any session is no JSON for us: each takes many times its
+/// bytes in memory.
+fn value_of(json: &[u8]) -> serde_json::Result<Value> {
+    const LARGE: usize = 16 << 20;
+    const MOST_VALUES: usize = 6_000_000;
+    if json.len() > LARGE && json.iter().filter(|byte| **byte == b',').count() > MOST_VALUES {
+        return Err(serde::de::Error::custom("holds more values than a session"));
+    }
+    serde_json::from_slice(json).or_else(|error| match mended_surrogates(json) {
+        Some(mended) => serde_json::from_slice(&mended),
+        None => Err(error),
+    })
+}
+
 /// A stream from its start, of which `head` was read.
 fn again(head: Vec<u8>, rest: impl BufRead + Send + 'static) -> Box<dyn BufRead + Send> {
     Box::new(io::Cursor::new(head).chain(rest))
 }
 
 impl Reader {
+    /// Messages of a format that is no stream of text: a host reads its files itself.
+    pub fn of_messages(
+        format: &'static str,
+        messages: impl Iterator<Item = Result<Numbered, ReadError>> + Send + 'static,
+    ) -> Self {
+        Self { source: Source::Made(Box::new(messages)), format, ready: VecDeque::new() }
+    }
+
     /// The format that was found.
     pub fn format(&self) -> &'static str {
         self.format
@@ -255,7 +340,7 @@ impl Reader {
     pub fn cut(&self) -> Option<Cut> {
         match &self.source {
             Source::Own(reader) => reader.cut(),
-            Source::Lines { .. } => None,
+            Source::Lines { .. } | Source::Made(_) => None,
             Source::Done { cut } => *cut,
         }
     }
@@ -273,6 +358,7 @@ impl Iterator for Reader {
                 Source::Own(reader) => {
                     return reader.next().map(|message| message.map(|message| (0, message)));
                 }
+                Source::Made(messages) => return messages.next(),
                 Source::Done { .. } => return None,
                 Source::Lines { lines, assemble } => match lines.next() {
                     Some(Ok(line)) => self.ready.extend(assemble.line(line)),
@@ -321,7 +407,8 @@ impl Iterator for Lines {
                 self.cut = (self.done && self.buffer.is_empty()).then_some(Cut { line, bytes: 0 });
                 continue;
             }
-            match serde_json::from_slice(&self.buffer) {
+            let start = if line == 1 && self.buffer.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+            match value_of(&self.buffer[start..]) {
                 Ok(value) => return Some(Ok(value)),
                 Err(_) if self.done => {
                     self.cut = Some(Cut { line, bytes: self.buffer.len() });

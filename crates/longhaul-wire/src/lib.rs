@@ -9,4 +9,7 @@ mod base64;
 mod fields;
 mod scan;
 mod speakers;
+mod surrogates;
 pub mod transcript;
+
+pub use surrogates::mended_surrogates;

@@ -54,6 +54,11 @@ fn branches_of_pi_are_conversations_of_their_own() {
 }
 
 #[test]
+fn opencode() {
+    golden("opencode.json", "opencode");
+}
+
+#[test]
 fn openhands() {
     golden("openhands.jsonl", "openhands");
 }
@@ -151,4 +156,63 @@ fn a_line_that_cannot_be_read_is_said_and_a_cut_one_left_out() {
     assert_eq!((good.len(), bad.len()), (4, 1));
     assert!(bad[0].as_ref().unwrap_err().to_string().starts_with("line 2: the line is not valid JSON"));
     assert_eq!(reader.cut().unwrap().line, 8);
+}
+
+/// A file whose start is damaged, or has a byte order mark, is still what it is.
+#[test]
+fn a_damaged_start_hides_no_session() {
+    let whole = std::fs::read_to_string(folder().join("claude-code.jsonl")).unwrap();
+    let (_, expected) = read("claude-code.jsonl");
+    let messages = |text: String| {
+        let reader = agents::read(std::io::Cursor::new(text.into_bytes())).unwrap();
+        let format = reader.format();
+        (format, reader.filter_map(Result::ok).count())
+    };
+    let all = expected.lines().count();
+    assert_eq!(messages(format!("\u{feff}{whole}")), ("claude-code", all));
+    assert_eq!(messages(format!("no JSON at all\n{whole}")), ("claude-code", all));
+    assert_eq!(messages(format!("{{\"type\":\"user\",\"mess\n{whole}")), ("claude-code", all));
+    assert_eq!(messages(format!("{}{whole}", "\n".repeat(100_000))), ("claude-code", all));
+}
+
+/// Halves of characters, as programs in JavaScript write them, cost no message.
+#[test]
+fn a_half_of_a_character_costs_no_message() {
+    let own = r#"{"role":"user","content":[{"type":"text","text":"cut \ud83d"}]}"#;
+    let claude = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"cut \ud83d"}}"#;
+    for (line, format) in [(own, "longhaul"), (claude, "claude-code")] {
+        let mut reader = agents::read(std::io::Cursor::new(format!("{line}\n").into_bytes())).unwrap();
+        assert_eq!(reader.format(), format);
+        let (_, message) = reader.next().unwrap().unwrap();
+        assert_eq!(message.texts().next(), Some("cut \u{fffd}"));
+    }
+}
+
+/// A packed file that was cut behind a request ends; it was read for ever.
+#[test]
+fn a_cut_packed_request_ends() {
+    use std::io::Write;
+    let body = format!(
+        "{{\"model\":\"m\",\"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}}]}}\n{}",
+        " ".repeat(9_000)
+    );
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    packed.write_all(body.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    for cut in [1, 8, 12, 4_000] {
+        let stream = std::io::Cursor::new(packed[..packed.len() - cut].to_vec());
+        assert_eq!(
+            agents::read(stream).map_or(0, |reader| reader.filter_map(Result::ok).count()),
+            1,
+            "{cut}"
+        );
+    }
+}
+
+/// Few bytes that would take gigabytes.
+#[test]
+fn more_values_than_a_session_has_are_no_session() {
+    let many = format!("[{}0]", "0,".repeat(9_000_000));
+    let mut reader = agents::read(std::io::Cursor::new(many.into_bytes())).unwrap();
+    assert!(reader.all(|item| item.is_err()));
 }

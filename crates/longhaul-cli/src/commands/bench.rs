@@ -25,9 +25,9 @@ use crate::terminal;
 /// Compare profiles and reference policies over recorded sessions
 #[derive(clap::Args)]
 #[command(after_help = "\
-Cost is relative to sending the whole log at each call. `in line` ranks: of what
-the next calls need and was last seen long ago, the share whose whole line is in
-the view. docs/measuring.md explains every column.
+Cost is relative to sending the whole log at each call. `in line` ranks: of
+what the next calls need and was last seen long ago, the share whose whole
+line is in the view. docs/measuring.md explains every column.
 
 Examples:
   longhaul bench corpus
@@ -216,7 +216,7 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         let mut rows = formats.chain(all).flat_map(|(name, group)| rows(name, args.window, group));
         return rows.try_for_each(|row| writeln!(out, "{}", csv(&row)));
     }
-    if let Some(verdict) = verdict::verdict(profile, &found.all.tallies) {
+    if let Some(verdict) = verdict::verdict(profile, args.window, &found.all.tallies) {
         writeln!(out, "{}\n", terminal::wrapped(&verdict, terminal::width()).join("\n"))?;
     }
     let meter = match args.meter {

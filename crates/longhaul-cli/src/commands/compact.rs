@@ -18,16 +18,17 @@ use crate::error::Failure;
 use crate::lab::inputs::{self, Input};
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of, without_model};
 use crate::lab::transcript_file::TranscriptFile;
+use crate::output_file;
 use crate::terminal;
 
 /// Compact a transcript once: write what would be sent next, or only say its price
 #[derive(clap::Args)]
 #[command(after_help = "\
-The transcript is taken as it is and compacted as if a person had asked for it.
-Costs are in tokens: what the provider had in its cache and bills again, and what
-each later request saves. A session of Claude Code, Codex or pi is written as
-that agent's own file, which it can go on from; docs/formats.md says where it
-looks for it.
+The transcript is taken as it is and compacted as if a person had asked for
+it. Costs are in tokens: what the provider had in its cache and bills again,
+and what each later request saves. A session of Claude Code, Codex or pi is
+written as that agent's own file, which it can go on from; docs/formats.md
+says where it looks for it.
 
 Examples:
   longhaul compact session.jsonl --dry-run
@@ -151,7 +152,7 @@ fn report(out: &mut impl Write, recorded: &RecordedSession, before: Tokens) -> i
     });
     writeln!(
         out,
-        "Price: {} tokens billed again, {} fewer per later call:\n{paid}.",
+        "Price: {} tokens billed again, once; {} fewer to read per later call.\nWhat is read from the cache costs a tenth: {paid}.",
         terminal::grouped(again),
         terminal::grouped(saves)
     )
@@ -198,10 +199,10 @@ fn write(
     if output == Path::new("-") {
         io::stdout().lock().write_all(text.as_bytes())?;
     } else {
-        if output.exists() && !args.force && !may_replace(output)? {
-            return Err(Failure::file(output, "is there already (--force replaces it)"));
-        }
-        std::fs::write(output, text).map_err(|error| Failure::file(output, error))?;
+        let force = args.force || output.is_file() && may_replace(output)?;
+        let place = output_file::place(output, force)?;
+        std::fs::write(place, text)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", output.display())))?;
     }
     if let Some((agent, written)) = &written {
         for what in &written.left_out {

@@ -18,7 +18,8 @@ project's file (longhaul.toml here or in a folder above), the environment
 (LONGHAUL_WINDOW, LONGHAUL_PROFILES_LONGHAUL_TRIGGER …), flags.
 
 A profile of your own has a base, and what differs from it; a tool of your own
-has the kind of a known one (ls, glob, grep, read, edit, write, bash, todo, recall):
+has the kind of a known one (ls, glob, grep, read, edit, write, bash, todo,
+recall):
 
   [profiles.mine]
   base = \"archive\"

@@ -15,14 +15,16 @@ use longhaul_wire::transcript;
 use crate::error::Failure;
 use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::transcript_file::TranscriptFile;
+use crate::output_file;
 use crate::terminal;
 
 /// Convert a transcript of another agent into Longhaul's format, or into a request
 #[derive(clap::Args)]
 #[command(after_help = "\
-The format of IN is found by its content. A file with several conversations (side
-chains too) goes to a folder, one file each. An OUT that ends in .gz is packed.
-A request is the body that an API takes; what it has no place for is said.
+The format of IN is found by its content. A file with several conversations
+(side chains too) goes to a folder, one file each. An OUT that ends in .gz is
+packed. A request is the body that an API takes; what it has no place for is
+said.
 
 Examples:
   longhaul convert rollout-2026-03-02.jsonl session.jsonl.gz
@@ -77,27 +79,35 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Some(api) => Ok(writeln!(io::stdout().lock(), "{}", request(source, &input, api)?)?),
         };
     }
-    if args.output.exists() && !args.force {
-        return Err(Failure::file(&args.output, "is there already (--force replaces it)"));
-    }
     if let (Ok(from), Ok(output)) = (input.path.canonicalize(), args.output.canonicalize())
         && from.starts_with(&output)
     {
         let problem = if from == output { "is the transcript itself" } else { "holds the transcript itself" };
         return Err(Failure::file(&args.output, problem));
     }
-    convert(source, &input, &args.output, api, args.force)
+    let output = match args.force && is_earlier_output(&args.output) {
+        true => args.output.clone(),
+        false => output_file::place(&args.output, args.force)?,
+    };
+    convert(source, &input, &output, api)
+}
+
+/// True for a folder that an earlier conversion of several conversations has made: all in it is numbered.
+fn is_earlier_output(path: &Path) -> bool {
+    let is_numbered = |entry: io::Result<fs::DirEntry>| {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let number = name.trim_end_matches(".gz").strip_suffix(".jsonl").unwrap_or_default().to_owned();
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        is_file && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_folder = path.symlink_metadata().is_ok_and(|about| about.is_dir());
+    is_folder && fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_numbered))
 }
 
 /// Converts one file.
-fn convert(
-    source: TranscriptFile,
-    input: &Input,
-    output: &Path,
-    api: Option<Api>,
-    force: bool,
-) -> Result<(), Failure> {
-    let Some(api) = api else { return to_files(source, input, output, force) };
+fn convert(source: TranscriptFile, input: &Input, output: &Path, api: Option<Api>) -> Result<(), Failure> {
+    let Some(api) = api else { return to_files(source, input, output) };
     let body = request(source, input, api)?;
     let failed = |error: io::Error| Failure::file(output, error);
     let mut out = Out::create(output, is_packed(output)).map_err(failed)?;
@@ -118,9 +128,11 @@ fn folder(args: &Args, api: Option<Api>) -> Result<(), Failure> {
     for input in &inputs {
         let name = input.path.strip_prefix(&args.input).unwrap_or(&input.path);
         let out = match api {
-            Some(_) => output.join(name).with_extension("json"),
-            None => output.join(name),
+            Some(_) => Some(output.join(name).with_extension("json")).filter(|out| !out.exists()),
+            None => Some(output.join(name)),
         };
+        // Of two names that differ in their ending the second keeps its own.
+        let out = out.unwrap_or_else(|| output.join(format!("{}.json", name.display())));
         let converted = TranscriptFile::open(input).and_then(|mut source| {
             // A file that is no session leaves no folder behind.
             let Some(first) = source.next() else {
@@ -129,7 +141,7 @@ fn folder(args: &Args, api: Option<Api>) -> Result<(), Failure> {
             let folder = out.parent().unwrap_or(output);
             fs::create_dir_all(folder)
                 .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
-            convert(source.again(first), input, &out, api, false)
+            convert(source.again(first), input, &out, api)
         });
         match converted {
             Ok(()) => read += 1,
@@ -196,7 +208,7 @@ fn to_stdout(mut source: TranscriptFile, path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes to a folder beside the output, which takes its place when all is written.
-fn to_files(mut source: TranscriptFile, input: &Input, output: &Path, force: bool) -> Result<(), Failure> {
+fn to_files(mut source: TranscriptFile, input: &Input, output: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::file(output, error);
     let name = output.file_name().ok_or_else(|| Failure::file(output, "names no file"))?;
     let mut partial = name.to_owned();
@@ -225,10 +237,13 @@ fn to_files(mut source: TranscriptFile, input: &Input, output: &Path, force: boo
         return ended;
     }
     let counts: u64 = files.values().map(|(_, _, count)| count).sum();
-    if force {
-        _ = if output.is_dir() { fs::remove_dir_all(output) } else { fs::remove_file(output).or(Ok(())) };
-    }
     let only = files.len() == 1;
+    // What was written there by an earlier conversion, or a file that is replaced by a folder.
+    match output.is_dir() {
+        true => fs::remove_dir_all(output).map_err(failed)?,
+        false if !only && output.exists() => fs::remove_file(output).map_err(failed)?,
+        false => {}
+    }
     match files.first_key_value().filter(|_| only) {
         Some((_, (path, ..))) => {
             fs::rename(path, output).map_err(failed)?;

@@ -6,7 +6,7 @@ mod others;
 mod proof;
 mod with_agent;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,10 +40,18 @@ pub struct Args {
 }
 
 static SESSION: &[u8] = include_bytes!("../../demo/session.jsonl.gz");
-const WINDOW: Tokens = Tokens(32_000);
+/// The window that it is shown in.
+pub const WINDOW: Tokens = Tokens(32_000);
 /// Width of the window as it is drawn.
 const COLUMNS: u64 = 52;
 const PAUSE: Duration = Duration::from_millis(70);
+
+/// The session as a transcript. Its model has no prices: here it has the name of one that has.
+pub fn transcript_with_prices() -> io::Result<String> {
+    let mut text = String::new();
+    flate2::read::MultiGzDecoder::new(SESSION).read_to_string(&mut text)?;
+    Ok(text.replace(r#""model":"demo""#, r#""model":"claude-sonnet-4-5""#))
+}
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -257,9 +265,10 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 /// What to type next.
 fn next(out: &mut impl Write) -> io::Result<()> {
-    heading(out, "Now with your own sessions")?;
+    heading(out, "What to type next")?;
     writeln!(out, "  longhaul report         what yours cost, and what Longhaul would have sent")?;
     writeln!(out, "  longhaul wrap claude    Claude Code behind it; also codex, opencode, pi, …")?;
+    writeln!(out, "  longhaul inspect demo   this session request by request, in a browser")?;
     writeln!(out, "  longhaul demo --agent   Longhaul's own agent at work, without a key")
 }
 

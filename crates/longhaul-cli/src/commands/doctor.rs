@@ -16,8 +16,9 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Looks at settings, the store, agents in PATH, a gateway, the variables of this
-shell, and whether providers can be reached (a connection, no request). Each line
-is `ok`, a `hint`, or a `problem`; the exit code is 1 if there is a problem.
+shell, and whether providers can be reached (a connection, no request). Each
+line is `ok`, a `hint`, or a `problem`; the exit code is 1 if there is a
+problem.
 
 Examples:
   longhaul doctor

@@ -165,6 +165,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         Some(CallName::Last) => Some(all.max(1)),
         None => None,
     };
+    if wanted.is_some() && all == 0 {
+        return Err(Failure::file(&args.file, "has no calls: no model answered in it"));
+    }
     if let Some(call) = wanted.filter(|call| *call > all) {
         return Err(Failure::file(&args.file, format!("has {all} calls; --call {call} is past the last")));
     }
@@ -175,8 +178,11 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             calls += 1;
             let first = recorded.session().ledger().next_id().0 as usize;
             let began = recorded.session().cursor();
-            let prepared = recorded.prepare();
-            recorded.learn(&message);
+            let prepared = recorded.prepare_for(&message);
+            // One page has one scale: what the answer teaches is left out, unless nothing is known yet.
+            if Some(calls) != wanted || calls == 1 {
+                recorded.learn(&message);
+            }
             let session = recorded.session();
             // What was never sent before: the newest messages as they are shown, and the tail.
             if prepared.is_ok() {
@@ -198,7 +204,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             }
             happened.extend(Happening::new(calls, &recorded, first, prepared.err()));
         }
-        recorded.take(message);
+        recorded.push(message);
     }
     Ok(happening::print(&happened, &args.file, all, window, args.json)?)
 }
@@ -233,7 +239,7 @@ fn explain(args: &Args, call: u64, recorded: &RecordedSession, batches: Vec<Batc
         call,
         upto: session.log().messages().len(),
         window: session.budget().window.0,
-        tokens: session.size().tokens.0,
+        tokens: (billed.read + billed.written).0,
         full_tokens: recorded.full_tokens().0,
         read: billed.read.0,
         written: billed.written.0,
@@ -319,9 +325,8 @@ fn texts(out: &mut impl Write, session: &Session) -> io::Result<()> {
 /// The log, with what is gone (−) and what stands in its place (+).
 fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
     let (bad, good) = (terminal::BAD, terminal::GOOD);
-    let first = |text: &str| {
-        text.lines().next().unwrap_or_default().chars().take(terminal::width() - 14).collect::<String>()
-    };
+    let room = terminal::width().saturating_sub(17);
+    let first = |text: &str| terminal::one_line(text.lines().next().unwrap_or_default(), room);
     let line = |message: &Message| format!("{:9} {}", message.role().name(), first(&text_of(message)));
     let mut at = 0;
     let mut gone = |out: &mut dyn Write, upto: u32| -> io::Result<()> {
@@ -351,7 +356,7 @@ fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
                     _ => None,
                 });
                 for mark in marks {
-                    writeln!(out, "                 {mark}")?;
+                    writeln!(out, "                 {}", terminal::one_line(mark, room))?;
                 }
             }
             Source::Edit(id) => {

@@ -14,6 +14,7 @@ use longhaul_store::{About, SessionId, Store};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use super::demo;
 use super::sessions::naming;
 use crate::arguments::say_unknown_model;
 use crate::error::Failure;
@@ -35,11 +36,12 @@ there, and kept only while this runs. A running gateway has the same page at
 Examples:
   longhaul inspect
   longhaul inspect last
+  longhaul inspect demo
   longhaul inspect session.jsonl --window 64000
   longhaul inspect ~/.claude/projects
   longhaul inspect last --export report --redact 'customer-[0-9]+'")]
 pub struct Args {
-    /// Transcripts, journals or folders of them; or a stored session: its id, the start of one, or `last`
+    /// Transcripts, journals or folders of them; or a stored session: its id, the start of one, or `last`; or `demo`
     #[arg(value_name = "FILE|SESSION")]
     what: Vec<PathBuf>,
     /// Where the page is
@@ -121,7 +123,8 @@ impl Args {
             }
             None if !self.listen.ip().is_loopback() => {
                 let address = self.listen;
-                let problem = "can be reached from other machines: set a token, or listen on 127.0.0.1";
+                let problem =
+                    "can be reached from other machines: set a token (`--token`), or listen on 127.0.0.1";
                 Err(Failure::Input(format!("{address} {problem}")))
             }
             None => Access::open().map_err(failed),
@@ -157,26 +160,40 @@ impl Args {
         let place = || Place::new(self.store.clone().unwrap_or_else(|| config.store()));
         match self.what.as_slice() {
             [] => Ok(Sources { store: place()?.open()?, only: None, folder: None }),
+            [name] if name.as_os_str() == "demo" && !name.exists() => self.demo(config),
             [name] if !is_file(name) => {
                 let (place, name) = (place()?, name.to_string_lossy());
                 let store = place.open()?;
                 let meta = naming::find(&*store, &name, &place)?;
                 Ok(Sources { store, only: Some(meta.id), folder: None })
             }
-            files => self.recorded(files, config),
+            files => self.recorded(files, tempfile::tempdir()?, self.window, config),
         }
     }
 
-    /// Recorded sessions in a store of their own.
-    fn recorded(&self, files: &[PathBuf], config: &Config) -> Result<Sources, Failure> {
+    /// The session of `longhaul demo`.
+    fn demo(&self, config: &Config) -> Result<Sources, Failure> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("demo.jsonl");
+        fs::write(&file, demo::transcript_with_prices()?)?;
+        self.recorded(&[file], folder, self.window.or(Some(demo::WINDOW.0)), config)
+    }
+
+    /// Recorded sessions in a store of their own, in this folder.
+    fn recorded(
+        &self,
+        files: &[PathBuf],
+        folder: TempDir,
+        window: Option<u64>,
+        config: &Config,
+    ) -> Result<Sources, Failure> {
         let name = self.profile.as_deref().unwrap_or(config.profile_name());
         let import = Import {
             profile: without_model(config.profile(name)?),
-            window: self.window.or_else(|| config.own_window().map(|window| window.0)),
+            window: window.or_else(|| config.own_window().map(|window| window.0)),
             model: self.model.as_deref().unwrap_or_default(),
         };
         say_unknown_model(import.model);
-        let folder = tempfile::tempdir()?;
         let store = longhaul_store::open(&folder.path().join("sessions.db").display().to_string())?;
         let (mut ids, mut read, mut unread) = (Vec::new(), 0, Unread::default());
         for input in inputs::find(files)? {
@@ -186,7 +203,9 @@ impl Args {
                     for taken in taken {
                         let about = About {
                             agent: taken.agent.clone(),
-                            project: taken.name.clone(),
+                            project: Path::new(&taken.name)
+                                .strip_prefix(folder.path())
+                                .map_or_else(|_| taken.name.clone(), |bundled| bundled.display().to_string()),
                             ..About::default()
                         };
                         ids.push(taken.keep(&store, &about)?.id());

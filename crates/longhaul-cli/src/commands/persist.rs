@@ -12,9 +12,10 @@ use crate::gateway::{agents, programs};
 /// Let the bare command of an agent go through Longhaul
 #[derive(clap::Args)]
 #[command(after_help = "\
-A small script, named like the agent's program, is put into a folder that comes
-before the program in PATH. It runs `longhaul wrap AGENT`. A file that is not ours
-is never overwritten; `longhaul unpersist AGENT` takes the script away again.
+A small script, named like the agent's program, is put into a folder that
+comes before the program in PATH. It runs `longhaul wrap AGENT`. A file that
+is not ours is never overwritten; `longhaul unpersist AGENT` takes the script
+away again.
 
 Examples:
   longhaul persist claude && claude
@@ -44,7 +45,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = std::path::absolute(&folder).map_err(|error| Failure::file(&folder, error))?;
     let path = folder.join(name);
     if path.symlink_metadata().is_ok() && !Shim::is_at(&path) {
-        let problem = "this is no shim of ours and stays; give --dir another folder, one before it in PATH";
+        let problem = "this is no script of ours and stays; give --dir another folder, one before it in PATH";
         return Err(Failure::file(&path, problem));
     }
     let Some(program) = programs::real(name) else {

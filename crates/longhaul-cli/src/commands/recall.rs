@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use longhaul::RecallPart;
+use longhaul::edits::RecallError;
 use longhaul_config::Config;
 
 use crate::error::Failure;
@@ -14,9 +15,9 @@ use crate::lab::transcript_file::TranscriptFile;
 /// Print what a mark of a replayed session names, byte for byte
 #[derive(clap::Args)]
 #[command(after_help = "\
-`explain`, `replay --edits` and what `compact` writes name handles. The session is
-taken through the engine with the same flags, and the handle read back. Stored
-sessions: `longhaul sessions recall`.
+`explain` and what `compact` writes name handles. The
+session is taken through the engine with the same flags, and the handle read
+back. Stored sessions: `longhaul sessions recall`.
 
 Examples:
   longhaul recall session.jsonl 3f9a51c02b77 > result.txt
@@ -60,8 +61,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         (None, Some(pattern)) => RecallPart::Pattern(pattern.clone()),
         (None, None) => RecallPart::Whole,
     };
-    let text = match recorded.session().recall(&args.handle, &part) {
+    let found = recorded.session().recall(&args.handle, &part);
+    let text = match found {
         Ok(text) => text,
+        Err(error @ RecallError::Pattern(_)) => return Err(Failure::Input(error.to_string())),
         // What a compaction at the end takes out, as `compact` does it.
         Err(error) => {
             let mut recorded = RecordedSession::sent_whole(&profile, args.meter);
@@ -72,6 +75,15 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             text.ok_or_else(|| Failure::file(&args.file, format!("{error}; {hint}")))?
         }
     };
+    match (&args.lines, &args.grep) {
+        (Some((first, _)), _) if text.is_empty() => {
+            return Err(Failure::Input(format!("{} has no line {first}", args.handle)));
+        }
+        (None, Some(pattern)) if text.is_empty() => {
+            return Err(Failure::Input(format!("no line of {} fits {pattern:?}", args.handle)));
+        }
+        _ => {}
+    }
     // As it is: no colour, no line added.
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -24,10 +24,11 @@ use crate::terminal;
 /// Replay recorded sessions call by call: sizes, cost, time
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each assistant message is one call. Lines of the recorded agent's own compaction
-are left out. Without --json, a table; costs are in tokens, a repeated prefix at
-0.1 and the rest at 1.25 each. With --summariser model the summaries are part of
-the cost: their prompts at 1.25 (0.1 if cached), what is written at 5.
+Each assistant message is one call. Lines of the recorded agent's own
+compaction are left out. Without --json, a table; costs are in tokens, a
+repeated prefix at 0.1 and the rest at 1.25 each. With --summariser model the
+summaries are part of the cost: their prompts at 1.25 (0.1 if cached), what is
+written at 5.
 
 Examples:
   longhaul replay session.jsonl
@@ -180,14 +181,14 @@ impl<'a> Replay<'a> {
         if self.args.json {
             self.needs.push(&message, &text_of(&message));
         }
-        self.recorded.take(message);
+        self.recorded.push(message);
         Ok(())
     }
 
     /// What would be sent to get this answer.
     fn call(&mut self, answer: &Message, views: Option<&mut ViewsFile>) -> Result<(), Failure> {
         let (started, spent) = (Instant::now(), self.recorded.spent());
-        let prepared = self.recorded.prepare();
+        let prepared = self.recorded.prepare_for(answer);
         let took = started.elapsed().saturating_sub(self.recorded.waited());
         let prepare_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let spent = self.recorded.spent().since(spent);
@@ -204,8 +205,11 @@ impl<'a> Replay<'a> {
         if self.args.edits {
             let edits = self.recorded.session().ledger().edits().skip(first_new as usize);
             let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
+            if first_new == 0 && !new.is_empty() {
+                writeln!(io::stdout(), "{}", self.name)?;
+            }
             for line in terminal::edits(&new) {
-                writeln!(io::stdout(), "{}, before call {}: {line}", self.name, self.figures.calls)?;
+                writeln!(io::stdout(), "  before call {}: {line}", self.figures.calls)?;
             }
         }
         if prepared.is_ok() {

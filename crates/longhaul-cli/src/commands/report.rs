@@ -5,29 +5,29 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use longhaul::Profile;
 use longhaul_config::Config;
 
 use crate::error::Failure;
+use crate::file_start::begins_with;
 use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::recorded::without_model;
+use crate::output_file;
 use crate::report::bill::Prices;
 use crate::report::cache::Cache;
+use crate::report::comparison::Settings;
 use crate::report::days::{Calendar, Period};
-use crate::report::files::{self, Progress, SessionFile, on_all_cores};
-use crate::report::recorder::key;
-use crate::report::replayed::{self, Replayed};
+use crate::report::files::{self, SessionFile};
 use crate::report::text::Found;
-use crate::report::totals::{Filter, Totals};
-use crate::report::{counted, csv, html, json, places, text};
+use crate::report::totals::{Filter, Times, Totals};
+use crate::report::{comparison, counted, csv, html, json, places, text};
 use crate::terminal;
 
 /// Say what the sessions on this machine cost, what filled them, and what Longhaul would save
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without a path, the sessions of Claude Code, Codex, pi and opencode are looked for
-where these agents keep them. Each call is counted once, by the usage that the
-files hold and the prices of the table of models; docs/report.md says how.
+Without a path, the sessions of Claude Code, Codex, pi and opencode are looked
+for where these agents keep them. Each call is counted once, by the usage that
+the files hold and the prices of the table of models; docs/report.md says how.
 
 Examples:
   longhaul report                       everything on this machine
@@ -78,7 +78,7 @@ pub struct Args {
 
 /// How many sessions are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sessions {
+pub enum Sessions {
     Auto,
     Most(usize),
 }
@@ -122,19 +122,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let calendar = Calendar::of_machine();
     let now =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let since = args.since.as_deref().map(|text| calendar.since(text, now)).transpose();
+    let until = args.until.as_deref().map(|text| calendar.until(text, now)).transpose();
     let filter = Filter {
-        since: args
-            .since
-            .as_deref()
-            .map(|text| calendar.since(text, now))
-            .transpose()
-            .map_err(Failure::Input)?,
-        until: args
-            .until
-            .as_deref()
-            .map(|text| calendar.until(text, now))
-            .transpose()
-            .map_err(Failure::Input)?,
+        times: Times { since: since.map_err(Failure::Input)?, until: until.map_err(Failure::Input)? },
         project: args.project.clone(),
         agent: args.agent.clone(),
     };
@@ -167,18 +158,21 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             }
         }));
     }
-    keep_named(&inputs, &mut read.files);
+    keep_named(&mut read.files)?;
     let repeated = counted::once(&mut read.files);
+    let calls = read.files.iter().flat_map(|file| &file.scanned.conversations).flat_map(|c| &c.calls);
+    let newest = calls.map(|call| call.at).max().unwrap_or_default();
     filter.apply(&mut read.files);
     if read.files.is_empty() {
         cache.save();
-        return Err(Failure::Input("no call is left by --since, --until, --project and --agent".to_owned()));
+        return Err(Failure::Input(nothing_left(args, newest, &calendar)));
     }
     let mut prices = Prices::default();
     let totals = Totals::of(&read.files, &calendar, &mut prices);
     // A single table needs no replay.
     let asked = if table.is_some() || args.csv { Sessions::Most(0) } else { args.replay };
-    let comparison = replay(&read.files, &profile, args.window, asked, &mut cache, &mut prices);
+    let settings = Settings { profile: &profile, window: args.window, times: filter.times };
+    let comparison = comparison::replay(&read.files, settings, asked, &mut cache, &mut prices);
     cache.save();
 
     let found = Found {
@@ -188,11 +182,14 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         repeated,
         zone: calendar.zone(),
         profile: profile.name.to_string(),
+        window: args.window,
         home: std::env::var("HOME").unwrap_or_default(),
     };
     if let Some(path) = &args.html {
+        check_page(path, &inputs)?;
         let page = html::page(&totals, &found, comparison.as_ref(), &mut prices, &calendar);
-        std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
+        std::fs::write(path, page)
+            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
         _ = writeln!(io::stderr(), "{} written", path.display());
         if !(args.json || args.csv || table.is_some()) {
             return unread.finish(read.files.len());
@@ -213,10 +210,48 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     unread.finish(read.files.len())
 }
 
+/// A page takes the place of an earlier one, and of nothing else.
+fn check_page(path: &Path, inputs: &[Input]) -> Result<(), Failure> {
+    if inputs.iter().any(|input| output_file::is_same(&input.path, path)) {
+        return Err(Failure::file(path, "is one of the sessions"));
+    }
+    if path.is_file() && !begins_with(path, b"<!doctype html>") {
+        return Err(Failure::file(path, "is there already, and is no page: name another file"));
+    }
+    Ok(())
+}
+
+/// Which of the filters let nothing in, and what there would be.
+fn nothing_left(args: &Args, newest: i64, calendar: &Calendar) -> String {
+    let given = [
+        ("--since", args.since.is_some()),
+        ("--until", args.until.is_some()),
+        ("--project", args.project.is_some()),
+        ("--agent", args.agent.is_some()),
+    ];
+    let given: Vec<&str> = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+    if given.is_empty() {
+        return "no call of a model is recorded there".to_owned();
+    }
+    let newest = calendar.day(newest).filter(|_| newest > 0);
+    let newest = newest.map(|day| format!("; the newest call is of {day}")).unwrap_or_default();
+    format!("no call is left by {}{newest}", given.join(" and "))
+}
+
 /// The files of the paths, or of the places where agents keep their sessions.
 fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     if !paths.is_empty() {
-        return Ok(unique(inputs::find(paths)?));
+        let is_word = |path: &&PathBuf| path.components().count() == 1 && path.extension().is_none();
+        if let Some(word) = paths.iter().filter(|path| !path.exists()).find(is_word) {
+            let problem = "no such file, and no table: those are daily, weekly, monthly and session";
+            return Err(Failure::file(word, problem));
+        }
+        let inputs = inputs::find(paths)?;
+        // A file is opened more than once; a pipe would be empty the second time.
+        if let Some(pipe) = inputs.iter().find(|input| !input.path.is_file()) {
+            return Err(Failure::file(&pipe.path, "is no file: save it to one, and report that"));
+        }
+        return Ok(unique(inputs));
     }
     let places = places::find();
     if places.is_empty() {
@@ -226,135 +261,32 @@ fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     let agents: BTreeSet<&str> = places.iter().map(|place| place.agent).collect();
     terminal::show_progress(format_args!("looking at {}", agents.into_iter().collect::<Vec<_>>().join(", ")));
     let paths: Vec<PathBuf> = places.into_iter().map(|place| place.path).collect();
-    Ok(unique(inputs::find(&paths)?))
+    // Nobody named them.
+    let found = inputs::find(&paths)?.into_iter().map(|input| Input { found: true, ..input });
+    Ok(unique(found.collect()))
 }
 
 /// Keeps the one conversation of a file that was named: `path#2`.
-fn keep_named(inputs: &[Input], files: &mut [SessionFile]) {
-    for (input, number) in inputs.iter().filter_map(|input| Some((input, input.conversation?))) {
-        for file in files.iter_mut().filter(|file| file.path == input.path) {
-            let mut at = 0..;
-            file.scanned.conversations.retain(|_| at.next() == Some(number));
+fn keep_named(files: &mut [SessionFile]) -> Result<(), Failure> {
+    for file in files.iter_mut().filter(|file| file.is_named) {
+        let mut at = 0..;
+        file.scanned.conversations.retain(|_| at.next() == Some(file.number));
+        if file.scanned.conversations.is_empty() {
+            return Err(Failure::file(&file.path, format!("has no conversation {}", file.number)));
         }
     }
+    Ok(())
 }
 
-/// Each file once, whatever names it was given by.
+/// Each file once, whatever names it was given by; and of a file that is wanted whole no conversation beside it.
 fn unique(inputs: Vec<Input>) -> Vec<Input> {
-    let mut seen = BTreeSet::new();
     let real = |input: &Input| input.path.canonicalize().unwrap_or_else(|_| input.path.clone());
-    inputs.into_iter().filter(|input| seen.insert(real(input))).collect()
-}
-
-/// What came of taking sessions through Longhaul.
-pub struct Comparison {
-    pub replayed: Replayed,
-    /// How many sessions, of how many that could be.
-    pub sessions: u64,
-    pub of: u64,
-    /// The share of the bill that they are.
-    pub share: f64,
-}
-
-/// Bytes of sessions that are done in seconds, and of a single one of them.
-const AUTO_BYTES: u64 = 80 << 20;
-const AUTO_FILE: u64 = 16 << 20;
-
-fn replay(
-    files: &[SessionFile],
-    profile: &Profile,
-    window: Option<u64>,
-    asked: Sessions,
-    cache: &mut Cache,
-    prices: &mut Prices,
-) -> Option<Comparison> {
-    // What has a few calls has nothing to compact; opencode's store is not read by the lab.
-    const LEAST_CALLS: usize = 5;
-    let mut candidates: Vec<(u128, &SessionFile)> = Vec::new();
-    for file in files.iter().filter(|file| file.scanned.agent != "opencode") {
-        let main = &file.scanned.conversations[0];
-        if main.calls.len() < LEAST_CALLS || main.side {
-            continue;
-        }
-        let model = |at: u32| main.models.get(at as usize).map(String::as_str).unwrap_or_default();
-        let pico: u128 = main.calls.iter().map(|call| prices.bill(call, model(call.model)).pico).sum();
-        candidates.push((pico, file));
-    }
-    // Where dollars are known, sessions without them say nothing of the cost.
-    if candidates.iter().any(|(pico, _)| *pico > 0) {
-        candidates.retain(|(pico, _)| *pico > 0);
-    }
-    // In no order that has to do with cost: the dearest sessions would flatter the comparison.
-    candidates.sort_by_cached_key(|(_, file)| key(&[&file.path.to_string_lossy()]));
-    let of = candidates.len() as u64;
-    let all: u128 = candidates.iter().map(|(pico, _)| pico).sum();
-    let chosen = choose(candidates, asked);
-    let work: Vec<Work<'_>> = chosen.iter().map(|(_, file)| Work::new(file, profile, window)).collect();
-    let new: Vec<&Work<'_>> =
-        work.iter().filter(|work| cache.replayed(&work.file.path, &work.settings).is_none()).collect();
-    let progress = Progress::new("replaying", new.iter().map(|work| work.file.stamp.bytes).sum());
-    let results = on_all_cores(&new, |work| {
-        let result = replayed::replay(&work.file.path, profile, work.window, work.lifetime);
-        progress.add(work.file.stamp.bytes);
-        result
-    });
-    terminal::clear_progress();
-    let fresh: Vec<(PathBuf, String, Option<Replayed>)> = new
-        .iter()
-        .zip(results)
-        .map(|(work, result)| (work.file.path.clone(), work.settings.clone(), result))
-        .collect();
-    for (path, settings, result) in fresh {
-        cache.put_replayed(&path, &settings, result);
-    }
-    let (mut sum, mut sessions, mut covered) = (Replayed::default(), 0, 0);
-    for (work, (pico, _)) in work.iter().zip(&chosen) {
-        if let Some(Some(replayed)) = cache.replayed(&work.file.path, &work.settings) {
-            sum.add(replayed);
-            sessions += 1;
-            covered += pico;
-        }
-    }
-    let share = if all == 0 { 0.0 } else { covered as f64 / all as f64 };
-    (sessions > 0).then_some(Comparison { replayed: sum, sessions, of, share })
-}
-
-/// As many sessions as are wanted.
-fn choose(candidates: Vec<(u128, &SessionFile)>, asked: Sessions) -> Vec<(u128, &SessionFile)> {
-    match asked {
-        Sessions::Most(most) => candidates.into_iter().take(most).collect(),
-        Sessions::Auto => {
-            let mut left = AUTO_BYTES;
-            let fits = |(_, file): &(u128, &SessionFile)| {
-                // A packed file is about six times as large as it looks.
-                let packed = file.path.extension().is_some_and(|extension| extension == "gz");
-                let bytes = if packed { file.stamp.bytes * 6 } else { file.stamp.bytes };
-                let fits = bytes <= AUTO_FILE && bytes <= left;
-                left -= if fits { bytes } else { 0 };
-                fits
-            };
-            candidates.into_iter().filter(fits).collect()
-        }
-    }
-}
-
-/// A session that is to be replayed.
-struct Work<'a> {
-    file: &'a SessionFile,
-    window: longhaul::Tokens,
-    lifetime: Option<u64>,
-    /// Names all that the result depends on beside the file.
-    settings: String,
-}
-
-impl<'a> Work<'a> {
-    fn new(file: &'a SessionFile, profile: &Profile, window: Option<u64>) -> Self {
-        let main = &file.scanned.conversations[0];
-        let window = replayed::window(window, main);
-        let written: u64 = main.calls.iter().map(|call| call.write).sum();
-        let for_an_hour: u64 = main.calls.iter().map(|call| call.write_1h).sum();
-        let lifetime = (for_an_hour * 2 > written).then_some(3_600);
-        let settings = key(&[&format!("{profile:?} {window} {lifetime:?}")]);
-        Self { file, window, lifetime, settings: format!("{settings:016x}") }
-    }
+    let whole: BTreeSet<PathBuf> =
+        inputs.iter().filter(|input| input.conversation.is_none()).map(real).collect();
+    let mut seen = BTreeSet::new();
+    let is_new = |input: &Input| {
+        let path = real(input);
+        (input.conversation.is_none() || !whole.contains(&path)) && seen.insert((path, input.conversation))
+    };
+    inputs.into_iter().filter(is_new).collect()
 }

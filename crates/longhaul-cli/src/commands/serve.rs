@@ -15,9 +15,9 @@ use crate::gateway::{started, stopped};
 /// Serve agents: a proxy in front of their provider that keeps conversations small
 #[derive(clap::Args)]
 #[command(after_help = "\
-Agents are told its address in the place of their provider's; keys go through it
-and are kept nowhere. Whatever goes wrong here, the agent's own request goes on
-to its provider as it came. `longhaul env AGENT` prints what to set.
+Agents are told its address in the place of their provider's; keys go through
+it and are kept nowhere. Whatever goes wrong here, the agent's own request
+goes on to its provider as it came. `longhaul env AGENT` prints what to set.
 
 Examples:
   longhaul serve

@@ -12,8 +12,8 @@ use crate::gateway::shim::Shim;
 /// Take away what `persist` put before an agent's program
 #[derive(clap::Args)]
 #[command(after_help = "\
-Only scripts of ours are removed: in ~/.local/bin and in all folders of PATH, or in
-the one that is named.
+Only scripts of ours are removed: in ~/.local/bin and in all folders of PATH,
+or in the one that is named.
 
 Examples:
   longhaul unpersist claude
@@ -55,5 +55,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(folder) => folder.display().to_string(),
         None => "~/.local/bin or PATH".to_owned(),
     };
-    Err(Failure::Input(format!("there is no shim of `{name}` in {place}; give --dir if it is elsewhere")))
+    Err(Failure::Input(format!(
+        "there is no script of ours for `{name}` in {place}; give --dir if it is elsewhere"
+    )))
 }

@@ -26,10 +26,10 @@ use crate::terminal::one_line;
 /// Run an agent behind a gateway of its own
 #[derive(clap::Args)]
 #[command(after_help = "\
-Known are claude, codex, opencode, pi, aider, qwen and mini. Any other program is
-told by the usual variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL, OPENAI_API_BASE).
-Where one of them is set already, the gateway goes on to there. Only the agent
-knows the gateway's token. The exit code is the agent's.
+Known are claude, codex, opencode, pi, aider, qwen and mini. Any other program
+is told by the usual variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL,
+OPENAI_API_BASE). Where one of them is set already, the gateway goes on to
+there. Only the agent knows the gateway's token. The exit code is the agent's.
 
 Examples:
   longhaul wrap claude
@@ -113,7 +113,10 @@ async fn gateway_around_us() -> Option<SocketAddr> {
 }
 
 fn no_program(name: &str) -> Failure {
-    Failure::Input(format!("there is no program `{}` to run", one_line(name, 200)))
+    Failure::Input(format!(
+        "there is no program `{}` in PATH: install it, or say where it is with --program",
+        one_line(name, 200)
+    ))
 }
 
 /// An agent to run.

@@ -107,16 +107,16 @@ impl Import<'_> {
 /// Takes a message in; an answer is preceded by its call.
 fn take(recorded: &mut RecordedSession, errors: &mut u64, message: Message) {
     if message.role() == Role::Assistant {
-        *errors += u64::from(recorded.prepare().is_err());
+        *errors += u64::from(recorded.prepare_for(&message).is_err());
+        recorded.learn(&message);
     }
-    let model = message.model().map(str::to_owned);
     recorded.push(message);
-    recorded.follow_model(model);
 }
 
 fn is_journal(input: &Input) -> Result<bool, Failure> {
     let path = &input.path;
-    if input.is_stdin() {
+    // A pipe is read once: its first bytes would be gone.
+    if input.is_stdin() || !path.is_file() {
         return Ok(false);
     }
     let failed = |error| Failure::file(path, error);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::Failure;
+use crate::lab::opencode_store;
 use crate::lab::transcript_file::TranscriptFile;
 use crate::terminal;
 
@@ -55,11 +56,15 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
         .collect())
 }
 
-/// The session of a path: the file itself, or the newest session of a folder, which is said.
+/// The session of a path: the file itself, or the newest session of a folder or of opencode's store, which is said.
 pub fn find_one(path: &Path) -> Result<Input, Failure> {
     let input = Input::named(path);
     if !input.path.is_dir() {
-        return Ok(input);
+        let newest = if input.conversation.is_none() { opencode_store::newest(&input.path) } else { None };
+        if let Some(number) = newest {
+            _ = writeln!(io::stderr(), "{}#{number}: the newest session here", input.path.display());
+        }
+        return Ok(Input { conversation: input.conversation.or(newest), ..input });
     }
     let age = |input: &Input| {
         fs::metadata(&input.path).and_then(|about| about.modified()).unwrap_or(SystemTime::UNIX_EPOCH)

@@ -44,6 +44,8 @@ pub struct RecordedSession {
     /// How long the last call waited for summaries.
     waited: Duration,
     overhead: Overhead,
+    /// How long prefixes live in the provider's cache, where that is known better than by the model.
+    cache_lifetime: Option<u64>,
     growth: Growth,
 }
 
@@ -102,6 +104,7 @@ impl RecordedSession {
             spent: Spent::default(),
             waited: Duration::ZERO,
             overhead: Overhead::Unknown,
+            cache_lifetime: None,
             growth: Growth::default(),
         }
     }
@@ -114,6 +117,16 @@ impl RecordedSession {
     /// Without regard to when messages were written: no cache goes cold.
     pub fn with_stopped_clock(self) -> Self {
         Self { clock: Clock::Stopped, ..self }
+    }
+
+    /// Makes the view of the call that this answer came from. Where the model counts, the call is made to the model that
+    /// gave the answer: whoever sends a request knows for whom.
+    pub fn prepare_for(&mut self, answer: &Message) -> Result<(), NotSent> {
+        let model = answer.model().filter(|name| !name.starts_with('<')).map(str::to_owned);
+        if self.session.meter().calibration().is_some() && self.follow_model(model) {
+            self.growth.compacted();
+        }
+        self.prepare()
     }
 
     /// Makes the view of the next call, as of the time of the newest message. A summary that was to be written
@@ -197,10 +210,10 @@ impl RecordedSession {
             empty = false;
             if message.role() == Role::Assistant {
                 // What cannot be sent stands in the log all the same.
-                _ = self.prepare();
+                _ = self.prepare_for(&message);
                 self.learn(&message);
             }
-            self.take(message);
+            self.push(message);
         }
         empty
     }
@@ -217,20 +230,38 @@ impl RecordedSession {
     /// The model of this name answers from now on. True if another did before.
     fn switch_to(&mut self, name: &str) -> bool {
         let model = find_model(name);
-        let is_other = model.name != self.session.model().name;
-        if is_other {
-            self.session.switch(model, Seals::Engine);
-            // Another model counts anew; what stands before the log stays about as large.
-            if let Overhead::Counted(tokens) = self.overhead {
-                self.overhead = Overhead::Found(tokens);
-            }
+        if model.name == self.session.model().name {
+            return false;
         }
-        is_other
+        if self.session.last_ticket().is_none() {
+            self.begin_with(model);
+            return false;
+        }
+        self.session.switch(model, Seals::Engine);
+        if let Some(seconds) = self.cache_lifetime {
+            self.session.set_cache_lifetime(seconds);
+        }
+        // Another model counts anew; what stands before the log stays about as large.
+        if let Overhead::Counted(tokens) = self.overhead {
+            self.overhead = Overhead::Found(tokens);
+        }
+        true
+    }
+
+    /// Nothing was sent yet: the session is one of this model from its start.
+    fn begin_with(&mut self, model: Model) {
+        let (profile, window) = (self.session.profile().clone(), self.session.budget().window);
+        let mut session = Session::new(profile, model).with_window(window);
+        if let Some(seconds) = self.cache_lifetime {
+            session.set_cache_lifetime(seconds);
+        }
+        let before = std::mem::replace(&mut self.session, session);
+        before.log().messages().iter().for_each(|message| self.push(message.clone()));
     }
 
     /// The model of the calls to come is that of the frame in force, else the one that answered last. True if
     /// it is another than before.
-    pub fn follow_model(&mut self, answered: Option<String>) -> bool {
+    fn follow_model(&mut self, answered: Option<String>) -> bool {
         let frame = self.session.log().frame().and_then(|frame| frame.model.as_deref());
         let name = frame.map(str::to_owned).or(answered);
         name.is_some_and(|name| self.switch_to(&name))
@@ -240,8 +271,9 @@ impl RecordedSession {
     /// shows what the provider saw beyond the log; from then on each view is counted with it. Gives the error of what
     /// the meter foresaw, if there is something to compare it with.
     pub fn learn(&mut self, answer: &Message) -> Option<f64> {
-        let prompt = answer.usage()?.prompt();
-        self.find_overhead(prompt);
+        let usage = answer.usage()?;
+        let prompt = usage.prompt();
+        self.find_overhead(usage);
         let mut growth = std::mem::take(&mut self.growth);
         let error = growth.call(self, prompt);
         self.growth = growth;
@@ -253,16 +285,8 @@ impl RecordedSession {
         self.growth.compacted();
     }
 
-    /// Takes in the next message. Where the model counts, the one that answered is the model of the calls to come.
-    pub fn take(&mut self, message: Message) {
-        let model = message.model().filter(|name| !name.starts_with('<')).map(str::to_owned);
-        self.push(message);
-        if self.session.meter().calibration().is_some() && self.follow_model(model) {
-            self.growth.compacted();
-        }
-    }
-
-    fn find_overhead(&mut self, prompt: Tokens) {
+    fn find_overhead(&mut self, usage: &Usage) {
+        let prompt = usage.prompt();
         if self.session.meter().calibration().is_none() {
             return;
         }
@@ -276,7 +300,13 @@ impl RecordedSession {
         }
         if let (Overhead::Found(tokens), Some(ticket)) = (self.overhead, self.session.last_ticket()) {
             let view = self.session.meter().tokens(self.session.view().measure()).tokens;
-            self.session.observe(ticket, &Usage { input: (view + tokens).0, ..Usage::default() });
+            // Where the view is what was sent, it was billed so.
+            let billed = if view + tokens == prompt {
+                usage.clone()
+            } else {
+                Usage { input: (view + tokens).0, output: usage.output, ..Usage::default() }
+            };
+            self.session.observe(ticket, &billed);
             self.overhead = Overhead::Counted(tokens);
         }
     }
@@ -311,8 +341,9 @@ impl RecordedSession {
         }
     }
 
-    /// Prefixes live so long in the provider's cache.
+    /// Prefixes live so long in the provider's cache, whichever model answers.
     pub fn set_cache_lifetime(&mut self, seconds: u64) {
+        self.cache_lifetime = Some(seconds);
         self.session.set_cache_lifetime(seconds);
     }
 

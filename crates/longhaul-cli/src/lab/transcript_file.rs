@@ -8,6 +8,7 @@ use longhaul_wire::agents;
 
 use crate::error::Failure;
 use crate::lab::inputs::Input;
+use crate::lab::opencode_store::open_any;
 use crate::terminal::clear_progress;
 
 /// Lines that are reported one by one; the rest is counted.
@@ -37,8 +38,11 @@ impl TranscriptFile {
     /// Opens a file; `-` is standard input.
     pub fn open(input: &Input) -> Result<Self, Failure> {
         let path = &input.path;
-        let reader =
-            if input.is_stdin() { agents::read(io::BufReader::new(io::stdin())) } else { agents::open(path) };
+        let reader = if input.is_stdin() {
+            agents::read(io::BufReader::new(io::stdin()))
+        } else {
+            open_any(path, None)
+        };
         let reader = reader.map_err(|error| match error.kind() {
             // No request, no gzip: nothing that would be a session.
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {

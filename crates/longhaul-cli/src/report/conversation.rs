@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Conversation {
     /// The session that it belongs to, as the agent names it.
     pub session: String,
+    /// Which conversation of its file it is, where a file holds several that are no side chains.
+    pub number: usize,
     /// True for a side chain: the work of a sub-agent.
     pub side: bool,
     /// The session that this one was forked from, where the file repeats what that one was billed for.

@@ -18,6 +18,10 @@ pub struct SessionFile {
     pub path: PathBuf,
     pub stamp: Stamp,
     pub scanned: Scanned,
+    /// Which conversation is wanted; 0 is the main one.
+    pub number: usize,
+    /// Somebody named that conversation: no other is wanted.
+    pub is_named: bool,
 }
 
 /// Tells whether a file is still the same.
@@ -33,8 +37,14 @@ impl Stamp {
     pub fn of(path: &Path) -> Option<Self> {
         let one = |path: &Path| {
             let about = std::fs::metadata(path).ok()?;
-            let modified = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-            Some(Self { bytes: about.len(), modified: u64::try_from(modified).unwrap_or(u64::MAX) })
+            // A time before 1970 is told from others all the same.
+            let modified = match about.modified().ok()?.duration_since(UNIX_EPOCH) {
+                Ok(since) => u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+                Err(before) => {
+                    u64::try_from(before.duration().as_nanos()).map_or(0, |nanos| u64::MAX - nanos)
+                }
+            };
+            Some(Self { bytes: about.len(), modified })
         };
         let mut stamp = one(path)?;
         if path.extension().is_some_and(|extension| extension == "db") {
@@ -94,7 +104,9 @@ pub fn read(inputs: &[Input], cache: &mut Cache) -> Read {
         out.bytes += stamp.bytes;
         match cache.scanned(path, stamp).filter(|scanned| !scanned.conversations.is_empty()) {
             Some(scanned) => {
-                out.files.push(SessionFile { path: path.to_owned(), stamp, scanned: scanned.clone() })
+                let (named, path) = (inputs[at].conversation, path.to_owned());
+                let (number, is_named) = (named.unwrap_or_default(), named.is_some());
+                out.files.push(SessionFile { path, stamp, scanned: scanned.clone(), number, is_named });
             }
             None if inputs[at].found => out.skipped += 1,
             None => out.failed.push((inputs[at].clone(), "has no messages".to_owned())),

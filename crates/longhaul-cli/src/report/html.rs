@@ -1,10 +1,10 @@
 //! The report as one page with charts: no script, no network, nothing beside the file. Charts are drawn here, as SVG.
 
 use super::bill::{Bill, Prices, dollars};
+use super::comparison::Comparison;
 use super::days::{Calendar, Period};
 use super::text::{Found, change, money, question, sentence, shown_path};
 use super::totals::{NO_DAY, Totals};
-use crate::commands::report::Comparison;
 use crate::terminal::{self, grouped, short};
 
 const PAGE: &str = include_str!("../../templates/report.html");

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::bill::{Bill, Prices, dollars};
+use super::comparison::Comparison;
 use super::days::{Calendar, Period};
 use super::text::{Found, sentence};
 use super::totals::Totals;
-use crate::commands::report::{Comparison, Table};
+use crate::commands::report::Table;
 use crate::lab::needs;
 
 pub fn report(

@@ -18,7 +18,7 @@ pub enum Node<'a> {
 }
 
 /// No count of tokens is larger: a number that is says nothing, and sums stay sums.
-const MOST: f64 = 1e12;
+pub const MOST: f64 = 1e12;
 
 static NOTHING: Node<'static> = Node::Nothing;
 

@@ -4,13 +4,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul::{Message, Profile, Role, Tokens, Usage};
-use longhaul_wire::agents;
+use longhaul::{Message, Role, Tokens, Usage};
+use longhaul_wire::agents::KEPT_MESSAGES;
 use serde::{Deserialize, Serialize};
 
 use super::bill::Prices;
+use super::comparison::Settings;
 use super::conversation::{Call, Conversation};
+use super::totals::Times;
 use crate::lab::needs::{Found, Holdings, Needs, Piece, text_of};
+use crate::lab::opencode_store;
 use crate::lab::pieces::PieceCache;
 use crate::lab::recorded::{MeterKind, RecordedSession};
 
@@ -82,14 +85,28 @@ pub fn window(asked: Option<u64>, conversation: &Conversation) -> Tokens {
     Tokens(asked.unwrap_or(found))
 }
 
-/// Replays the main conversation of a file. `None` if it cannot be read, or has no call with usage.
-pub fn replay(path: &Path, profile: &Profile, window: Tokens, lifetime: Option<u64>) -> Option<Replayed> {
-    let reader = agents::open(path).ok()?;
-    let mut replay = Replay::new(profile, window, lifetime);
-    for item in reader {
-        if let Ok((0, message)) = item {
-            replay.message(message);
-        }
+/// Which conversation is replayed.
+pub struct Recording<'a> {
+    pub path: &'a Path,
+    /// Its number in the file.
+    pub number: usize,
+    /// The name of its session, where the file is a store.
+    pub session: Option<&'a str>,
+}
+
+/// Replays a conversation. `None` if it cannot be read, or has no call with usage.
+pub fn replay(
+    recording: &Recording<'_>,
+    settings: Settings<'_>,
+    window: Tokens,
+    lifetime: Option<u64>,
+) -> Option<Replayed> {
+    let reader = opencode_store::open_any(recording.path, recording.session).ok()?;
+    let mut replay = Replay::new(settings, window, lifetime);
+    // Of a store the session is the only one that is read.
+    let number = if recording.session.is_some() { 0 } else { recording.number };
+    for (_, message) in reader.flatten().filter(|(conversation, _)| *conversation == number) {
+        replay.message(message);
     }
     (replay.out.calls > 0).then_some(replay.out)
 }
@@ -97,6 +114,7 @@ pub fn replay(path: &Path, profile: &Profile, window: Tokens, lifetime: Option<u
 struct Replay {
     session: RecordedSession,
     lifetime: Option<u64>,
+    times: Times,
     needs: Needs,
     pieces: PieceCache,
     ours: Holdings,
@@ -111,12 +129,13 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(profile: &Profile, window: Tokens, lifetime: Option<u64>) -> Self {
-        let mut session = RecordedSession::new(profile.clone(), "", window, MeterKind::Model);
+    fn new(settings: Settings<'_>, window: Tokens, lifetime: Option<u64>) -> Self {
+        let mut session = RecordedSession::new(settings.profile.clone(), "", window, MeterKind::Model);
         lifetime.into_iter().for_each(|seconds| session.set_cache_lifetime(seconds));
         Self {
             session,
             lifetime,
+            times: settings.times,
             needs: Needs::new(|text| text.len() as f64),
             pieces: PieceCache::default(),
             ours: Holdings::default(),
@@ -133,7 +152,10 @@ impl Replay {
             self.session.was_compacted();
             self.recorded_before = None;
             if message.recorded_compaction() == Some(longhaul::conversation::RecordedCompaction::Boundary) {
-                self.context.clear();
+                // What the agent kept beside its summary is still there.
+                let kept = message.extra().get(KEPT_MESSAGES).and_then(|kept| kept.as_str().parse().ok());
+                let gone = self.context.len().saturating_sub(kept.unwrap_or(0));
+                self.context.drain(..gone);
             } else {
                 let piece = self.needs.piece(&text_of(&message));
                 self.context.push(piece);
@@ -148,11 +170,7 @@ impl Replay {
         self.needs.push(&message, &text);
         let piece = self.needs.piece(&text);
         self.context.push(piece);
-        let before = self.session.session().model().name.clone();
-        self.session.take(message);
-        if self.session.session().model().name != before {
-            self.lifetime.into_iter().for_each(|seconds| self.session.set_cache_lifetime(seconds));
-        }
+        self.session.push(message);
     }
 
     /// Tokens of the view that are read from the cache, and the others. The cache is as it was recorded: of what the
@@ -189,15 +207,21 @@ impl Replay {
         let Some(usage) = answer.usage() else { return };
         let model = answer.model().unwrap_or_default();
         let edits = self.session.session().ledger().next_id().0;
-        let prepared = self.session.prepare();
-        self.out.edits += u64::from(self.session.session().ledger().next_id().0 - edits);
-        self.out.calls += 1;
+        let prepared = self.session.prepare_for(answer);
+        let counts = self.times.has(answer.time().map_or(0, |time| time.0 / 1_000_000));
+        if counts {
+            self.out.edits += u64::from(self.session.session().ledger().next_id().0 - edits);
+            self.out.calls += 1;
+            self.out.errors += u64::from(prepared.is_err());
+        }
         if prepared.is_err() {
-            self.out.errors += 1;
             return;
         }
         self.session.learn(answer);
         let (read, written) = self.billed(usage);
+        if !counts {
+            return;
+        }
         // Where nothing is written to a cache, what is new is plain input.
         let (input, write) = if usage.cache_write > 0 { (0, written) } else { (written, 0) };
         let for_an_hour =

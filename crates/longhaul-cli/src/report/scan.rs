@@ -12,10 +12,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use jiff::Timestamp;
+use longhaul_wire::mended_surrogates;
 use serde::{Deserialize, Serialize};
 
 use super::conversation::Conversation;
 use super::node::Node;
+use crate::file_start::{SQLITE, begins_with};
 
 /// What a file said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,16 +53,19 @@ static SCANNERS: [Scanner; 3] = [
 /// Lines that are looked at to find the format.
 const TELLING: usize = 8;
 
+/// What stands for a line that is too long: nothing that could be read.
+const TOO_LONG: &[u8] = b"(too long)\n";
+
 /// A line longer than this is skipped.
 const MAX_LINE: u64 = 64 << 20;
 
 /// Reads a file. `done` is told of bytes as they are read.
 pub fn scan(path: &Path, done: &dyn Fn(u64)) -> io::Result<Scanned> {
-    let mut file = BufReader::with_capacity(1 << 18, File::open(path)?);
-    let start = file.fill_buf()?;
-    if start.starts_with(b"SQLite format 3\0") {
+    if begins_with(path, SQLITE) {
         return opencode::scan(path);
     }
+    let mut file = BufReader::with_capacity(1 << 18, File::open(path)?);
+    let start = file.fill_buf()?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if start.starts_with(&[0x1f, 0x8b]) {
         let unpacked = BufReader::with_capacity(1 << 18, flate2::bufread::MultiGzDecoder::new(file));
@@ -79,27 +84,40 @@ fn lines(path: &Path, name: &str, mut stream: impl BufRead, done: &dyn Fn(u64)) 
         if line.trim_ascii().is_empty() {
             continue;
         }
-        // What does not begin so is no object: no line of these formats.
-        if !line.trim_ascii_start().starts_with(b"{") {
-            break;
-        }
-        found = Node::read(&line).and_then(|node| SCANNERS.iter().find(|scanner| (scanner.fits)(&node)));
+        let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+        found = Node::read(text).and_then(|node| SCANNERS.iter().find(|scanner| (scanner.fits)(&node)));
         head.push(std::mem::take(&mut line));
     }
     let Some(scanner) = found else { return others::scan(path, name, done) };
     let mut scan = (scanner.new)(name);
     let mut unread = 0;
-    let mut take = |line: &[u8]| match Node::read(line) {
-        Some(node) => scan.line(&node),
-        None if line.trim_ascii().is_empty() => {}
-        None => unread += 1,
+    let mut take = |line: &[u8]| {
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        if let Some(node) = Node::read(line) {
+            return scan.line(&node);
+        }
+        // A program that cut a character in two wrote what is no text.
+        let mended = mended_surrogates(line);
+        match mended.as_deref().and_then(Node::read) {
+            Some(node) => scan.line(&node),
+            None if line.trim_ascii().is_empty() => {}
+            None => unread += 1,
+        }
     };
     for line in &head {
         take(line);
     }
     done(head.iter().map(|line| line.len() as u64).sum());
-    // A packed file that is still being written ends anywhere.
-    while let Ok(true) = read_line(&mut stream, &mut line) {
+    loop {
+        match read_line(&mut stream, &mut line) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // A packed file that is still being written ends anywhere, and so does one that was cut.
+            Err(_) => {
+                unread += 1;
+                break;
+            }
+        }
         // A cut last line is one that is still being written.
         if line.ends_with(b"\n") || Node::read(&line).is_some() {
             take(&line);
@@ -109,7 +127,7 @@ fn lines(path: &Path, name: &str, mut stream: impl BufRead, done: &dyn Fn(u64)) 
     Ok(Scanned { agent: scanner.agent.to_owned(), conversations: scan.finish(), unread })
 }
 
-/// Reads a line; false at the end. One that is too long is left empty.
+/// Reads a line; false at the end. One that is too long is skipped.
 fn read_line(stream: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if (&mut *stream).take(MAX_LINE).read_until(b'\n', line)? == 0 {
@@ -119,7 +137,7 @@ fn read_line(stream: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
         line.clear();
         line.shrink_to(1 << 16);
         stream.skip_until(b'\n')?;
-        line.push(b'\n');
+        line.extend_from_slice(TOO_LONG);
     }
     Ok(true)
 }

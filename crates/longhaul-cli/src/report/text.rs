@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use super::bill::{Bill, Prices, dollars};
+use super::comparison::Comparison;
 use super::days::{Calendar, Period};
 use super::totals::{NO_DAY, Totals};
-use crate::commands::report::{Comparison, Table};
+use crate::commands::report::Table;
 use crate::terminal::{self, FAINT, GOOD, STRONG, grouped, short};
 
 /// What was looked at.
@@ -17,6 +18,8 @@ pub struct Found {
     pub repeated: u64,
     pub zone: String,
     pub profile: String,
+    /// The window that was asked for.
+    pub window: Option<u64>,
     pub home: String,
 }
 
@@ -80,11 +83,11 @@ fn head(out: &mut impl Write, totals: &Totals, found: &Found) -> io::Result<()> 
     };
     writeln!(
         out,
-        "{STRONG}{} sessions, {} calls{STRONG:#}{when} ({}), in {} files",
-        grouped(totals.sessions.len() as u64),
-        grouped(totals.bill.calls),
+        "{STRONG}{}, {}{STRONG:#}{when} ({}), in {}",
+        terminal::counted(totals.sessions.len() as u64, "session", "sessions"),
+        terminal::counted(totals.bill.calls, "call", "calls"),
         found.zone,
-        grouped(found.files),
+        terminal::counted(found.files, "file", "files"),
     )
 }
 
@@ -149,7 +152,7 @@ fn line(name: &str, bill: &Bill, name_width: usize) -> String {
     let pad = " ".repeat(name_width.saturating_sub(terminal::columns(&name)));
     format!(
         "{name}{pad}{:>7}{:>8}{:>8}{:>8}{:>8}{:>11}",
-        short(bill.calls),
+        if bill.calls < 100_000 { grouped(bill.calls) } else { short(bill.calls) },
         short(bill.cache_read),
         short(bill.cache_write),
         short(bill.input),
@@ -296,11 +299,19 @@ fn with_longhaul(
 /// How the comparison was computed.
 pub fn sentence(comparison: &Comparison, found: &Found) -> String {
     let replayed = &comparison.replayed;
+    let priced = if comparison.unpriced > 0 { " and a known price" } else { "" };
+    let window = match found.window {
+        Some(window) => format!("a window of {}", grouped(window)),
+        None => "the window that the session had".to_owned(),
+    };
     let sessions = match comparison.of {
-        1 => "The session".to_owned(),
-        all if all == comparison.sessions => format!("All {} sessions with five calls or more", grouped(all)),
+        1 if priced.is_empty() => "The session".to_owned(),
+        1 => format!("The session with five calls or more{priced}"),
+        all if all == comparison.sessions => {
+            format!("All {} sessions with five calls or more{priced}", grouped(all))
+        }
         all => format!(
-            "{} of the {} sessions with five calls or more, taken evenly ({:.0} % of their bill; --replay all takes all),",
+            "{} of the {} sessions with five calls or more{priced}, taken evenly ({:.0} % of their bill; --replay all takes all),",
             grouped(comparison.sessions),
             grouped(all),
             comparison.share * 100.0
@@ -314,7 +325,7 @@ pub fn sentence(comparison: &Comparison, found: &Found) -> String {
         },
     );
     format!(
-        "{sessions} {verb} taken call by call through profile {}, in the window that the session had: prompts counted with the \
+        "{sessions} {verb} taken call by call through profile {}, in {window}: prompts counted with the \
          model's meter and the recorded system prompt and tools, the cache as it was recorded, answers as \
          recorded, summaries by the built-in extractor. What a model would have done differently is not in it.{errors}",
         found.profile
@@ -453,9 +464,10 @@ fn last_name(path: &str) -> &str {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// The beginning of a session's name.
+/// The beginning of a session's name, where that is a long number; names that people gave are whole.
 fn short_id(id: &str) -> String {
-    id.chars().take(8).collect()
+    let is_number = id.len() >= 32 && id.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    if is_number { id.chars().take(8).collect() } else { terminal::cut(id, 24) }
 }
 
 #[cfg(test)]

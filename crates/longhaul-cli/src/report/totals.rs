@@ -12,13 +12,24 @@ use super::files::SessionFile;
 /// What is let in.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Seconds since 1970: calls from then on, and calls before then.
-    pub since: Option<i64>,
-    pub until: Option<i64>,
+    pub times: Times,
     /// A part of the folder's path.
     pub project: Option<String>,
     /// A part of the agent's name.
     pub agent: Option<String>,
+}
+
+/// Calls from then on, and calls before then, in seconds since 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    pub since: Option<i64>,
+    pub until: Option<i64>,
+}
+
+impl Times {
+    pub fn has(&self, at: i64) -> bool {
+        self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+    }
 }
 
 impl Filter {
@@ -28,16 +39,13 @@ impl Filter {
             part.as_ref().is_none_or(|part| text.to_lowercase().contains(&part.to_lowercase()))
         };
         files.retain(|file| has(&file.scanned.agent, &self.agent));
-        let is_timed = self.since.is_some() || self.until.is_some();
+        let is_timed = self.times != Times::default();
         for file in files.iter_mut() {
             file.scanned.conversations.retain(|conversation| has(&conversation.project, &self.project));
             for conversation in file.scanned.conversations.iter_mut().filter(|_| is_timed) {
-                let lets_in = |at: i64| {
-                    self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
-                };
-                conversation.keep_calls(|call| lets_in(call.at));
-                conversation.compactions.retain(|compaction| lets_in(compaction.at));
-                conversation.largest.retain(|large| lets_in(large.at));
+                conversation.keep_calls(|call| self.times.has(call.at));
+                conversation.compactions.retain(|compaction| self.times.has(compaction.at));
+                conversation.largest.retain(|large| self.times.has(large.at));
                 conversation.unbilled = 0;
             }
             file.scanned.conversations.retain(|conversation| !(is_timed && conversation.calls.is_empty()));
@@ -269,7 +277,9 @@ impl Totals {
         });
         let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
         let mut sums: BTreeMap<String, Bill> = BTreeMap::new();
-        for day in first.series(1.day()).take_while(|day| *day <= last) {
+        // A time that is off by centuries is no reason to draw them.
+        const MOST_DAYS: usize = 3_660;
+        for day in first.series(1.day()).take_while(|day| *day <= last).take(MOST_DAYS) {
             sums.entry(period.name(day)).or_default();
         }
         sums.extend(self.by_period(period).into_iter().filter(|(name, _)| name != NO_DAY));

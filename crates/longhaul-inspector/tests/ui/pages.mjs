@@ -137,15 +137,25 @@ await check('session: words, timeline, keys', {}, async ({ page, go }) => {
   assert.ok((await at(page)) < last - 1)
   await page.keyboard.press('+')
   await page.keyboard.press('0')
-  const hovered = await page.locator('.plot .u-over').first().boundingBox()
-  await page.mouse.move(hovered.x + hovered.width * 0.25, hovered.y + 40)
-  await page.waitForFunction(
-    ([most]) => {
-      const now = Number(document.querySelector('[role=slider]').getAttribute('aria-valuenow'))
-      return now > most * 0.2 && now < most * 0.3
-    },
-    [last],
-  )
+  // The chart may be drawn anew while the mouse comes: then it comes again.
+  for (let tries = 0; ; tries++) {
+    const hovered = await page.locator('.plot .u-over').first().boundingBox()
+    await page.mouse.move(hovered.x + hovered.width * 0.25, hovered.y + 40 + (tries % 3))
+    const isThere = page.waitForFunction(
+      ([most]) => {
+        const now = Number(document.querySelector('[role=slider]').getAttribute('aria-valuenow'))
+        return now > most * 0.2 && now < most * 0.3
+      },
+      [last],
+      { timeout: 3_000 },
+    )
+    const missed = await isThere.then(
+      () => null,
+      error => error,
+    )
+    if (!missed) break
+    if (tries === 9) throw missed
+  }
   const here = await at(page)
   await field.focus()
   await page.keyboard.press('Enter')

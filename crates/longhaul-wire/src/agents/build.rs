@@ -6,6 +6,7 @@ use longhaul::conversation::{Image, Opaque, RecordedCompaction, Thinking};
 use longhaul::{Block, Extra, Json, Message, Role, Seal, Time, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
+use super::KEPT_MESSAGES;
 use crate::speakers::tell_apart;
 use crate::transcript::{parse_time, text_of};
 
@@ -43,6 +44,18 @@ pub(super) fn compaction(summary: &str, time: Option<Time>) -> Vec<Message> {
     if !summary.is_empty() {
         let summary = Message::user(summary).with_recorded_compaction(RecordedCompaction::Summary);
         messages.push(timed(summary, time));
+    }
+    messages
+}
+
+/// The same where the agent kept so many of the newest messages beside its summary.
+pub(super) fn compaction_beside(kept: usize, summary: &str, time: Option<Time>) -> Vec<Message> {
+    let mut messages = compaction(summary, time);
+    if kept > 0 && !messages.is_empty() {
+        let mut extra = Extra::NONE;
+        extra.set(KEPT_MESSAGES, Json::from(&Value::from(kept)));
+        let mark = messages.remove(0).with_extra(extra);
+        messages.insert(0, mark);
     }
     messages
 }

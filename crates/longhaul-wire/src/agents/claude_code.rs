@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use longhaul::conversation::RecordedCompaction;
-use longhaul::{Block, Extra, Message, Role, Seal, ToolCall, ToolResult, Usage};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use super::build::{
     Step, call, compaction, content, image, number, opaque, result, said, text, thinking, time, timed,
 };
-use super::{Assemble, Number, Numbered};
+use super::{Assemble, Number, Numbered, WRITTEN_FOR_AN_HOUR};
 
 pub(super) fn fits(first: &Value) -> bool {
     // Titles, modes and more begin a file, and new kinds come: all name their session.
@@ -218,11 +218,16 @@ pub(super) fn block(value: &Value) -> Block {
 
 /// Usage as Anthropic names it.
 pub(super) fn usage(value: &Value) -> Usage {
+    let mut extra = Extra::NONE;
+    let for_an_hour = value.get("cache_creation").map_or(0, |kept| number(kept, "ephemeral_1h_input_tokens"));
+    if for_an_hour > 0 {
+        extra.set(WRITTEN_FOR_AN_HOUR, Json::from(&Value::from(for_an_hour)));
+    }
     Usage {
         input: number(value, "input_tokens"),
         output: number(value, "output_tokens"),
         cache_read: number(value, "cache_read_input_tokens"),
         cache_write: number(value, "cache_creation_input_tokens"),
-        ..Usage::default()
+        extra,
     }
 }

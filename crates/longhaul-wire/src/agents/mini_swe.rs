@@ -58,16 +58,45 @@ pub(super) fn read(file: &Value) -> Vec<Numbered> {
     out.into_iter().map(|message| (0, message)).collect()
 }
 
-/// The command in the first fenced block.
+/// The command: the first fenced block of a shell, else the first of all.
 fn command(text: &str) -> Option<&str> {
-    let start = text.find("```")?;
-    let body = text[start + 3..].split_once('\n')?.1;
-    Some(body[..body.find("\n```").or_else(|| body.find("```"))?].trim())
+    let shell = fenced(text).find(|(language, _)| {
+        ["bash", "sh", "shell", "mswea_bash_command"].contains(&language.to_ascii_lowercase().as_str())
+    });
+    shell.or_else(|| fenced(text).next()).map(|(_, body)| body)
+}
+
+/// Fenced blocks, each with the word behind its fence.
+fn fenced(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (language, body) = rest[rest.find("```")? + 3..].split_once('\n')?;
+        let end = body.find("\n```").or_else(|| body.find("```"))?;
+        let behind = body[end..].find("```").map_or(body.len(), |fence| end + fence + 3);
+        rest = &body[behind..];
+        Some((language.trim(), body[..end].trim()))
+    })
 }
 
 fn block(value: &Value) -> Block {
     match text(value, "type") {
         "text" => Block::text(text(value, "text")),
         _ => opaque(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_that_of_the_shell() {
+        let said = "Like so:\n```python\ndef f(): pass\n```\nI run it.\n```bash\npython f.py\n```\n";
+        assert_eq!(command(said), Some("python f.py"));
+        assert_eq!(command("```\nls -la\n```"), Some("ls -la"));
+        assert_eq!(command("```python\nprint()\n```"), Some("print()"));
+        assert_eq!(command("```mswea_bash_command\nls\n```"), Some("ls"));
+        assert_eq!(command("no block"), None);
+        assert_eq!(command("```bash\ncut off"), None);
     }
 }

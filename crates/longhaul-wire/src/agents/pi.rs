@@ -8,7 +8,7 @@ use longhaul::{Block, Message, Role, Seal, Time, Usage};
 use serde_json::Value;
 
 use super::build::{
-    call, compaction, content, image, number, opaque, result, said, text, thinking, time, timed,
+    call, compaction_beside, content, image, number, opaque, result, said, text, thinking, time, timed,
 };
 use super::{Assemble, Number, Numbered};
 
@@ -23,6 +23,10 @@ pub(super) struct Assembler {
     /// The last line of each conversation.
     last: Vec<String>,
     current: Number,
+    /// How many lines were read, which of them had which id, and of each message its conversation and line.
+    read: usize,
+    places: HashMap<String, usize>,
+    messages: Vec<(Number, usize)>,
 }
 
 impl Assembler {
@@ -46,12 +50,30 @@ impl Assembler {
     }
 }
 
+impl Assembler {
+    /// How many messages of the conversation stay beside the summary of a compaction: those from a line on that it names
+    /// by its id, or by its number in older versions.
+    fn kept(&self, line: &Value) -> usize {
+        let number =
+            || line.get("firstKeptEntryIndex").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        let Some(first) = self.places.get(text(line, "firstKeptEntryId")).copied().or_else(number) else {
+            return 0;
+        };
+        self.messages
+            .iter()
+            .rev()
+            .filter(|(number, _)| *number == self.current)
+            .take_while(|(_, at)| *at >= first)
+            .count()
+    }
+}
+
 impl Assemble for Assembler {
     fn line(&mut self, line: Value) -> Vec<Numbered> {
         let at = time(&line, "timestamp");
         let begins = self.number(&line).map(|note| timed(Message::user(note).with_attachment(), at));
         let messages: Vec<Message> = match text(&line, "type") {
-            "compaction" => compaction(text(&line, "summary"), at),
+            "compaction" => compaction_beside(self.kept(&line), text(&line, "summary"), at),
             "message" => line.get("message").map(|message| timed(read(message), at)).into_iter().collect(),
             // What it was told of a branch that was left, and what an extension says.
             "branch_summary" => of_host(Some(&line["summary"]), at),
@@ -59,7 +81,16 @@ impl Assemble for Assembler {
             // Changes of model and thinking level show in the messages.
             _ => Vec::new(),
         };
-        begins.into_iter().chain(messages).map(|message| (self.current, message)).collect()
+        let messages: Vec<Message> = begins.into_iter().chain(messages).collect();
+        if text(&line, "type") != "compaction" {
+            self.messages.extend(messages.iter().map(|_| (self.current, self.read)));
+        }
+        // Older versions give lines no id.
+        if !text(&line, "id").is_empty() {
+            self.places.insert(text(&line, "id").to_owned(), self.read);
+        }
+        self.read += 1;
+        messages.into_iter().map(|message| (self.current, message)).collect()
     }
 
     fn end(&mut self) -> Vec<Numbered> {
@@ -134,4 +165,36 @@ fn seal(signature: &str) -> Seal {
         };
     }
     if signature.starts_with("reasoning") { Seal::Open } else { Seal::Signed(signature.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::agents::KEPT_MESSAGES;
+
+    #[test]
+    fn what_is_kept_beside_a_summary_is_named_by_number_or_by_id() {
+        let kept = |with_ids: bool, names: &Value| {
+            let mut assembler = Assembler::default();
+            assembler.line(json!({"type": "session", "id": "s", "cwd": "/srv"}));
+            for n in 1..=6 {
+                let mut line =
+                    json!({"type": "message", "message": {"role": "user", "content": format!("{n}")}});
+                if with_ids {
+                    line["id"] = json!(format!("m{n}"));
+                    line["parentId"] = json!(if n == 1 { "s".to_owned() } else { format!("m{}", n - 1) });
+                }
+                assembler.line(line);
+            }
+            let mut line = json!({"type": "compaction", "summary": "All is well."});
+            line.as_object_mut().unwrap().extend(names.as_object().unwrap().clone());
+            let (_, mark) = assembler.line(line).remove(0);
+            mark.extra().get(KEPT_MESSAGES).map(|kept| kept.as_str().to_owned())
+        };
+        assert_eq!(kept(false, &json!({"firstKeptEntryIndex": 4})).as_deref(), Some("3"));
+        assert_eq!(kept(true, &json!({"firstKeptEntryId": "m5", "parentId": "m6"})).as_deref(), Some("2"));
+        assert_eq!(kept(true, &json!({"firstKeptEntryId": "gone", "parentId": "m6"})), None);
+    }
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use longhaul::Message;
 
+use crate::mended_surrogates;
+
 use super::decode::{DecodeError, decode};
 
 /// A line longer than this is skipped and said, not read: nobody's memory is filled by a file
@@ -121,7 +123,7 @@ impl ReadError {
     }
 
     /// The line is not JSON.
-    pub(crate) fn not_json(line: u64, error: &serde_json::Error) -> Self {
+    pub fn not_json(line: u64, error: &serde_json::Error) -> Self {
         Self::Line { line, source: DecodeError::not_json(error) }
     }
 }
@@ -193,7 +195,7 @@ impl<R: BufRead> Reader<R> {
                 continue;
             }
             let message = match std::str::from_utf8(bytes) {
-                Ok(text) => decode(text).map_err(|source| ReadError::Line { line, source }),
+                Ok(text) => decode_mended(text).map_err(|source| ReadError::Line { line, source }),
                 Err(_) => Err(ReadError::NotText { line }),
             };
             if message.is_err() && self.done && !is_whole_json(bytes) {
@@ -203,6 +205,14 @@ impl<R: BufRead> Reader<R> {
             return Some(message);
         }
     }
+}
+
+/// A message; with halves of characters in it as a last resort.
+fn decode_mended(text: &str) -> Result<Message, DecodeError> {
+    decode(text).or_else(|error| {
+        let mended = mended_surrogates(text.as_bytes()).and_then(|json| String::from_utf8(json).ok());
+        mended.map_or(Err(error), |text| decode(&text))
+    })
 }
 
 /// A last line that is JSON was written to its end, whatever else is wrong with it.

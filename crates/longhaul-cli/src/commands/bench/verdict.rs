@@ -7,26 +7,32 @@ use crate::lab::comparison::{Tallies, Tally};
 #[derive(Clone, Copy)]
 struct Worth {
     cost: f64,
-    in_line: Option<f64>,
+    /// Lines and names from far back, and names from near by, that are still there.
+    kept: [Option<f64>; 3],
 }
 
 impl Worth {
     fn of(tally: &Tally) -> Option<Self> {
-        (tally.full_cost > 0.0)
-            .then(|| Self { cost: tally.cost / tally.full_cost, in_line: tally.found.in_line() })
+        (tally.full_cost > 0.0).then(|| Self {
+            cost: tally.cost / tally.full_cost,
+            kept: [tally.found.in_line(), tally.found.retention(), tally.found.near()],
+        })
     }
 
     fn keeps_as_much_as(self, other: Self) -> bool {
-        self.in_line.unwrap_or(1.0) >= other.in_line.unwrap_or(1.0)
+        // Lines rank; of names a point less is as much.
+        let least = [0.0, 0.01, 0.01];
+        let pairs = self.kept.iter().zip(other.kept).zip(least);
+        pairs.into_iter().all(|((ours, theirs), least)| ours.unwrap_or(1.0) + least >= theirs.unwrap_or(1.0))
     }
 }
 
 /// The verdict on a profile, if there were calls.
-pub fn verdict(profile: &str, Tallies(tallies): &Tallies) -> Option<String> {
+pub fn verdict(profile: &str, window: u64, Tallies(tallies): &Tallies) -> Option<String> {
     let (_, tally) = tallies.iter().find(|(name, _)| name == profile)?;
     let ours = Worth::of(tally)?;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let kept = match ours.in_line {
+    let kept = match ours.kept[0] {
         Some(in_line) => {
             format!(
                 ", and {} of what later calls need from far back is still there, line for line",
@@ -41,12 +47,14 @@ pub fn verdict(profile: &str, Tallies(tallies): &Tallies) -> Option<String> {
         1 => " One call cannot be sent in this window.".to_owned(),
         errors => format!(" {errors} calls cannot be sent in this window."),
     };
-    Some(format!("{first}{unsent} {}", beside(profile, ours, tallies)))
+    Some(format!("{first}{unsent} {}", beside(profile, window, ours, tallies)))
 }
 
-/// What the other rows are beside it. Rows in parentheses are no policies that could be used.
-fn beside(profile: &str, ours: Worth, tallies: &[(String, Tally)]) -> String {
+/// What the other rows are beside it. Rows in parentheses, and those that do not fit the window, are no policies that
+/// could be used.
+fn beside(profile: &str, window: u64, ours: Worth, tallies: &[(String, Tally)]) -> String {
     let others = tallies.iter().filter(|(name, _)| name != profile && !name.starts_with('('));
+    let others = others.filter(|(_, tally)| tally.peak <= window as f64);
     let rivals = others.filter_map(|(name, tally)| Some((name, Worth::of(tally)?)));
     let rival = rivals
         .filter(|(_, worth)| worth.keeps_as_much_as(ours))
@@ -74,14 +82,19 @@ mod tests {
     #[test]
     fn a_cheaper_row_that_keeps_as_much_is_named() {
         let rows = Tallies(vec![row("full, no limit", 100.0), row("(floor)", 5.0), row("longhaul", 40.0)]);
-        let text = verdict("longhaul", &rows).unwrap();
+        let text = verdict("longhaul", 200, &rows).unwrap();
         assert_eq!(
             text,
             "longhaul costs 40.0 % of sending everything; no call needed anything from far back. No other row keeps \
              as much for less; the next that does, “full, no limit”, costs 100.0 %."
         );
         let rows = Tallies(vec![row("mini", 30.0), row("longhaul", 40.0)]);
-        assert!(verdict("longhaul", &rows).unwrap().ends_with("“mini” keeps as much for 30.0 %."));
-        assert_eq!(verdict("absent", &rows), None);
+        assert!(verdict("longhaul", 200, &rows).unwrap().ends_with("“mini” keeps as much for 30.0 %."));
+        assert_eq!(verdict("absent", 200, &rows), None);
+        // What does not fit cannot be used.
+        let mut large = row("full, no limit", 30.0);
+        large.1.peak = 201.0;
+        let rows = Tallies(vec![large, row("longhaul", 40.0)]);
+        assert!(verdict("longhaul", 200, &rows).unwrap().ends_with("No other row keeps as much."));
     }
 }

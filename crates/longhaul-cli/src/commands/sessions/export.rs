@@ -8,12 +8,14 @@ use longhaul_store::{Form, SessionId, Store, StoreError};
 
 use super::Sessions;
 use crate::error::Failure;
+use crate::output_file;
 
 /// Write a session out: its messages as a transcript, or its whole journal
 #[derive(clap::Args)]
 #[command(after_help = "\
-A transcript has the messages; `longhaul replay` reads it. A journal has everything
-that happened, edits too; `longhaul sessions import` makes the same session of it.
+A transcript has the messages; `longhaul replay` reads it. A journal has
+everything that happened, edits too; `longhaul sessions import` makes the same
+session of it.
 
 Examples:
   longhaul sessions export last | head -3
@@ -35,13 +37,11 @@ pub struct Args {
 
 pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
-    if let Some(path) = output.filter(|path| path.exists() && !args.force) {
-        return Err(Failure::file(path, "is there already (--force replaces it)"));
-    }
+    let output = output.map(|path| output_file::place(path, args.force)).transpose()?;
     let (store, meta) = sessions.find(&args.session)?;
     let form = if args.journal { Form::Journal } else { Form::Transcript };
     match output {
-        Some(path) => to_file(&*store, meta.id, form, path),
+        Some(path) => to_file(&*store, meta.id, form, &path),
         None => Ok(store.export(meta.id, form, &mut BufWriter::new(io::stdout().lock()))?),
     }
 }

@@ -20,8 +20,8 @@ use crate::terminal;
 #[command(after_help = "\
 A transcript of any format that `longhaul convert` reads is taken through the
 engine, call by call; each conversation in it becomes a session. No model is
-asked. A journal (`longhaul sessions export --journal`) becomes the session that
-it is of.
+asked. A journal (`longhaul sessions export --journal`) becomes the session
+that it is of.
 
 Examples:
   longhaul sessions import session.jsonl.gz

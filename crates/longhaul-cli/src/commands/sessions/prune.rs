@@ -13,11 +13,11 @@ use crate::terminal;
 /// Delete sessions that are not to be kept any longer, for good
 #[derive(clap::Args)]
 #[command(after_help = "\
-Sessions go that nobody used for longer; then those that were left alone longest,
-until the others fit. What a kept fork shares with them stays. A session that was
-used within the last hour stays in any case. `longhaul serve` does the same by
-itself if it is told so. Without flags the settings gateway.keep_days and
-gateway.keep_bytes say what is kept.
+Sessions go that nobody used for longer; then those that were left alone
+longest, until the others fit. What a kept fork shares with them stays. A
+session that was used within the last hour stays in any case. `longhaul serve`
+does the same by itself if it is told so. Without flags the settings
+gateway.keep_days and gateway.keep_bytes say what is kept.
 
 Examples:
   longhaul sessions prune --keep-days 30 --dry-run

@@ -8,7 +8,7 @@ use longhaul::{Block, Message, Role};
 use longhaul_wire::agents;
 
 use super::super::conversation::{Call, Part};
-use super::super::node::Node;
+use super::super::node::{MOST, Node};
 use super::super::recorder::{PICTURE, Recorder, key, key_of};
 use super::Scanned;
 
@@ -22,6 +22,7 @@ pub fn scan(path: &Path, name: &str, done: &dyn Fn(u64)) -> io::Result<Scanned> 
         Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Scanned::default()),
         Err(error) => return Err(error),
     };
+    let format = reader.format();
     let mut conversations: BTreeMap<usize, Recorder> = BTreeMap::new();
     let mut unread = 0;
     for item in reader.by_ref() {
@@ -33,7 +34,9 @@ pub fn scan(path: &Path, name: &str, done: &dyn Fn(u64)) -> io::Result<Scanned> 
                     } else {
                         format!("{name}#{number}")
                     });
-                    recorder.about().side = number > 0;
+                    recorder.about().number = number;
+                    // A file of these has a conversation a line.
+                    recorder.about().side = number > 0 && format != "openhands";
                     recorder
                 });
                 take(recorder, &message, path);
@@ -92,15 +95,22 @@ fn take(recorder: &mut Recorder, message: &Message, path: &Path) {
     }
 }
 
+/// A number of tokens, or 0 for what can be no count.
+fn count(tokens: u64) -> u64 {
+    if tokens as f64 <= MOST { tokens } else { 0 }
+}
+
 fn bill(recorder: &mut Recorder, message: &Message, at: i64, path: &Path) {
     let model = message.model().unwrap_or_default();
     let usage = message.usage();
+    let for_an_hour = usage.and_then(|usage| usage.extra.get(agents::WRITTEN_FOR_AN_HOUR));
     let mut call = Call {
         at,
-        input: usage.map_or(0, |usage| usage.input),
-        read: usage.map_or(0, |usage| usage.cache_read),
-        write: usage.map_or(0, |usage| usage.cache_write),
-        output: usage.map_or(0, |usage| usage.output),
+        write_1h: for_an_hour.and_then(|tokens| tokens.as_str().parse().ok()).unwrap_or_default(),
+        input: usage.map_or(0, |usage| count(usage.input)),
+        read: usage.map_or(0, |usage| count(usage.cache_read)),
+        write: usage.map_or(0, |usage| count(usage.cache_write)),
+        output: usage.map_or(0, |usage| count(usage.output)),
         ..Call::default()
     };
     // Without a time nothing tells a copy from a call that happens to be alike: it is counted.
