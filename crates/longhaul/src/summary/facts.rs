@@ -40,12 +40,12 @@ pub(crate) struct Facts {
     pub(crate) todos: Option<Found<Vec<Todo>>>,
     /// The model's last words.
     pub(crate) last_words: Option<Found<String>>,
-    /// Calls that went well.
+    /// What went well: calls, and what they did once for all ([`failing::done`]).
     pub(crate) went_well: HashSet<String>,
     /// By path, with the message and the number of the last touch.
     touched: HashMap<String, (Found<File>, usize)>,
     touches: usize,
-    /// Errors that are not solved, by their calls.
+    /// Errors that are not solved, by what was not done ([`failing::undone`]).
     unsolved: HashMap<String, Vec<usize>>,
 }
 
@@ -126,12 +126,14 @@ impl Facts {
         }
         if failed {
             let line = failing::why(&result.text, status);
-            self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
+            self.unsolved.entry(failing::undone(&name).to_owned()).or_default().push(self.errors.len());
             self.errors.push((at, Problem { line: shorten(&line, LINE), call: name, solved: false }));
         } else {
-            let solved = self.unsolved.remove(&name);
-            solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
-            self.went_well.insert(name);
+            for done in failing::done(&name) {
+                let solved = self.unsolved.remove(done);
+                solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
+                self.went_well.insert(done.to_owned());
+            }
         }
     }
 

@@ -110,29 +110,95 @@ pub(super) fn is_no_problem(tool: ToolKind, command: &str, text: &str) -> bool {
     looks || of_harness.iter().any(|words| start.starts_with(words))
 }
 
+/// What is done when any call that does it has gone well: another message or title makes no difference.
+const ONCE: [&str; 3] = ["git commit", "git push", "gh pr create"];
+
+/// What a call that failed has left undone: the last of these that it was to do, else the call itself.
+pub(super) fn undone(call: &str) -> &str {
+    let found = ONCE.iter().filter_map(|what| call.rfind(what).map(|at| (at, *what)));
+    found.max().map_or(call, |(_, what)| what)
+}
+
+/// What a call that went well has done: the call itself, and all of these in it.
+pub(super) fn done(call: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(call).chain(ONCE.into_iter().filter(|what| call.contains(what)))
+}
+
 /// Commands that change nothing.
-const LOOKS: [&str; 27] = [
+const LOOKS: [&str; 31] = [
     "ls", "cat", "sed", "head", "tail", "grep", "rg", "find", "pwd", "cd", "wc", "nl", "echo", "which",
-    "stat", "file", "test", "[", "tree", "sort", "uniq", "cut", "tr", "awk", "true", "sleep", "jq",
+    "stat", "file", "test", "[", "tree", "sort", "uniq", "cut", "tr", "awk", "true", "sleep", "jq", "xargs",
+    "basename", "nc", "done",
 ];
 
-/// What git looks at without changing anything.
-const GIT_LOOKS: [&str; 8] = ["log", "status", "diff", "show", "grep", "blame", "rev-parse", "ls-files"];
+/// Words of a shell that stand before a command.
+const BEFORE: [&str; 4] = ["do", "then", "else", "if"];
+
+/// What programs look at without changing anything: the program, and what is said to it first.
+const LOOKING: [(&str, &[&str]); 3] = [
+    (
+        "git",
+        &[
+            "log",
+            "status",
+            "diff",
+            "show",
+            "grep",
+            "blame",
+            "rev-parse",
+            "ls-files",
+            "cat-file",
+            "check-ignore",
+            "merge-base",
+            "describe",
+            "ls-tree",
+            "ls-remote",
+            "reflog",
+        ],
+    ),
+    ("npm", &["view", "info", "show", "ls", "list"]),
+    ("gh", &["view", "list", "checks", "status", "diff", "watch"]),
+];
+
+/// With these `gh api` sends something.
+const GH_SENDS: [&str; 6] = ["-X", "--method", "-f", "-F", "--field", "--input"];
 
 /// True for a command that changes nothing, whatever it is put together from.
 pub(super) fn only_looks(command: &str) -> bool {
     let command = without_quoted(command);
     let mut parts = command.split(['|', ';', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let is_look = |part: &str| {
-        let mut words = part.split_whitespace();
+        let mut words = part.split_whitespace().skip_while(|word| BEFORE.contains(word));
         match words.next().unwrap_or_default() {
-            "git" => words.next().is_some_and(|word| GIT_LOOKS.contains(&word)),
+            // The list that a loop goes through.
+            "for" => true,
             "sed" => !part.contains(" -i"),
+            "xargs" => words.find(|word| !word.starts_with('-')).is_none_or(|word| LOOKS.contains(&word)),
+            "gh" => match words.next() {
+                Some("api") => !words.any(|word| GH_SENDS.contains(&word)),
+                // What it is about, and then what is done with it.
+                Some(_) => words.next().is_some_and(|word| is_looking("gh", word)),
+                None => false,
+            },
+            "git" => git_command(words).is_some_and(|word| is_looking("git", word)),
+            "npm" => words.next().is_some_and(|word| is_looking("npm", word)),
             // `2>&1` leaves a number behind.
             first => LOOKS.contains(&first) || first.bytes().all(|b| b.is_ascii_digit() || b == b'>'),
         }
     };
     parts.all(is_look)
+}
+
+fn is_looking(program: &str, word: &str) -> bool {
+    LOOKING.iter().any(|(known, words)| *known == program && words.contains(&word))
+}
+
+/// The command of git behind the folder that it is for.
+fn git_command<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    match words.next()? {
+        "-C" => words.nth(1),
+        word => Some(word),
+    }
 }
 
 /// A command without what stands in quotation marks: a pattern may have any sign.
@@ -213,6 +279,16 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_is_made_by_any_call_that_commits() {
+        let failed = "Bash git add a.md && git commit -m 'docs: a'";
+        assert_eq!(undone(failed), "git commit");
+        assert_eq!(undone("Bash git commit -m 'x' && git push"), "git push");
+        assert_eq!(undone("Bash cargo test"), "Bash cargo test");
+        assert!(done("Bash git commit -m 'docs: b'").any(|what| what == undone(failed)));
+        assert_eq!(done("Bash cargo test").collect::<Vec<_>>(), ["Bash cargo test"]);
+    }
+
+    #[test]
     fn what_was_looked_for_and_not_there_is_no_problem() {
         for command in [
             "grep -rn x src/ 2>/dev/null",
@@ -220,6 +296,13 @@ mod tests {
             "ls go.mod 2>&1",
             "rg -n \"a|b && c\" src",
             "git log --oneline | head -3",
+            "git -C /srv/cli cat-file -t e53647ba 2>&1",
+            "for f in a.go b.go; do grep -c x $f; done",
+            "gh pr checks 19 --watch --fail-fast 2>&1",
+            "gh run view 277 --repo a/b --job $(gh run view 277 --json jobs)",
+            "gh api repos/a/b/pulls/174/comments | jq length",
+            "npm view @a/core@4.41.0 version --json; npm ls",
+            "ls *.md | xargs -n1 basename",
         ] {
             assert!(is_no_problem(ToolKind::Bash, command, ""), "{command}");
         }
@@ -229,7 +312,12 @@ mod tests {
             "git commit -m 'ls'",
             "sed -i s/a/b/ x.rs",
             "cd src && make",
-            "git commit -m 'ls'",
+            "git -C /srv/cli gc",
+            "gh pr create --title x",
+            "gh api repos/a/b/comments/7/replies -f body=done",
+            "npm install",
+            "for f in *.rs; do rustfmt $f; done",
+            "ls | xargs rm",
         ] {
             assert!(!is_no_problem(ToolKind::Bash, command, ""), "{command}");
         }

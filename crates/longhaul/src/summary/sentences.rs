@@ -21,19 +21,38 @@ pub(super) enum Telling {
 pub(super) fn told(text: &str) -> impl Iterator<Item = (Telling, String)> + '_ {
     let said =
         sentences(text, &TOLD).filter(|(line, sentence)| !line.starts_with('#') && !is_lead_in(sentence));
-    said.filter_map(|(_, sentence)| Some((telling_of(sentence)?, shorten(&plain(sentence), LINE))))
+    // Some agents write what they think behind this word.
+    let said = said.map(|(_, sentence)| sentence.strip_prefix("THOUGHT:").unwrap_or(sentence).trim_start());
+    said.filter_map(|sentence| Some((telling_of(sentence)?, shorten(&plain(sentence), LINE))))
 }
 
 fn telling_of(line: &str) -> Option<Telling> {
-    let plans = PLANS.iter().any(|start| line.starts_with(start));
-    if has_word(line, &DECISIONS) || (has_word(line, &CHOICES) && (plans || has_word(line, &WE))) {
+    let plans = PLANS.iter().any(|start| line.starts_with(start)) || is_looking(line);
+    let chooses = has_word(line, &CHOICES) && (plans || has_word(line, &WE)) && !is_looking(line);
+    if has_word(line, &DECISIONS) || chooses {
         Some(Telling::Decision)
-    } else if !plans && has_word(line, &FINDINGS) {
+    } else if !plans && !wonders(line) && has_word(line, &FINDINGS) {
         // What somebody is about to do is not what they found.
         Some(Telling::Finding)
     } else {
         None
     }
+}
+
+/// True for a sentence that says what is looked at next: a step of the work, and nothing that was decided or found.
+fn is_looking(line: &str) -> bool {
+    NEXT.iter().any(|next| {
+        line.match_indices(next).any(|(at, _)| {
+            let verb = line[at + next.len()..].split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+            LOOKING.contains(&verb)
+        })
+    })
+}
+
+/// True for a question, and for what somebody only thinks possible.
+fn wonders(line: &str) -> bool {
+    line.ends_with(['?', '？'])
+        || ["Maybe ", "maybe ", "Perhaps ", "perhaps "].iter().any(|word| line.contains(word))
 }
 
 /// The first words of an answer that say something, in about a line: what a heading or a line with a colon at its end
@@ -164,18 +183,17 @@ fn has_word(line: &str, words: &[&str]) -> bool {
 }
 
 /// Words of a decision.
-const DECISIONS: [&str; 20] = [
-    "decid",
+const DECISIONS: [&str; 19] = [
+    "decided",
     "chose",
     "I'll use",
     "I will use",
     "We'll use",
     "we'll use",
     "going with",
-    "Decision",
+    "Decision:",
     "opted",
     "ruled out",
-    "rejected",
     "决定",
     "选择",
     "采用",
@@ -188,7 +206,7 @@ const DECISIONS: [&str; 20] = [
 ];
 
 /// Words of a decision, if somebody speaks of what they do: else they tell what is.
-const CHOICES: [&str; 2] = ["instead of", "rather than"];
+const CHOICES: [&str; 3] = ["instead of", "rather than", "rejected"];
 
 /// Somebody speaks of what they do.
 const WE: [&str; 12] =
@@ -198,6 +216,52 @@ const WE: [&str; 12] =
 const PLANS: [&str; 18] = [
     "I'll ", "I’ll ", "I'm ", "I’m ", "I will ", "I am ", "Let me ", "Let's ", "Let’s ", "We'll ", "We’ll ",
     "Now ", "Next", "Using ", "Launch", "Update ", "Reuse ", "Use ",
+];
+
+/// Behind these words stands what is done next.
+const NEXT: [&str; 12] = [
+    "I'll ",
+    "I’ll ",
+    "I will ",
+    "I'm ",
+    "I’m ",
+    "I am ",
+    "Let me ",
+    "let me ",
+    "We'll ",
+    "we'll ",
+    "should ",
+    "going to ",
+];
+
+/// Looking, and waiting.
+const LOOKING: [&str; 26] = [
+    "check",
+    "checking",
+    "read",
+    "reading",
+    "look",
+    "looking",
+    "inspect",
+    "inspecting",
+    "verify",
+    "verifying",
+    "search",
+    "searching",
+    "wait",
+    "waiting",
+    "see",
+    "trace",
+    "tracing",
+    "find",
+    "finding",
+    "review",
+    "reviewing",
+    "explore",
+    "exploring",
+    "examine",
+    "examining",
+    "letting",
 ];
 
 /// Words of a finding.
@@ -287,6 +351,19 @@ mod tests {
             ("我决定采用切片，不再使用下标。", Some(Decision)),
             ("The root cause is an off-by-one in the parser.", Some(Finding)),
             ("It fails because the table is never made.", Some(Finding)),
+            ("Decision: one table for all tenants.", Some(Decision)),
+            ("We rejected the cache, it hides failures.", Some(Decision)),
+            ("I'll squash everything rather than leave a broken trail.", Some(Decision)),
+            ("THOUGHT: It fails because the line moved.", Some(Finding)),
+            // Steps of the work are neither, nor is what somebody only wonders.
+            ("Let me verify rather than speculate.", None),
+            ("So I’ll read the files instead of relying on the name.", None),
+            ("I’m checking the commit before deciding what to do.", None),
+            ("First I’m checking the branch because this repo expects that.", None),
+            ("The server rejected the path.", None),
+            ("The renderer decides what each contains.", None),
+            ("Maybe it works because the parent is nullable.", None),
+            ("Does it fail because of the lock?", None),
             // What is, what comes next, and what leads to something are neither.
             ("The page asks the staging server instead of the local one.", None),
             ("I’m checking whether the prompts actually arrived.", None),
