@@ -6,7 +6,7 @@ use longhaul::policy::{OnFailure, STRATEGIES};
 use longhaul::summary::Template;
 use longhaul::{Profile, Strategy, Summariser};
 
-use crate::value::{ValueKind, names_in};
+use crate::value::{NO_LIMIT, ValueKind, names_in, whole};
 
 /// A setting of profiles.
 pub struct ProfileSetting {
@@ -26,7 +26,6 @@ pub struct ProfileSetting {
 
 const PERCENT: ValueKind = ValueKind::Number(0, 99);
 const COUNT: ValueKind = ValueKind::Number(0, 1_000_000);
-const NO_LIMIT: u64 = 1 << 40;
 
 macro_rules! number {
     ($name:literal, $kind:expr, $says:literal, $of:expr, $($path:ident).+) => {
@@ -35,11 +34,30 @@ macro_rules! number {
             kind: $kind,
             says: $says,
             of: $of,
-            get: |profile| (profile.$($path).+ as u64).min(NO_LIMIT).to_string(),
+            get: |profile| profile.$($path).+.to_string(),
             set: |profile, value| {
-                if let Ok(value) = value.parse() {
+                if let Some(value) = whole(value).and_then(|value| value.try_into().ok()) {
                     profile.$($path).+ = value;
                 }
+            },
+        }
+    };
+}
+
+macro_rules! limit {
+    ($name:literal, $least:literal, $says:literal, $($path:ident).+) => {
+        ProfileSetting {
+            name: $name,
+            kind: ValueKind::Limit($least),
+            says: $says,
+            of: &[],
+            get: |profile| match profile.$($path).+ {
+                usize::MAX => NO_LIMIT.to_owned(),
+                limit => limit.to_string(),
+            },
+            set: |profile, value| {
+                let limit = whole(value).and_then(|value| usize::try_from(value).ok());
+                profile.$($path).+ = limit.unwrap_or(usize::MAX);
             },
         }
     };
@@ -99,15 +117,9 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         &[],
         summary
     ),
-    number!(
-        "entry_bytes",
-        ValueKind::Number(1_000, NO_LIMIT),
-        "a result enters with at most so many bytes",
-        &[],
-        cut.bytes
-    ),
-    number!("entry_characters", ValueKind::Number(500, NO_LIMIT), "… characters", &[], cut.characters),
-    number!("entry_lines", ValueKind::Number(10, NO_LIMIT), "… lines", &[], cut.lines),
+    limit!("entry_bytes", 1_000, "a result enters with at most so many bytes; none: no limit", cut.bytes),
+    limit!("entry_characters", 500, "… characters", cut.characters),
+    limit!("entry_lines", 10, "… lines", cut.lines),
     ProfileSetting {
         name: "entry_ends",
         kind: ValueKind::OneOf(&["both", "head", "tail"]),

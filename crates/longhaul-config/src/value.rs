@@ -14,6 +14,8 @@ use crate::size::{shown_size, size_of, tokens_of};
 pub enum ValueKind {
     /// A whole number in these bounds.
     Number(u64, u64),
+    /// A whole number of at least this, or `none`.
+    Limit(u64),
     /// Tokens: a whole number, or one with `k` or `M` behind it, in these bounds.
     Tokens(u64, u64),
     /// Bytes: a whole number, or one with `k`, `M`, `G` or `T` behind it, in these bounds.
@@ -63,6 +65,14 @@ pub enum ValueError {
         least: u64,
         /// The most that it may be.
         most: u64,
+    },
+    /// No limit, and not `none`.
+    #[error("is {value:?}, neither a whole number from {least} on nor none")]
+    NotLimit {
+        /// The value.
+        value: String,
+        /// The least that it may be.
+        least: u64,
     },
     /// No number of bytes, or none in the bounds.
     #[error("is {value:?}, not a number of bytes from {} to {}, such as 32k, 64M or 10G", shown_size(*least), shown_size(*most))]
@@ -142,9 +152,14 @@ impl ValueKind {
     ) -> Result<(), ValueError> {
         let value = || text.to_owned();
         match self {
-            Self::Number(least, most) => match text.replace('_', "").parse::<u64>() {
-                Ok(number) if (least..=most).contains(&number) => Ok(()),
+            Self::Number(least, most) => match whole(text) {
+                Some(number) if (least..=most).contains(&number) => Ok(()),
                 _ => Err(ValueError::NotWhole { value: value(), least, most }),
+            },
+            Self::Limit(_) if text == NO_LIMIT => Ok(()),
+            Self::Limit(least) => match whole(text) {
+                Some(number) if number >= least => Ok(()),
+                _ => Err(ValueError::NotLimit { value: value(), least }),
             },
             Self::Tokens(least, most) => match tokens_of(text) {
                 Some(tokens) if (least..=most).contains(&tokens) => Ok(()),
@@ -199,6 +214,14 @@ impl ValueKind {
     }
 }
 
+/// What a limit that there is not is called.
+pub(crate) const NO_LIMIT: &str = "none";
+
+/// A whole number, as people and TOML write it: `50_000` too.
+pub(crate) fn whole(text: &str) -> Option<u64> {
+    text.replace('_', "").parse().ok()
+}
+
 /// A name that a variable may have; none is one too.
 fn is_variable(text: &str) -> bool {
     let digit_first = text.starts_with(|c: char| c.is_ascii_digit());
@@ -241,6 +264,18 @@ fn is_rule(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_or_none() {
+        let check = |text| ValueKind::Limit(10).check(text, [].into_iter());
+        for good in ["10", "50_000", "none"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["9", "no", "-1", ""] {
+            let problem = format!("is {bad:?}, neither a whole number from 10 on nor none");
+            assert_eq!(check(bad).unwrap_err().to_string(), problem);
+        }
+    }
 
     #[test]
     fn rules_are_parted_where_they_end() {

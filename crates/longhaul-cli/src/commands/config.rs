@@ -98,6 +98,9 @@ fn in_toml(setting: &Setting) -> String {
         ValueKind::Number(..) | ValueKind::Tokens(..) | ValueKind::Decimal(..) | ValueKind::Flag => {
             setting.value.clone()
         }
+        ValueKind::Limit(_) if setting.value.bytes().all(|byte| byte.is_ascii_digit()) => {
+            setting.value.clone()
+        }
         ValueKind::Strategies => {
             let names = setting.value.split(", ").filter(|name| !name.is_empty());
             format!("[{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))

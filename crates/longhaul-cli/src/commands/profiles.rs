@@ -126,7 +126,7 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         [(profile.cut.bytes, "bytes"), (profile.cut.characters, "characters"), (profile.cut.lines, "lines")];
     let limits: Vec<String> = limits
         .iter()
-        .filter(|(most, _)| *most < 1 << 40)
+        .filter(|(most, _)| *most < usize::MAX)
         .map(|(most, what)| format!("{most} {what}"))
         .collect();
     if limits.is_empty() {
