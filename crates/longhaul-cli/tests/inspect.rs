@@ -90,8 +90,9 @@ fn recorded_files_are_shown_as_if_longhaul_had_been_there() {
 fn stored_sessions_are_shown_by_their_names_or_all() {
     let home = Home::new();
     fs::write(home.at("one.jsonl"), transcript("alpha", 3)).unwrap();
-    for _ in 0..2 {
-        assert!(home.longhaul(&["sessions", "import", "one.jsonl"]).output().unwrap().status.success());
+    for again in [&[][..], &["--again"]] {
+        let args = [&["sessions", "import", "one.jsonl"], again].concat();
+        assert!(home.longhaul(&args).output().unwrap().status.success());
     }
     let running = Running::new(&home, &[]);
     assert_eq!((running.place.as_str(), &running.json("api/sessions")["total"]), ("", &json!(2)));

@@ -166,6 +166,29 @@ fn sessions_are_listed_newest_first_in_eighty_columns() {
 }
 
 #[test]
+fn what_is_stored_already_is_not_stored_again() {
+    let user = User::new();
+    let import = |more: &[&str]| {
+        let line = user.json(&[&["import", "alpha.jsonl"], more].concat()).remove(0);
+        (line["session"].as_str().unwrap().to_owned(), line["new"].as_bool().unwrap())
+    };
+    user.file("alpha.jsonl", &transcript("alpha", 3));
+    let (first, is_new) = import(&[]);
+    assert!(is_new);
+    assert_eq!(import(&[]), (first.clone(), false));
+    assert!(user.text(&["import", "alpha.jsonl"]).contains("is there already"));
+    // What was deleted is stored anew.
+    user.text(&["delete", &first, "--yes"]);
+    let (second, is_new) = import(&[]);
+    assert!(is_new && second != first);
+    // Taken in another way, or grown, it is another session; and somebody may insist.
+    assert!(import(&["--window", "9000"]).1 && import(&["--again"]).1);
+    user.file("alpha.jsonl", &transcript("alpha", 4));
+    assert!(import(&[]).1);
+    assert_eq!(user.json(&["list"]).len(), 4);
+}
+
+#[test]
 fn a_session_is_named_by_its_start_or_as_the_last() {
     let (user, first) = User::with_session();
     let file = user.file("other.jsonl", &transcript("beta", 2));
@@ -420,8 +443,8 @@ fn several_conversations_become_several_sessions() {
     let own = user.file("own.jsonl", &format!("{}\n{}\n", says("user", "Hi."), says("assistant", "Ho.")));
     let both = user.json(&["import", &own, &own]);
     assert_eq!(both.len(), 2);
-    assert_ne!(both[0]["session"], both[1]["session"]);
-    assert_eq!(user.json(&["list"]).len(), 4);
+    assert_eq!((&both[0]["session"], &both[1]["new"]), (&both[1]["session"], &json!(false)));
+    assert_eq!(user.json(&["list"]).len(), 3);
 }
 
 #[test]

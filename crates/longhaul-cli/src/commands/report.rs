@@ -260,10 +260,15 @@ fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     }
     let agents: BTreeSet<&str> = places.iter().map(|place| place.agent).collect();
     terminal::show_progress(format_args!("looking at {}", agents.into_iter().collect::<Vec<_>>().join(", ")));
-    let paths: Vec<PathBuf> = places.into_iter().map(|place| place.path).collect();
-    // Nobody named them.
-    let found = inputs::find(&paths)?.into_iter().map(|input| Input { found: true, ..input });
-    Ok(unique(found.collect()))
+    let mut found = Vec::new();
+    for place in places {
+        match inputs::find(&[place.path]) {
+            // Nobody named them.
+            Ok(files) => found.extend(files.into_iter().map(|input| Input { found: true, ..input })),
+            Err(failure) => _ = writeln!(io::stderr(), "skipped: {failure}"),
+        }
+    }
+    Ok(unique(found))
 }
 
 /// Keeps the one conversation of a file that was named: `path#2`.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use longhaul::session::journal;
 use longhaul::{Message, Profile, Role, Session};
-use longhaul_store::{About, Keeper, Store, StoreError};
+use longhaul_store::{About, Keeper, Meta, Store, StoreError};
+use longhaul_wire::transcript;
 
 use crate::error::Failure;
 use crate::lab::inputs::Input;
@@ -47,7 +48,29 @@ impl Taken {
     pub fn keep(&self, store: &Arc<dyn Store>, about: &About) -> Result<Keeper, StoreError> {
         let mut keeper = Keeper::create(store.clone(), about, &self.session)?;
         keeper.finish(&self.session)?;
+        keeper.keep_prefixes(0, &[self.import_hash()])?;
         Ok(keeper)
+    }
+
+    /// The session that an earlier import of the same messages, in the same way, has stored.
+    pub fn stored(&self, store: &Arc<dyn Store>) -> Result<Option<Meta>, StoreError> {
+        let alike = store.find_prefix(&[self.import_hash()])?;
+        Ok(alike.and_then(|alike| alike.sessions.into_iter().next()))
+    }
+
+    /// Names the messages and how they were taken in. No request of a client has this name.
+    fn import_hash(&self) -> [u8; 16] {
+        let (session, mut hasher) =
+            (&self.session, blake3::Hasher::new_derive_key("longhaul sessions import"));
+        let way =
+            (&session.profile().name, &session.model().name, session.budget().window.0, session.cursor());
+        hasher.update(format!("{way:?}").as_bytes());
+        for message in session.log().messages() {
+            hasher.update(b"\n").update(transcript::encode(message).as_bytes());
+        }
+        let mut hash = [0; 16];
+        hasher.finalize_xof().fill(&mut hash);
+        hash
     }
 }
 

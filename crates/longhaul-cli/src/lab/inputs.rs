@@ -50,10 +50,14 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     if let Some(missing) = named.iter().find(|input| !input.is_stdin() && !input.path.exists()) {
         return Err(Failure::file(&missing.path, "no such file"));
     }
-    Ok(named
-        .into_iter()
-        .flat_map(|input| if input.path.is_dir() { files_in(&input.path) } else { vec![input] })
-        .collect())
+    let mut files = Vec::new();
+    for input in named {
+        match input.path.is_dir() {
+            true => files.extend(files_in(&input.path)?),
+            false => files.push(input),
+        }
+    }
+    Ok(files)
 }
 
 /// The session of a path: the file itself, or the newest session of a folder or of opencode's store, which is said.
@@ -69,7 +73,7 @@ pub fn find_one(path: &Path) -> Result<Input, Failure> {
     let age = |input: &Input| {
         fs::metadata(&input.path).and_then(|about| about.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
     };
-    let mut files = files_in(&input.path);
+    let mut files = files_in(&input.path)?;
     files.sort_by_key(|input| std::cmp::Reverse(age(input)));
     let has_messages =
         |input: &Input| TranscriptFile::open(input).is_ok_and(|mut file| file.next().is_some());
@@ -79,17 +83,37 @@ pub fn find_one(path: &Path) -> Result<Input, Failure> {
     Ok(newest)
 }
 
-/// All files below a folder.
-fn files_in(folder: &Path) -> Vec<Input> {
+/// All files below a folder. An error if it may not be looked into; folders below it that may not are said.
+fn files_in(folder: &Path) -> Result<Vec<Input>, Failure> {
+    fs::read_dir(folder).map_err(|error| Failure::file(folder, error))?;
     let walk = ignore::WalkBuilder::new(folder)
         .standard_filters(false)
         .follow_links(true)
         .sort_by_file_name(std::ffi::OsStr::cmp)
         .build();
-    // A folder that may not be looked into has nothing for us.
-    let files =
-        walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    files.map(|entry| Input { path: entry.into_path(), conversation: None, found: true }).collect()
+    let (mut files, mut closed) = (Vec::new(), Vec::new());
+    for entry in walk {
+        match entry {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                files.push(Input { path: entry.into_path(), conversation: None, found: true });
+            }
+            Ok(_) => {}
+            // A link that leads nowhere, or back to where it came from, hides nothing.
+            Err(error) => closed.extend(is_denied(&error).then(|| error.to_string())),
+        }
+    }
+    if let [first, more @ ..] = closed.as_slice() {
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(", and {} more", terminal::counted(more as u64, "folder", "folders")),
+        };
+        _ = writeln!(io::stderr(), "skipped: {first}{more}");
+    }
+    Ok(files)
+}
+
+fn is_denied(error: &ignore::Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// What could not be read.
@@ -164,6 +188,23 @@ mod tests {
         ];
         assert_eq!(shown, expected.map(|(name, number, found)| (name.to_owned(), number, found)));
         assert!(find(&[at("none#x")]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_may_not_be_looked_into_is_said() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let closed = folder.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::write(folder.path().join("a"), "").unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        // The others are found all the same.
+        assert_eq!(find(&[folder.path().to_owned()]).unwrap().len(), 1);
+        match fs::read_dir(&closed) {
+            Ok(_) => eprintln!("SKIPPED: a folder that may not be looked into (root may look into all)"),
+            Err(_) => assert!(find(&[closed]).unwrap_err().to_string().contains("ermission denied")),
+        }
     }
 
     #[cfg(unix)]

@@ -21,10 +21,11 @@ use crate::terminal;
 A transcript of any format that `longhaul convert` reads is taken through the
 engine, call by call; each conversation in it becomes a session. No model is
 asked. A journal (`longhaul sessions export --journal`) becomes the session
-that it is of.
+that it is of. What is stored already is not stored again.
 
 Examples:
   longhaul sessions import session.jsonl.gz
+  longhaul sessions import ~/.claude/projects
   longhaul sessions import rollout.jsonl --window 64000 --project tidewater
   longhaul sessions import session.journal")]
 pub struct Args {
@@ -46,12 +47,17 @@ pub struct Args {
     /// What it worked on
     #[arg(long, value_name = "P")]
     project: Option<String>,
+    /// Store it once more if it is there already
+    #[arg(long)]
+    again: bool,
 }
 
 /// A session that was stored, for scripts.
 #[derive(Serialize)]
 struct Imported {
     session: String,
+    /// False if an earlier import had stored it.
+    new: bool,
     transcript: String,
     messages: usize,
     calls: u64,
@@ -96,26 +102,34 @@ fn keep(sessions: &Sessions<'_>, args: &Args, store: &Arc<dyn Store>, taken: &Ta
         title: None,
         ..About::default()
     };
-    let keeper = taken.keep(store, &about)?;
+    let known = if args.again { None } else { taken.stored(store)? };
+    let meta = match &known {
+        Some(meta) => meta.clone(),
+        None => store.meta(taken.keep(store, &about)?.id())?,
+    };
     let (messages, edits) = (taken.session.log().messages().len(), taken.session.ledger().next_id().0);
     let imported = Imported {
-        session: keeper.id().to_string(),
+        session: meta.id.to_string(),
+        new: known.is_none(),
         transcript: taken.name.clone(),
         messages,
-        calls: store.meta(keeper.id())?.calls,
+        calls: meta.calls,
         edits,
         errors: taken.errors,
     };
-    let said = format!(
-        "{}  {} messages, {} calls, {} edits: {}",
-        imported.session,
-        terminal::grouped(messages as u64),
-        terminal::grouped(imported.calls),
-        terminal::grouped(u64::from(edits)),
-        terminal::one_line(&taken.name, usize::MAX)
-    );
+    let name = terminal::one_line(&taken.name, usize::MAX);
+    let said = match imported.new {
+        true => format!(
+            "{}  {} messages, {} calls, {} edits: {name}",
+            imported.session,
+            terminal::grouped(messages as u64),
+            terminal::grouped(imported.calls),
+            terminal::grouped(u64::from(edits)),
+        ),
+        false => format!("{}  is there already: {name} (--again stores it once more)", imported.session),
+    };
     sessions.say(&imported, said)?;
-    if taken.errors > 0 {
+    if taken.errors > 0 && imported.new {
         let errors = terminal::grouped(taken.errors);
         _ = writeln!(std::io::stderr(), "{}: {errors} calls do not fit into the window", taken.name);
     }
