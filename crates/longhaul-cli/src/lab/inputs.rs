@@ -98,8 +98,7 @@ fn files_in(folder: &Path) -> Result<Vec<Input>, Failure> {
                 files.push(Input { path: entry.into_path(), conversation: None, found: true });
             }
             Ok(_) => {}
-            // A link that leads nowhere, or back to where it came from, hides nothing.
-            Err(error) => closed.extend(is_denied(&error).then(|| error.to_string())),
+            Err(error) => closed.extend(denied(&error).map(Path::to_owned)),
         }
     }
     if let [first, more @ ..] = closed.as_slice() {
@@ -107,13 +106,22 @@ fn files_in(folder: &Path) -> Result<Vec<Input>, Failure> {
             0 => String::new(),
             more => format!(", and {} more", terminal::counted(more as u64, "folder", "folders")),
         };
-        _ = writeln!(io::stderr(), "skipped: {first}{more}");
+        _ = writeln!(io::stderr(), "skipped: {}: permission denied{more}", first.display());
     }
     Ok(files)
 }
 
-fn is_denied(error: &ignore::Error) -> bool {
-    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+/// The folder that may not be looked into. A link that leads nowhere, or back to where it came from, hides nothing.
+fn denied(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithDepth { err, .. } => denied(err),
+        ignore::Error::WithPath { path, err } => {
+            let is_denied =
+                err.io_error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+            is_denied.then_some(path)
+        }
+        _ => None,
+    }
 }
 
 /// What could not be read.
