@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use longhaul::Models;
-use longhaul_config::{nearest, tokens_of};
+use longhaul_config::{meant, tokens_of};
 pub use longhaul_inspector::lines;
 
 /// The least and the most tokens that a window may have.
@@ -21,17 +21,19 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     tokens_of(text).filter(|tokens| *tokens > 0).ok_or_else(|| problem.to_owned())
 }
 
-/// Says that the table of models has no row for a name, and which name is nearest.
+/// Says that the table of models has no row for a name, and which may be meant.
 pub fn say_unknown_model(name: &str) {
     let models = Models::builtin();
     if name.is_empty() || !models.find(name).is_unknown() {
         return;
     }
-    let near = nearest(&name.to_lowercase(), models.iter().map(|model| &model.name));
+    let known: Vec<&str> = models.iter().map(|model| &*model.name).collect();
+    let meant = meant(&name.to_lowercase(), &known);
+    let meant = meant.map_or(".".to_owned(), |meant| format!("; is {meant:?} meant?"));
     let name = crate::terminal::one_line(name, 60);
     _ = writeln!(
         std::io::stderr(),
-        "the model {name:?} is not in the table; is {near:?} meant? Its window, tokens and price are guessed."
+        "the model {name:?} is not in the table{meant} Where a transcript names none, window, tokens and price are guessed."
     );
 }
 

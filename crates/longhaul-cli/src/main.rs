@@ -99,7 +99,12 @@ fn main() -> ExitCode {
         // Help and version are no errors; clap knows where each goes.
         Err(error) => {
             let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
-            return if error.print().is_ok() { code } else { ExitCode::FAILURE };
+            return match error.print() {
+                Ok(()) => code,
+                // Who reads has enough, as `head` does.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => code,
+                Err(_) => ExitCode::FAILURE,
+            };
         }
     };
     let Some(command) = cli.command else {

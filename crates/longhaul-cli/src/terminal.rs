@@ -124,8 +124,8 @@ fn is_obeyed(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What was done to make room, a line for each strategy: what, how much smaller, why, and what
-/// is billed again for it.
+/// What was done to make room, a line for each strategy: what, how much smaller, and why; and what is billed again for all
+/// of it, once, behind the last.
 pub fn edits(new: &[&Edit]) -> Vec<String> {
     let line = |same: &[&Edit]| {
         let sum = |tokens: fn(&Edit) -> Tokens| same.iter().map(|edit| tokens(edit).0).sum::<u64>();
@@ -134,17 +134,18 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
             (kind, 1) => format!("a {}", kind.name()),
             (kind, count) => format!("{count} × {}", kind.name()),
         };
-        let again = EditPrice::of_batch(same.iter().copied()).rewrites.0;
         let (before, after) = (short(sum(|edit| edit.before)), short(sum(|edit| edit.after)));
         let summaries: String = same.iter().filter_map(|edit| edit.price.summary).map(summary).collect();
-        format!(
-            "{what}: {before} → {after}, {}; {} billed again{summaries}",
-            same[0].why.name(),
-            short(again)
-        )
+        format!("{what}: {before} → {after}, {}{summaries}", same[0].why.name())
     };
     let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
-    new.chunk_by(alike).map(line).collect()
+    let mut lines: Vec<String> = new.chunk_by(alike).map(line).collect();
+    let again = short(EditPrice::of_batch(new.iter().copied()).rewrites.0);
+    let whose = if lines.len() > 1 { " for all" } else { "" };
+    if let Some(last) = lines.last_mut() {
+        last.push_str(&format!("; {again} billed again{whose}"));
+    }
+    lines
 }
 
 /// What a summary by a model cost, beside what was expected of each form of asking.

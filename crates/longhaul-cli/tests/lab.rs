@@ -233,7 +233,7 @@ fn what_is_not_there_is_said() {
         error(&["explain", "small.jsonl", "--call", "9"]),
         "error: small.jsonl: has 4 calls; --call 9 is past the last\n"
     );
-    assert!(error(&["explain", "none.jsonl", "--call", "1"]).contains("none.jsonl: No such file"));
+    assert!(error(&["explain", "none.jsonl", "--call", "1"]).contains("none.jsonl: no such file"));
     assert_eq!(longhaul(&["compact", "small.jsonl"]).assert().failure().get_output().status.code(), Some(2));
 }
 

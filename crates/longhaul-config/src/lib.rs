@@ -47,7 +47,7 @@ pub use agent_settings::{AgentSettings, IgnoredSettings};
 pub use config::{Config, GatewaySettings, SummariserSettings};
 pub use error::{ConfigError, NoSuchProfile};
 pub use layers::Layers;
-pub use nearest::nearest;
+pub use nearest::{meant, nearest};
 pub use password::without_password;
 pub use setting::{Origin, Setting};
 pub use settings_file::{Owner, SettingsFile};

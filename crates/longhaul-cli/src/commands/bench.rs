@@ -109,6 +109,13 @@ impl<'a> PolicyRow<'a> {
     }
 }
 
+impl PolicyRow<'_> {
+    /// True for a policy that does not keep to the window.
+    fn is_over(&self) -> bool {
+        self.peak > self.window
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let files = inputs::find(&args.paths)?;
@@ -145,7 +152,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         }
     }
     let read = found.all.files;
-    print(&mut anstream::stdout().lock(), args, config.profile_name(), &found)?;
+    if read > 0 {
+        print(&mut anstream::stdout().lock(), args, config.profile_name(), &found)?;
+    }
     unread.finish(read)
 }
 
@@ -250,6 +259,10 @@ fn table(out: &mut impl Write, name: &str, window: u64, group: &Group, about: &s
     for row in rows(name, window, group) {
         writeln!(out, "{}", line(&row))?;
     }
+    if rows(name, window, group).any(|row| row.is_over()) {
+        let faint = terminal::FAINT;
+        writeln!(out, "{faint}* has requests that are larger than the window: see peak.{faint:#}")?;
+    }
     let Tallies(tallies) = &group.tallies;
     for (policy, tally) in tallies.iter().filter(|(_, tally)| tally.summaries.calls > 0) {
         terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries)?;
@@ -275,8 +288,11 @@ fn line(row: &PolicyRow<'_>) -> String {
         terminal::short(row.peak),
         row.violations.to_string(),
     ];
-    let name =
-        if row.errors > 0 { format!("{} ({}!)", row.policy, row.errors) } else { row.policy.to_owned() };
+    let mark = if row.is_over() { "*" } else { "" };
+    let name = match row.errors {
+        0 => format!("{}{mark}", row.policy),
+        errors => format!("{}{mark} ({errors}!)", row.policy),
+    };
     columns(&name, &figures.each_ref().map(String::as_str))
 }
 
@@ -284,7 +300,10 @@ fn line(row: &PolicyRow<'_>) -> String {
 fn columns(name: &str, figures: &[&str; 10]) -> String {
     let width = |at: usize| if matches!(at, 7 | 9) { 5 } else { 6 };
     let figures = figures.iter().enumerate().map(|(at, figure)| format!("{figure:>0$}", width(at)));
-    format!("{name:22}{}", figures.collect::<String>())
+    let figures = figures.collect::<String>();
+    // A mark behind the longest name has the room before the first figure.
+    let over = name.chars().count().saturating_sub(22).min(1);
+    format!("{name:22}{}", figures.get(over..).filter(|_| figures.starts_with(' ')).unwrap_or(&figures))
 }
 
 fn csv(row: &PolicyRow<'_>) -> String {

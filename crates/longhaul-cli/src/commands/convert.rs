@@ -99,7 +99,8 @@ fn is_earlier_output(path: &Path) -> bool {
         let name = entry.file_name().to_string_lossy().into_owned();
         let number = name.trim_end_matches(".gz").strip_suffix(".jsonl").unwrap_or_default().to_owned();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        is_file && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        // As we write it, and no day or time.
+        is_file && number.parse::<usize>().is_ok_and(|n| n.to_string() == number && n < 100_000)
     };
     let is_folder = path.symlink_metadata().is_ok_and(|about| about.is_dir());
     is_folder && fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_numbered))
@@ -216,27 +217,33 @@ fn to_files(mut source: TranscriptFile, input: &Input, output: &Path) -> Result<
     let partial = output.with_file_name(partial);
     let packed = is_packed(output);
     fs::create_dir_all(&partial).map_err(failed)?;
-    let mut files: BTreeMap<usize, (PathBuf, Out, u64)> = BTreeMap::new();
+    // By conversation: where it is, and how many messages it has.
+    let mut files: BTreeMap<usize, (PathBuf, u64)> = BTreeMap::new();
+    // One file is open at a time: a store may hold more sessions than files can be open.
+    let mut open: Option<(usize, Out)> = None;
     let written = source.by_ref().try_for_each(|(number, message)| {
-        let (_, out, count) = match files.entry(number) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                let path = partial.join(format!("{number}.jsonl{}", if packed { ".gz" } else { "" }));
-                let out = Out::create(&path, packed)?;
-                entry.insert((path, out, 0))
+        let new = || (partial.join(format!("{number}.jsonl{}", if packed { ".gz" } else { "" })), 0);
+        let (path, count) = files.entry(number).or_insert_with(new);
+        *count += 1;
+        let out = match &mut open {
+            Some((current, out)) if *current == number => out,
+            _ => {
+                if let Some((_, mut out)) = open.take() {
+                    out.finish()?;
+                }
+                &mut open.insert((number, Out::append(path, packed)?)).1
             }
         };
-        *count += 1;
         out.line(&transcript::encode(&message))
     });
-    let finished = written.and_then(|()| files.values_mut().try_for_each(|(_, out, _)| out.finish()));
+    let finished = written.and_then(|()| open.map_or(Ok(()), |(_, mut out)| out.finish()));
     let format = source.format();
     let ended = finished.map_err(failed).and_then(|()| source.finish(files.is_empty()));
     if ended.is_err() {
         _ = fs::remove_dir_all(&partial);
         return ended;
     }
-    let counts: u64 = files.values().map(|(_, _, count)| count).sum();
+    let counts: u64 = files.values().map(|(_, count)| count).sum();
     let only = files.len() == 1;
     // What was written there by an earlier conversion, or a file that is replaced by a folder.
     match output.is_dir() {
@@ -245,7 +252,7 @@ fn to_files(mut source: TranscriptFile, input: &Input, output: &Path) -> Result<
         false => {}
     }
     match files.first_key_value().filter(|_| only) {
-        Some((_, (path, ..))) => {
+        Some((_, (path, _))) => {
             fs::rename(path, output).map_err(failed)?;
             fs::remove_dir_all(&partial).map_err(failed)?;
         }
@@ -270,12 +277,21 @@ enum Out {
 
 impl Out {
     fn create(path: &Path, packed: bool) -> io::Result<Self> {
-        let file = BufWriter::new(File::create(path)?);
-        Ok(if packed {
+        Ok(Self::to(File::create(path)?, packed))
+    }
+
+    /// Goes on behind what the file has. Packed parts one behind the other are one packed file.
+    fn append(path: &Path, packed: bool) -> io::Result<Self> {
+        Ok(Self::to(File::options().create(true).append(true).open(path)?, packed))
+    }
+
+    fn to(file: File, packed: bool) -> Self {
+        let file = BufWriter::new(file);
+        if packed {
             Self::Packed(Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())))
         } else {
             Self::Plain(file)
-        })
+        }
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {

@@ -8,6 +8,7 @@ use crate::gateway::agents::{self, ANY, Setting, Told, no_proxy};
 use crate::gateway::reach::{Peer, variable};
 use crate::gateway::secret::{self, TOKEN};
 use crate::gateway::shell::quoted;
+use crate::terminal;
 
 /// Print what sends an agent through a gateway that runs already
 #[derive(clap::Args)]
@@ -30,7 +31,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let agent = agents::find(&args.agent).unwrap_or(&ANY);
+    let known = agents::find(&args.agent);
+    let agent = known.unwrap_or(&ANY);
     let token = args.token.clone().filter(|token| !token.is_empty());
     if token.as_deref().is_some_and(|token| !secret::fits_a_path(token)) {
         let problem =
@@ -48,6 +50,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         recall: agent.recall,
     };
     let mut out = anstream::stdout().lock();
+    if known.is_none() {
+        let name = terminal::one_line(&args.agent, 60);
+        writeln!(out, "# `{name}` is none of the agents that are known: these are the usual variables")?;
+    }
     let mut arguments = Vec::new();
     for setting in (agent.told)(&told) {
         match setting {

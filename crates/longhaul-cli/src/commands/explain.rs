@@ -179,8 +179,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             let first = recorded.session().ledger().next_id().0 as usize;
             let began = recorded.session().cursor();
             let prepared = recorded.prepare_for(&message);
-            // One page has one scale: what the answer teaches is left out, unless nothing is known yet.
-            if Some(calls) != wanted || calls == 1 {
+            // All sizes of a call are of one scale: what the answer teaches is left out, unless nothing is known yet.
+            let is_scaled = recorded.is_scaled();
+            if !is_scaled {
                 recorded.learn(&message);
             }
             let session = recorded.session();
@@ -203,10 +204,14 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 return print(args, calls, &recorded, batches);
             }
             happened.extend(Happening::new(calls, &recorded, first, prepared.err()));
+            if is_scaled {
+                recorded.learn(&message);
+            }
         }
         recorded.push(message);
     }
-    Ok(happening::print(&happened, &args.file, all, window, args.json)?)
+    let edits = u64::from(recorded.session().ledger().next_id().0);
+    Ok(happening::print(&happened, edits, &args.file, all, window, args.json)?)
 }
 
 fn print(args: &Args, call: u64, recorded: &RecordedSession, batches: Vec<Batch>) -> Result<(), Failure> {

@@ -162,6 +162,10 @@ impl Args {
             [] => Ok(Sources { store: place()?.open()?, only: None, folder: None }),
             [name] if name.as_os_str() == "demo" && !name.exists() => self.demo(config),
             [name] if !is_file(name) => {
+                // What looks like a path is none of a session.
+                if name.components().count() > 1 || name.extension().is_some() {
+                    return Err(Failure::file(name, "no such file"));
+                }
                 let (place, name) = (place()?, name.to_string_lossy());
                 let store = place.open()?;
                 let meta = naming::find(&*store, &name, &place)?;

@@ -71,7 +71,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             recorded.replay(TranscriptFile::open(&input)?.one_log());
             let compacted = recorded.compacted(profile, window).ok();
             let text = compacted.and_then(|recorded| recorded.session().recall(&args.handle, &part).ok());
-            let hint = "are --window, --profile and --meter those that it was named with?";
+            let hint = "is this the file that was compacted, and are --window, --profile and --meter those that it \
+                        was named with?";
             text.ok_or_else(|| Failure::file(&args.file, format!("{error}; {hint}")))?
         }
     };

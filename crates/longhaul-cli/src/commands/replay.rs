@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use longhaul::size::Measure;
 use longhaul::{Edit, EditId, Message, Profile, Role, Tokens};
 use longhaul_config::Config;
 use serde::Serialize;
@@ -144,7 +145,8 @@ struct Replay<'a> {
     args: &'a Args,
     name: String,
     recorded: RecordedSession,
-    full_before: Tokens,
+    /// The whole log at the call before.
+    full_before: Option<Measure>,
     edits_seen: u32,
     needs: Needs,
     held: Holdings,
@@ -161,7 +163,7 @@ impl<'a> Replay<'a> {
             args,
             name,
             recorded,
-            full_before: Tokens::ZERO,
+            full_before: None,
             edits_seen: 0,
             needs: Needs::new(|text| text.len() as f64),
             held: Holdings::default(),
@@ -193,15 +195,21 @@ impl<'a> Replay<'a> {
         let prepare_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let spent = self.recorded.spent().since(spent);
 
-        let growth_error = self.recorded.learn(answer);
-        growth_error.into_iter().for_each(|error| self.figures.add_growth_error(error));
+        // All sizes of a call are of one scale: that of its request, which what the answer teaches does not change.
+        let is_scaled = self.recorded.is_scaled();
+        if !is_scaled {
+            self.learn(answer);
+        }
         let full = self.recorded.full_tokens();
+        let full_before = self.full_before.map_or(Tokens::ZERO, |before| self.recorded.tokens_of(before));
         let sent = if prepared.is_ok() { self.recorded.sent() } else { None };
-        self.figures.add_call(full, self.full_before.min(full), sent, prepare_us);
+        let tokens =
+            sent.as_ref().map_or(self.recorded.tokens(), |sent| sent.billed.read + sent.billed.written);
+        self.figures.add_call(full, full_before.min(full), sent, prepare_us);
         self.figures.add_summaries(spent);
         let first_new = self.edits_seen;
         self.edits_seen = self.recorded.session().ledger().next_id().0;
-        self.figures.add_edits(u64::from(self.edits_seen - first_new));
+        self.figures.add_edits(u64::from(self.edits_seen.saturating_sub(first_new)));
         if self.args.edits {
             let edits = self.recorded.session().ledger().edits().skip(first_new as usize);
             let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
@@ -228,7 +236,7 @@ impl<'a> Replay<'a> {
                 transcript: &self.name,
                 number: self.figures.calls,
                 upto: session.log().messages().len(),
-                tokens: session.size().tokens,
+                tokens,
                 full_tokens: full,
                 edits: (first_new..self.edits_seen).map(EditId).collect(),
                 summary_cost: spent.cost(),
@@ -236,8 +244,16 @@ impl<'a> Replay<'a> {
                 view: prepared.map(|()| session.view()).map_err(|problem| problem.to_string()),
             })?;
         }
-        self.full_before = full;
+        self.full_before = Some(self.recorded.session().full());
+        if is_scaled {
+            self.learn(answer);
+        }
         Ok(())
+    }
+
+    fn learn(&mut self, answer: &Message) {
+        let growth_error = self.recorded.learn(answer);
+        growth_error.into_iter().for_each(|error| self.figures.add_growth_error(error));
     }
 }
 
@@ -268,19 +284,26 @@ fn row(name: String, figures: &Figures) -> String {
     format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
 }
 
+fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
+    writeln!(out, "{}", terminal::wrapped(text, terminal::width()).join("\n"))
+}
+
 fn summary(out: &mut impl Write, window: Tokens, summaries: &Summaries, total: &Figures) -> io::Result<()> {
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
+    let full = total.cost_full();
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
     writeln!(out)?;
-    writeln!(
-        out,
-        "{} calls at a window of {}: {} sent, cost {} (whole log {}).",
-        terminal::grouped(total.calls),
+    let cost = format!(
+        "{} at a window of {}: {} tokens sent. They cost {}, {} of the whole log's {} (in tokens: a repeated prefix × 0.1, \
+         what is new × 1.25).",
+        terminal::counted(total.calls, "call", "calls"),
         terminal::grouped(window.0),
         terminal::short(total.tokens_sent),
         terminal::short(total.cost_sent()),
-        terminal::short(total.cost_full()),
-    )?;
+        terminal::percent((full > 0).then(|| total.cost_sent() as f64 / full as f64)),
+        terminal::short(full),
+    );
+    paragraph(out, &cost)?;
     if let Some(name) = summaries.name() {
         terminal::summaries(out, &format!("Summaries by {name}"), total.summaries)?;
     }
@@ -301,14 +324,14 @@ fn summary(out: &mut impl Write, window: Tokens, summaries: &Summaries, total: &
         )?;
     }
     if let (low, windows @ 1..) = total.growth_too_low() {
-        writeln!(
-            out,
-            "Growth over 10 calls: off by {} (median), {} (p90); too low in {} of {}.",
+        let growth = format!(
+            "How prompts grow over 10 calls was foreseen within {} (median), {} (p90); too low {} of {} times.",
             terminal::percent(total.growth_error(50)),
             terminal::percent(total.growth_error(90)),
             terminal::grouped(low as u64),
             terminal::grouped(windows as u64),
-        )?;
+        );
+        paragraph(out, &growth)?;
     }
     if let (Some(p50), Some(p99)) = (total.prepare_us(50), total.prepare_us(99)) {
         writeln!(out, "{faint}Preparing a view took {p50} µs (median), {p99} µs (p99).{faint:#}")?;

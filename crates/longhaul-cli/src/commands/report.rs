@@ -15,6 +15,7 @@ use crate::output_file;
 use crate::report::bill::Prices;
 use crate::report::cache::Cache;
 use crate::report::comparison::Settings;
+use crate::report::conversation::Conversation;
 use crate::report::days::{Calendar, Period};
 use crate::report::files::{self, SessionFile};
 use crate::report::text::Found;
@@ -133,6 +134,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let table = args.paths.first().and_then(|path| table(path));
     let paths = if table.is_some() { &args.paths[1..] } else { &args.paths[..] };
     let inputs = find(paths)?;
+    if let Some(page) = &args.html {
+        check_page(page, &inputs)?;
+    }
 
     let mut cache = if args.no_cache { Cache::none() } else { Cache::load() };
     let mut read = files::read(&inputs, &mut cache);
@@ -151,7 +155,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         cache.save();
         unread.finish(1)?;
         return Err(Failure::Input(match read.skipped {
-            0 => "no session found".to_owned(),
+            0 => format!("no session found in {}: name a file or a folder", looked_at(paths)),
             files => {
                 let files = terminal::counted(files, "file has", "files have");
                 format!("no session found: {files} no messages")
@@ -162,10 +166,11 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let repeated = counted::once(&mut read.files);
     let calls = read.files.iter().flat_map(|file| &file.scanned.conversations).flat_map(|c| &c.calls);
     let newest = calls.map(|call| call.at).max().unwrap_or_default();
+    let there = There::of(&read.files, newest);
     filter.apply(&mut read.files);
     if read.files.is_empty() {
         cache.save();
-        return Err(Failure::Input(nothing_left(args, newest, &calendar)));
+        return Err(Failure::Input(there.nothing_left(args, &calendar)));
     }
     let mut prices = Prices::default();
     let totals = Totals::of(&read.files, &calendar, &mut prices);
@@ -186,7 +191,6 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         home: std::env::var("HOME").unwrap_or_default(),
     };
     if let Some(path) = &args.html {
-        check_page(path, &inputs)?;
         let page = html::page(&totals, &found, comparison.as_ref(), &mut prices, &calendar);
         std::fs::write(path, page)
             .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
@@ -221,28 +225,67 @@ fn check_page(path: &Path, inputs: &[Input]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which of the filters let nothing in, and what there would be.
-fn nothing_left(args: &Args, newest: i64, calendar: &Calendar) -> String {
-    let given = [
-        ("--since", args.since.is_some()),
-        ("--until", args.until.is_some()),
-        ("--project", args.project.is_some()),
-        ("--agent", args.agent.is_some()),
-    ];
-    let given: Vec<&str> = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
-    if given.is_empty() {
-        return "no call of a model is recorded there".to_owned();
+/// The folders that were looked at.
+fn looked_at(paths: &[PathBuf]) -> String {
+    let places = places::find().into_iter().map(|place| place.path);
+    let paths: Vec<PathBuf> = if paths.is_empty() { places.collect() } else { paths.to_vec() };
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What there is, before anything is left out.
+struct There {
+    newest: i64,
+    agents: BTreeSet<String>,
+    projects: BTreeSet<String>,
+}
+
+impl There {
+    fn of(files: &[SessionFile], newest: i64) -> Self {
+        let agents = files.iter().map(|file| file.scanned.agent.clone()).collect();
+        let conversations = files.iter().flat_map(|file| &file.scanned.conversations);
+        let projects = conversations.map(|conversation| conversation.project.clone());
+        Self { newest, agents, projects: projects.filter(|project| !project.is_empty()).collect() }
     }
-    let newest = calendar.day(newest).filter(|_| newest > 0);
-    let newest = newest.map(|day| format!("; the newest call is of {day}")).unwrap_or_default();
-    format!("no call is left by {}{newest}", given.join(" and "))
+
+    /// Which of the filters let nothing in, and what there would be.
+    fn nothing_left(&self, args: &Args, calendar: &Calendar) -> String {
+        /// More names would be no sentence.
+        const MOST: usize = 6;
+        let some = |names: &BTreeSet<String>| {
+            let more = if names.len() > MOST { " …" } else { "" };
+            names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ") + more
+        };
+        let newest = calendar.day(self.newest).filter(|_| self.newest > 0);
+        let newest = newest.map(|day| format!("the newest call is of {day}"));
+        let is_timed = args.since.is_some() || args.until.is_some();
+        let given = [
+            ("--since", args.since.is_some()),
+            ("--until", args.until.is_some()),
+            ("--project", args.project.is_some()),
+            ("--agent", args.agent.is_some()),
+        ];
+        let given: Vec<&str> = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        if given.is_empty() {
+            return "no call of a model is recorded there".to_owned();
+        }
+        let there = [
+            newest.filter(|_| is_timed),
+            args.project.as_ref().map(|_| format!("projects are {}", some(&self.projects))),
+            args.agent.as_ref().map(|_| format!("agents are {}", some(&self.agents))),
+        ];
+        let there: String = there.into_iter().flatten().map(|there| format!("; {there}")).collect();
+        format!("no call is left by {}{there}", given.join(" and "))
+    }
 }
 
 /// The files of the paths, or of the places where agents keep their sessions.
 fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     if !paths.is_empty() {
-        let is_word = |path: &&PathBuf| path.components().count() == 1 && path.extension().is_none();
-        if let Some(word) = paths.iter().filter(|path| !path.exists()).find(is_word) {
+        let is_word = |path: &&PathBuf| {
+            let name = path.to_string_lossy();
+            !path.exists() && !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic())
+        };
+        if let Some(word) = paths.iter().find(is_word) {
             let problem = "no such file, and no table: those are daily, weekly, monthly and session";
             return Err(Failure::file(word, problem));
         }
@@ -274,8 +317,14 @@ fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
 /// Keeps the one conversation of a file that was named: `path#2`.
 fn keep_named(files: &mut [SessionFile]) -> Result<(), Failure> {
     for file in files.iter_mut().filter(|file| file.is_named) {
+        // Conversations that have numbers go by them: others may have been empty.
+        let is_numbered = file.scanned.conversations.iter().any(|conversation| conversation.number > 0);
         let mut at = 0..;
-        file.scanned.conversations.retain(|_| at.next() == Some(file.number));
+        let mut number = |conversation: &Conversation| match (at.next(), is_numbered) {
+            (Some(at), false) => at,
+            _ => conversation.number,
+        };
+        file.scanned.conversations.retain(|conversation| number(conversation) == file.number);
         if file.scanned.conversations.is_empty() {
             return Err(Failure::file(&file.path, format!("has no conversation {}", file.number)));
         }

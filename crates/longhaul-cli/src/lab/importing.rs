@@ -39,6 +39,8 @@ pub struct Taken {
     /// The program whose format it has.
     pub agent: String,
     pub session: Session,
+    /// The journal that it is of, if it is of one.
+    journal: Option<blake3::Hash>,
     /// Calls for which nothing could be sent.
     pub errors: u64,
 }
@@ -58,15 +60,19 @@ impl Taken {
         Ok(alike.and_then(|alike| alike.sessions.into_iter().next()))
     }
 
-    /// Names the messages and how they were taken in. No request of a client has this name.
+    /// Names what was taken in, and how. No request of a client has this name.
     fn import_hash(&self) -> [u8; 16] {
         let (session, mut hasher) =
             (&self.session, blake3::Hasher::new_derive_key("longhaul sessions import"));
-        let way =
-            (&session.profile().name, &session.model().name, session.budget().window.0, session.cursor());
-        hasher.update(format!("{way:?}").as_bytes());
-        for message in session.log().messages() {
-            hasher.update(b"\n").update(transcript::encode(message).as_bytes());
+        match &self.journal {
+            Some(journal) => _ = hasher.update(journal.as_bytes()),
+            None => {
+                let way = (session.profile(), &session.model().name, session.budget().window);
+                hasher.update(format!("{way:?}").as_bytes());
+                for message in session.log().messages() {
+                    hasher.update(b"\n").update(transcript::encode(message).as_bytes());
+                }
+            }
         }
         let mut hash = [0; 16];
         hasher.finalize_xof().fill(&mut hash);
@@ -107,6 +113,7 @@ impl Import<'_> {
             name: file.name(number),
             agent: agent.to_owned(),
             session: recorded.into_session(),
+            journal: None,
             errors,
         });
         Ok(taken.collect())
@@ -123,7 +130,8 @@ impl Import<'_> {
         let entries = journal::read(text.lines()).map_err(|error| Failure::file(path, error))?;
         let session = Session::load(self.profile.clone(), entries);
         let session = session.map_err(|error| Failure::file(path, error))?;
-        Ok(Taken { name: path.display().to_string(), agent: "longhaul".to_owned(), session, errors: 0 })
+        let (name, journal) = (path.display().to_string(), Some(blake3::hash(text.as_bytes())));
+        Ok(Taken { name, agent: "longhaul".to_owned(), session, journal, errors: 0 })
     }
 }
 

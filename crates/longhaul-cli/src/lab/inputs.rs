@@ -63,6 +63,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
 /// The session of a path: the file itself, or the newest session of a folder or of opencode's store, which is said.
 pub fn find_one(path: &Path) -> Result<Input, Failure> {
     let input = Input::named(path);
+    if !input.is_stdin() && !input.path.exists() {
+        return Err(Failure::file(&input.path, "no such file"));
+    }
     if !input.path.is_dir() {
         let newest = if input.conversation.is_none() { opencode_store::newest(&input.path) } else { None };
         if let Some(number) = newest {

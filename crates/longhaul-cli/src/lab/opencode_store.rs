@@ -7,6 +7,7 @@ use std::path::Path;
 
 use longhaul_wire::agents::opencode::Assembler;
 use longhaul_wire::agents::{self, Numbered, Reader};
+use longhaul_wire::mended_surrogates;
 use longhaul_wire::transcript::ReadError;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use serde_json::Value;
@@ -70,9 +71,9 @@ impl Store {
     pub fn message(&self, id: &str) -> rusqlite::Result<Option<StoredMessage>> {
         let mut data = self.0.prepare_cached("SELECT data FROM message WHERE id = ?1")?;
         let mut parts = self.0.prepare_cached("SELECT data FROM part WHERE message_id = ?1 ORDER BY id")?;
-        let info = data.query_row([id], |row| Ok(text(row, 0).unwrap_or_default())).optional()?;
+        let info = data.query_row([id], |row| Ok(json(row, 0))).optional()?;
         let Some(info) = info else { return Ok(None) };
-        let parts = parts.query_map([id], |row| Ok(text(row, 0).unwrap_or_default()))?;
+        let parts = parts.query_map([id], |row| Ok(json(row, 0)))?;
         let parts = parts.collect::<Result<_, _>>()?;
         Ok(Some(StoredMessage { info, parts }))
     }
@@ -102,6 +103,13 @@ impl Store {
 /// The text of a column; what is none is not there.
 fn text(row: &rusqlite::Row<'_>, column: usize) -> Option<String> {
     row.get_ref(column).ok()?.as_str().ok().map(str::to_owned)
+}
+
+/// JSON in a column. opencode writes halves of characters where it cuts a text.
+fn json(row: &rusqlite::Row<'_>, column: usize) -> String {
+    let text = text(row, column).unwrap_or_default();
+    let mended = mended_surrogates(text.as_bytes()).and_then(|json| String::from_utf8(json).ok());
+    mended.unwrap_or(text)
 }
 
 /// Opens a file for reading, and reads a little.
@@ -149,7 +157,7 @@ struct Messages {
     /// The conversation that is being read.
     number: usize,
     assembler: Assembler,
-    ready: VecDeque<Numbered>,
+    ready: VecDeque<Result<Numbered, ReadError>>,
 }
 
 impl Iterator for Messages {
@@ -158,7 +166,7 @@ impl Iterator for Messages {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(message) = self.ready.pop_front() {
-                return Some(Ok(message));
+                return Some(message);
             }
             let (number, id) = self.ids.pop_front()?;
             self.row += 1;
@@ -173,12 +181,18 @@ impl Iterator for Messages {
                 Ok(info) => info,
                 Err(error) => return Some(Err(ReadError::not_json(self.row, &error))),
             };
-            let parts: Vec<Value> = parts.iter().filter_map(|part| serde_json::from_str(part).ok()).collect();
+            let mut values: Vec<Value> = Vec::new();
+            for part in parts {
+                match serde_json::from_str(&part) {
+                    Ok(part) => values.push(part),
+                    Err(error) => self.ready.push_back(Err(ReadError::not_json(self.row, &error))),
+                }
+            }
             if number != self.number {
                 (self.number, self.assembler) = (number, Assembler::default());
             }
-            let messages = self.assembler.message(&id, &info, &parts);
-            self.ready.extend(messages.into_iter().map(|message| (number, message)));
+            let messages = self.assembler.message(&id, &info, &values);
+            self.ready.extend(messages.into_iter().map(|message| Ok((number, message))));
         }
     }
 }
@@ -215,24 +229,29 @@ mod tests {
         file.execute("INSERT INTO message VALUES ('msg_z', 'ses_b', 11, 'no JSON')", []).unwrap();
         // Rows that are no text cost no others.
         file.execute("INSERT INTO message VALUES (NULL, 'ses_b', 12, x'ff00')", []).unwrap();
-        file.execute("INSERT INTO part VALUES ('prt_z', 'msg_ses_a', 7)", []).unwrap();
+        // A text that was cut inside a character, and a part that is no JSON.
+        let half = r#"{"type":"text","text":"I am half \ud83d"}"#;
+        file.execute("INSERT INTO part VALUES ('prt_y', 'msg_ses_c', ?1)", [half]).unwrap();
+        file.execute("INSERT INTO part VALUES ('prt_z', 'msg_ses_a', 'no JSON')", []).unwrap();
         drop(file);
         let read = |session: Option<&str>| -> Vec<String> {
             let reader = open_any(&path, session).unwrap();
             assert_eq!(reader.format(), agents::OPENCODE);
             let shown = |item: Result<Numbered, ReadError>| match item {
-                Ok((number, message)) => format!("{number} {}", message.texts().next().unwrap_or_default()),
+                Ok((number, message)) => {
+                    format!("{number} {}", message.texts().collect::<Vec<_>>().join(" "))
+                }
                 Err(error) => error.to_string(),
             };
             reader.map(shown).collect()
         };
         let all = read(None);
         assert_eq!(
-            (all[0].as_str(), all[2].as_str(), all[3].as_str()),
-            ("0 I am ses_b.", "1 I am ses_a.", "2 I am ses_c.")
+            (all[0].as_str(), all[3].as_str(), all[4].as_str()),
+            ("0 I am ses_b.", "1 I am ses_a.", "2 I am ses_c. I am half \u{fffd}")
         );
-        assert!(all[1].starts_with("line 2: "), "{}", all[1]);
-        assert_eq!(read(Some("ses_a")), ["0 I am ses_a."]);
+        assert!(all[1].starts_with("line 2: ") && all[2].starts_with("line 3: "), "{all:?}");
+        assert_eq!(read(Some("ses_a"))[1], "0 I am ses_a.");
         // A message that is deleted while others are read costs only itself.
         let store = Store::open(&path).unwrap().unwrap();
         assert!(

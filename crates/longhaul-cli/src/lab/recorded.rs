@@ -44,6 +44,8 @@ pub struct RecordedSession {
     /// How long the last call waited for summaries.
     waited: Duration,
     overhead: Overhead,
+    /// A call was made.
+    has_begun: bool,
     /// How long prefixes live in the provider's cache, where that is known better than by the model.
     cache_lifetime: Option<u64>,
     growth: Growth,
@@ -104,6 +106,7 @@ impl RecordedSession {
             spent: Spent::default(),
             waited: Duration::ZERO,
             overhead: Overhead::Unknown,
+            has_begun: false,
             cache_lifetime: None,
             growth: Growth::default(),
         }
@@ -126,6 +129,7 @@ impl RecordedSession {
         if self.session.meter().calibration().is_some() && self.follow_model(model) {
             self.growth.compacted();
         }
+        self.has_begun = true;
         self.prepare()
     }
 
@@ -233,7 +237,7 @@ impl RecordedSession {
         if model.name == self.session.model().name {
             return false;
         }
-        if self.session.last_ticket().is_none() {
+        if !self.has_begun {
             self.begin_with(model);
             return false;
         }
@@ -248,7 +252,7 @@ impl RecordedSession {
         true
     }
 
-    /// Nothing was sent yet: the session is one of this model from its start.
+    /// No call was made yet: the session is one of this model from its start.
     fn begin_with(&mut self, model: Model) {
         let (profile, window) = (self.session.profile().clone(), self.session.budget().window);
         let mut session = Session::new(profile, model).with_window(window);
@@ -311,11 +315,18 @@ impl RecordedSession {
         }
     }
 
-    /// What was billed for the newest view, with what stands before the log.
+    /// True if it is known what stands before the log: sizes are what a provider would count. Until then the answer of a
+    /// call tells how large its request was.
+    pub fn is_scaled(&self) -> bool {
+        self.session.meter().calibration().is_none() || !matches!(self.overhead, Overhead::Unknown)
+    }
+
+    /// What was billed for the newest view, with what stands before the log: that is in common with the request before
+    /// as soon as anything is.
     pub fn sent(&self) -> Option<Sent> {
         let mut sent = self.session.sent()?;
         let before = self.overhead_tokens();
-        if sent.cold || sent.billed.read == Tokens::ZERO {
+        if sent.billed.read == Tokens::ZERO {
             sent.billed.written += before;
         } else {
             sent.billed.read += before;
@@ -364,7 +375,12 @@ impl RecordedSession {
 
     /// What sending the whole log would be, with what stands before it.
     pub fn full_tokens(&self) -> Tokens {
-        self.session.meter().tokens(self.session.full()).tokens + self.overhead_tokens()
+        self.tokens_of(self.session.full())
+    }
+
+    /// What so much of the log is, with what stands before it.
+    pub fn tokens_of(&self, log: Measure) -> Tokens {
+        self.session.meter().tokens(log).tokens + self.overhead_tokens()
     }
 
     /// How many guard rules the newest view breaks.

@@ -24,6 +24,9 @@ impl Calendar {
 
     /// The name of the zone.
     pub fn zone(&self) -> String {
+        if self.zone.is_unknown() {
+            return "UTC: the time zone of this machine is not known".to_owned();
+        }
         self.zone.iana_name().unwrap_or("local time").to_owned()
     }
 

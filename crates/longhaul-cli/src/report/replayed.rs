@@ -115,6 +115,7 @@ struct Replay {
     session: RecordedSession,
     lifetime: Option<u64>,
     times: Times,
+    edits_seen: u32,
     needs: Needs,
     pieces: PieceCache,
     ours: Holdings,
@@ -136,6 +137,7 @@ impl Replay {
             session,
             lifetime,
             times: settings.times,
+            edits_seen: 0,
             needs: Needs::new(|text| text.len() as f64),
             pieces: PieceCache::default(),
             ours: Holdings::default(),
@@ -206,11 +208,13 @@ impl Replay {
     fn call(&mut self, answer: &Message) {
         let Some(usage) = answer.usage() else { return };
         let model = answer.model().unwrap_or_default();
-        let edits = self.session.session().ledger().next_id().0;
         let prepared = self.session.prepare_for(answer);
+        // Those of results that came since the call before, too.
+        let edits = self.session.session().ledger().next_id().0;
+        let new = u64::from(edits.saturating_sub(std::mem::replace(&mut self.edits_seen, edits)));
         let counts = self.times.has(answer.time().map_or(0, |time| time.0 / 1_000_000));
         if counts {
-            self.out.edits += u64::from(self.session.session().ledger().next_id().0 - edits);
+            self.out.edits += new;
             self.out.calls += 1;
             self.out.errors += u64::from(prepared.is_err());
         }

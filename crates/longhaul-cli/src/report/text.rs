@@ -98,6 +98,14 @@ fn billed(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         "\n{STRONG}What was billed: {}{STRONG:#}, at the prices of the APIs",
         money(bill.dollars())
     )?;
+    if bill.unpriced > 0 {
+        writeln!(
+            out,
+            "{FAINT}{} of {} have no price: their tokens are counted, dollars are of the others{FAINT:#}",
+            grouped(bill.unpriced),
+            terminal::counted(bill.calls, "call", "calls")
+        )?;
+    }
     let kinds = [
         ("read from cache", bill.cache_read, bill.kinds.cache_read),
         ("written to cache", bill.cache_write, bill.kinds.cache_write),

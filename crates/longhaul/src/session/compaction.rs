@@ -157,8 +157,16 @@ impl Session {
         }
     }
 
+    /// Counts what is new in the log of the kind of work, where something goes by it.
+    fn follow_work(&mut self) {
+        self.work.follow(&self.state.log, &self.profile.aliases);
+    }
+
     /// What the profile demands before every call.
     fn rules(&mut self) {
+        if !self.profile.rules.is_empty() {
+            self.follow_work();
+        }
         for strategy in self.profile.rules.clone() {
             self.climb(strategy, Why::Rule, Tokens::ZERO);
         }
@@ -191,7 +199,7 @@ impl Session {
             self.record(Entry::JobEnded { job: question.id, how: JobEnd::Dropped });
         }
         let Compaction { why, target, full, .. } = self.state.progress.compaction.clone()?;
-        self.work.follow(&self.state.log, &self.profile.aliases);
+        self.follow_work();
         // What pays back are folds, whatever the size is then.
         let folds_alone = self.profile.dial.is_some() && matches!(why, Why::PaysBack | Why::Cold);
         for strategy in self.ladder(full) {
@@ -247,7 +255,8 @@ impl Session {
             sizes: self.sizes(),
             budget: &self.budget(),
             profile: &self.profile,
-            rules_seen: self.rules_seen,
+            // The mark is that of rules: a rung looks at everything.
+            rules_seen: if why == Why::Rule { self.rules_seen } else { RulesSeen::default() },
             kept_opening: self.kept_opening(),
             declared: self.state.progress.task,
             work: &self.work,

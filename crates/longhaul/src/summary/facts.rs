@@ -40,12 +40,12 @@ pub(crate) struct Facts {
     pub(crate) todos: Option<Found<Vec<Todo>>>,
     /// The model's last words.
     pub(crate) last_words: Option<Found<String>>,
-    /// What went well: calls, and what they did once for all ([`failing::done`]).
+    /// What went well: calls, and what commands did once for all ([`failing::done`]).
     pub(crate) went_well: HashSet<String>,
     /// By path, with the message and the number of the last touch.
     touched: HashMap<String, (Found<File>, usize)>,
     touches: usize,
-    /// Errors that are not solved, by what was not done ([`failing::undone`]).
+    /// Errors that are not solved, by their calls or by what was left undone ([`failing::undone`]).
     unsolved: HashMap<String, Vec<usize>>,
 }
 
@@ -101,8 +101,8 @@ impl Facts {
     }
 
     fn called(&mut self, at: Position, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
-        let subject = tool.subject(&call.arguments);
-        let subject = shorten(subject.trim(), SHORT);
+        let whole = tool.subject(&call.arguments);
+        let subject = shorten(whole.trim(), SHORT);
         let runs = matches!(tool, ToolKind::Bash | ToolKind::Other);
         let status = if runs { exit_status(result) } else { None };
         let failed = status.map_or(result.is_error, |status| status != 0);
@@ -115,24 +115,28 @@ impl Facts {
                 paths.into_iter().for_each(|path| self.touch(at, path, tool != ToolKind::Read));
             }
             ToolKind::Todo => self.todos = todos(call).map(|todos| (at, todos)).or(self.todos.take()),
-            ToolKind::Bash if !subject.is_empty() => {
+            // What only looks around says nothing of what was done.
+            ToolKind::Bash if !subject.is_empty() && !failing::only_looks(&whole) => {
                 self.commands.push((at, Command { line: subject.clone(), status, failed }));
             }
             _ => {}
         }
         let name = format!("{} {}", call.name, shorten(&subject, CALL)).trim_end().replace('`', "'");
-        if failed && failing::is_no_problem(tool, &tool.subject(&call.arguments), &result.text) {
+        if failed && failing::is_no_problem(tool, &whole, &result.text) {
             return;
         }
         if failed {
             let line = failing::why(&result.text, status);
-            self.unsolved.entry(failing::undone(&name).to_owned()).or_default().push(self.errors.len());
+            let undone = if tool == ToolKind::Bash { failing::undone(whole.trim()) } else { None };
+            let undone = undone.map_or_else(|| name.clone(), str::to_owned);
+            self.unsolved.entry(undone).or_default().push(self.errors.len());
             self.errors.push((at, Problem { line: shorten(&line, LINE), call: name, solved: false }));
         } else {
-            for done in failing::done(&name) {
-                let solved = self.unsolved.remove(done);
+            let done = if tool == ToolKind::Bash { failing::done(&whole) } else { Vec::new() };
+            for done in done.into_iter().map(str::to_owned).chain([name]) {
+                let solved = self.unsolved.remove(&done);
                 solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
-                self.went_well.insert(done.to_owned());
+                self.went_well.insert(done);
             }
         }
     }

@@ -110,24 +110,50 @@ pub(super) fn is_no_problem(tool: ToolKind, command: &str, text: &str) -> bool {
     looks || of_harness.iter().any(|words| start.starts_with(words))
 }
 
-/// What is done when any call that does it has gone well: another message or title makes no difference.
-const ONCE: [&str; 3] = ["git commit", "git push", "gh pr create"];
+/// What is done when any command that does it has gone well: another message or title makes no difference.
+const ONCE: [&str; 3] = ["git commit ", "git push ", "gh pr create "];
 
-/// What a call that failed has left undone: the last of these that it was to do, else the call itself.
-pub(super) fn undone(call: &str) -> &str {
-    let found = ONCE.iter().filter_map(|what| call.rfind(what).map(|at| (at, *what)));
-    found.max().map_or(call, |(_, what)| what)
+/// What a command that failed has left undone, if it is one of these and all else in the command only looks or
+/// prepares it: then nothing else can have failed.
+pub(super) fn undone(command: &str) -> Option<&'static str> {
+    // Of a command that was cut nobody knows the rest.
+    if command.ends_with('…') {
+        return None;
+    }
+    let plain = without_quoted(command);
+    let mut left = None;
+    for part in parts_of(&plain) {
+        match once(part) {
+            Some(what) => left = Some(what),
+            None if part.starts_with("git add ") || is_look(part) => {}
+            None => return None,
+        }
+    }
+    left
 }
 
-/// What a call that went well has done: the call itself, and all of these in it.
-pub(super) fn done(call: &str) -> impl Iterator<Item = &str> {
-    std::iter::once(call).chain(ONCE.into_iter().filter(|what| call.contains(what)))
+/// Which of these a command that went well has done.
+pub(super) fn done(command: &str) -> Vec<&'static str> {
+    parts_of(&without_quoted(command)).filter_map(once).collect()
+}
+
+/// Which of them a part of a command does.
+fn once(part: &str) -> Option<&'static str> {
+    let does = |what: &&&str| {
+        format!("{part} ").starts_with(**what) && !part.split_whitespace().any(|word| word == "--dry-run")
+    };
+    ONCE.iter().find(does).copied()
+}
+
+/// The commands that a command is put together from.
+fn parts_of(command: &str) -> impl Iterator<Item = &str> {
+    command.split(['|', ';', '&', '\n']).map(str::trim).filter(|part| !part.is_empty())
 }
 
 /// Commands that change nothing.
-const LOOKS: [&str; 31] = [
+const LOOKS: [&str; 30] = [
     "ls", "cat", "sed", "head", "tail", "grep", "rg", "find", "pwd", "cd", "wc", "nl", "echo", "which",
-    "stat", "file", "test", "[", "tree", "sort", "uniq", "cut", "tr", "awk", "true", "sleep", "jq", "xargs",
+    "stat", "file", "test", "[", "tree", "sort", "uniq", "cut", "tr", "awk", "true", "sleep", "jq",
     "basename", "nc", "done",
 ];
 
@@ -161,32 +187,36 @@ const LOOKING: [(&str, &[&str]); 3] = [
 ];
 
 /// With these `gh api` sends something.
-const GH_SENDS: [&str; 6] = ["-X", "--method", "-f", "-F", "--field", "--input"];
+const GH_SENDS: [&str; 7] = ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"];
 
 /// True for a command that changes nothing, whatever it is put together from.
 pub(super) fn only_looks(command: &str) -> bool {
-    let command = without_quoted(command);
-    let mut parts = command.split(['|', ';', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
-    let is_look = |part: &str| {
-        let mut words = part.split_whitespace().skip_while(|word| BEFORE.contains(word));
-        match words.next().unwrap_or_default() {
-            // The list that a loop goes through.
-            "for" => true,
-            "sed" => !part.contains(" -i"),
-            "xargs" => words.find(|word| !word.starts_with('-')).is_none_or(|word| LOOKS.contains(&word)),
-            "gh" => match words.next() {
-                Some("api") => !words.any(|word| GH_SENDS.contains(&word)),
-                // What it is about, and then what is done with it.
-                Some(_) => words.next().is_some_and(|word| is_looking("gh", word)),
-                None => false,
-            },
-            "git" => git_command(words).is_some_and(|word| is_looking("git", word)),
-            "npm" => words.next().is_some_and(|word| is_looking("npm", word)),
-            // `2>&1` leaves a number behind.
-            first => LOOKS.contains(&first) || first.bytes().all(|b| b.is_ascii_digit() || b == b'>'),
+    parts_of(&without_quoted(command)).all(is_look)
+}
+
+/// True for a part of a command that changes nothing.
+fn is_look(part: &str) -> bool {
+    let mut words = part.split_whitespace().skip_while(|word| BEFORE.contains(word));
+    match words.next().unwrap_or_default() {
+        // The list that a loop goes through.
+        "for" => true,
+        "sed" => !part.contains(" -i"),
+        // What it runs, behind its own flags.
+        "xargs" => {
+            let run: Vec<&str> = words.skip_while(|word| word.starts_with('-')).collect();
+            run.is_empty() || is_look(&run.join(" "))
         }
-    };
-    parts.all(is_look)
+        "gh" => match words.next() {
+            Some("api") => !words.any(|word| GH_SENDS.iter().any(|flag| word.starts_with(flag))),
+            // What it is about, and then what is done with it.
+            Some(_) => words.next().is_some_and(|word| is_looking("gh", word)),
+            None => false,
+        },
+        "git" => git_command(words).is_some_and(|word| is_looking("git", word)),
+        "npm" => words.next().is_some_and(|word| is_looking("npm", word)),
+        // `2>&1` leaves a number behind.
+        first => LOOKS.contains(&first) || first.bytes().all(|b| b.is_ascii_digit() || b == b'>'),
+    }
 }
 
 fn is_looking(program: &str, word: &str) -> bool {
@@ -279,13 +309,20 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_made_by_any_call_that_commits() {
-        let failed = "Bash git add a.md && git commit -m 'docs: a'";
-        assert_eq!(undone(failed), "git commit");
-        assert_eq!(undone("Bash git commit -m 'x' && git push"), "git push");
-        assert_eq!(undone("Bash cargo test"), "Bash cargo test");
-        assert!(done("Bash git commit -m 'docs: b'").any(|what| what == undone(failed)));
-        assert_eq!(done("Bash cargo test").collect::<Vec<_>>(), ["Bash cargo test"]);
+    fn a_commit_is_made_by_any_command_that_commits() {
+        assert_eq!(undone("git add a.md && git commit -m 'docs: a'"), Some("git commit "));
+        assert_eq!(undone("git commit -m 'x' && git push"), Some("git push "));
+        assert_eq!(done("cargo test && git commit -m 'docs: b'"), ["git commit "]);
+        // Something else may have failed.
+        for whole in
+            ["cargo test && git commit -am x", "cargo test", "git commit-graph", "git commit -m \"a…"]
+        {
+            assert_eq!(undone(whole), None, "{whole}");
+        }
+        // Who only speaks of it does not do it.
+        for other in ["grep -rn 'git push' docs", "echo git push", "git push --dry-run", "cargo test"] {
+            assert!(done(other).is_empty(), "{other}");
+        }
     }
 
     #[test]
@@ -318,6 +355,9 @@ mod tests {
             "npm install",
             "for f in *.rs; do rustfmt $f; done",
             "ls | xargs rm",
+            "rg -l foo | xargs sed -i s/foo/bar/",
+            "gh api -XPOST repos/a/b/issues",
+            "gh api repos/a/b --method=DELETE",
         ] {
             assert!(!is_no_problem(ToolKind::Bash, command, ""), "{command}");
         }

@@ -70,7 +70,9 @@ pub(super) fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
             // An error that was open then may have been solved since.
             for item in &mut said {
                 if let Statement::Problem(problem) = &mut item.statement {
-                    problem.solved |= facts.went_well.contains(failing::undone(&problem.call));
+                    let undone =
+                        problem.call.split_once(' ').and_then(|(_, command)| failing::undone(command));
+                    problem.solved |= facts.went_well.contains(undone.unwrap_or(&problem.call));
                 }
             }
             values.add(slot, said);
@@ -81,9 +83,7 @@ pub(super) fn facts_of(material: &[&Material], form: &Form<'_>) -> SlotValues {
     let item = |(at, file)| Item { at, statement: Statement::File(file) };
     values.add(Slot::Files, changed.into_iter().map(item));
     values.add(Slot::Read, read.into_iter().map(item));
-    // What only looks around says nothing of what was done.
-    let telling = facts.commands.into_iter().filter(|(_, command)| !failing::only_looks(&command.line));
-    values.add(Slot::Commands, telling.map(found(Statement::Command)));
+    values.add(Slot::Commands, facts.commands.into_iter().map(found(Statement::Command)));
     values.add(Slot::Errors, facts.errors.into_iter().map(found(Statement::Problem)));
     say_errors_once(&mut values);
     values.add(Slot::Decisions, facts.decisions.into_iter().map(found(Statement::Words)));

@@ -50,11 +50,18 @@ pub fn verdict(profile: &str, window: u64, Tallies(tallies): &Tallies) -> Option
     Some(format!("{first}{unsent} {}", beside(profile, window, ours, tallies)))
 }
 
+/// Whether no request of a row was larger than the window.
+pub fn fits(tally: &Tally, window: u64) -> bool {
+    tally.peak <= window as f64
+}
+
 /// What the other rows are beside it. Rows in parentheses, and those that do not fit the window, are no policies that
 /// could be used.
 fn beside(profile: &str, window: u64, ours: Worth, tallies: &[(String, Tally)]) -> String {
     let others = tallies.iter().filter(|(name, _)| name != profile && !name.starts_with('('));
-    let others = others.filter(|(_, tally)| tally.peak <= window as f64);
+    let (others, larger): (Vec<_>, Vec<_>) = others.partition(|(_, tally)| fits(tally, window));
+    let others = others.into_iter();
+    let no_other = if larger.is_empty() { "No other row" } else { "No other row that fits the window" };
     let rivals = others.filter_map(|(name, tally)| Some((name, Worth::of(tally)?)));
     let rival = rivals
         .filter(|(_, worth)| worth.keeps_as_much_as(ours))
@@ -64,10 +71,10 @@ fn beside(profile: &str, window: u64, ours: Worth, tallies: &[(String, Tally)]) 
             format!("“{name}” keeps as much for {:.1} %.", worth.cost * 100.0)
         }
         Some((name, worth)) => format!(
-            "No other row keeps as much for less; the next that does, “{name}”, costs {:.1} %.",
+            "{no_other} keeps as much, in lines and names, for less; the next that does, “{name}”, costs {:.1} %.",
             worth.cost * 100.0
         ),
-        None => "No other row keeps as much.".to_owned(),
+        None => format!("{no_other} keeps as much, in lines and names."),
     }
 }
 
@@ -86,7 +93,7 @@ mod tests {
         assert_eq!(
             text,
             "longhaul costs 40.0 % of sending everything; no call needed anything from far back. No other row keeps \
-             as much for less; the next that does, “full, no limit”, costs 100.0 %."
+             as much, in lines and names, for less; the next that does, “full, no limit”, costs 100.0 %."
         );
         let rows = Tallies(vec![row("mini", 30.0), row("longhaul", 40.0)]);
         assert!(verdict("longhaul", 200, &rows).unwrap().ends_with("“mini” keeps as much for 30.0 %."));
@@ -95,6 +102,10 @@ mod tests {
         let mut large = row("full, no limit", 30.0);
         large.1.peak = 201.0;
         let rows = Tallies(vec![large, row("longhaul", 40.0)]);
-        assert!(verdict("longhaul", 200, &rows).unwrap().ends_with("No other row keeps as much."));
+        assert!(
+            verdict("longhaul", 200, &rows)
+                .unwrap()
+                .ends_with("No other row that fits the window keeps as much, in lines and names.")
+        );
     }
 }

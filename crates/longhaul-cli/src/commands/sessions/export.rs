@@ -41,7 +41,11 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     let (store, meta) = sessions.find(&args.session)?;
     let form = if args.journal { Form::Journal } else { Form::Transcript };
     match output {
-        Some(path) => to_file(&*store, meta.id, form, &path),
+        Some(path) => {
+            to_file(&*store, meta.id, form, &path)?;
+            _ = writeln!(io::stderr(), "{} written", path.display());
+            Ok(())
+        }
         None => Ok(store.export(meta.id, form, &mut BufWriter::new(io::stdout().lock()))?),
     }
 }

@@ -11,8 +11,9 @@ use super::Sessions;
 use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::lab::importing::{Import, Taken};
-use crate::lab::inputs::{self, Unread};
+use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::recorded::without_model;
+use crate::report::scan::scan;
 use crate::terminal;
 
 /// Store recorded sessions, as if Longhaul had been there
@@ -44,7 +45,7 @@ pub struct Args {
     /// The program that worked; without it, the one whose format the transcript has
     #[arg(long, value_name = "A")]
     agent: Option<String>,
-    /// What it worked on
+    /// What it worked on; without it, the folder that the file names
     #[arg(long, value_name = "P")]
     project: Option<String>,
     /// Store it once more if it is there already
@@ -89,16 +90,31 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
             Some(store) => store,
             None => store.insert(sessions.place.open_or_make()?),
         };
-        taken.iter().try_for_each(|taken| keep(sessions, args, store, taken))?;
+        let project = args.project.clone().unwrap_or_else(|| project_of(&input));
+        taken.iter().try_for_each(|taken| keep(sessions, args, &project, store, taken))?;
     }
     unread.finish(read)
 }
 
+/// The folder that a recorded session was about, where its file says so.
+fn project_of(input: &Input) -> String {
+    let scanned = if input.path.is_file() { scan(&input.path, &|_| ()).ok() } else { None };
+    let conversations = scanned.map(|scanned| scanned.conversations).unwrap_or_default();
+    let wanted = input.conversation.unwrap_or_default();
+    conversations.into_iter().nth(wanted).map(|conversation| conversation.project).unwrap_or_default()
+}
+
 /// Stores a session, and says so.
-fn keep(sessions: &Sessions<'_>, args: &Args, store: &Arc<dyn Store>, taken: &Taken) -> Result<(), Failure> {
+fn keep(
+    sessions: &Sessions<'_>,
+    args: &Args,
+    project: &str,
+    store: &Arc<dyn Store>,
+    taken: &Taken,
+) -> Result<(), Failure> {
     let about = About {
         agent: args.agent.clone().unwrap_or_else(|| taken.agent.clone()),
-        project: args.project.clone().unwrap_or_default(),
+        project: project.to_owned(),
         title: None,
         ..About::default()
     };

@@ -74,9 +74,10 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     }
     if found.is_empty() {
         let any = !store.list(&Filter::default(), 1)?.is_empty();
-        let what = if any { "No session in" } else { "There are no sessions yet in" };
-        let end = if any { " is so." } else { "." };
-        writeln!(out, "{what} {}{end}", sessions.place)?;
+        match any {
+            true => writeln!(out, "No session in {} is what was asked for.", sessions.place)?,
+            false => writeln!(out, "There are no sessions yet in {}.", sessions.place)?,
+        }
         return Ok(());
     }
     // An id is short among all sessions, not only among those that are listed.

@@ -64,7 +64,10 @@ impl Scan for Codex {
         if self.recorder.is_empty() {
             return Vec::new();
         }
+        // The last answer came, and no report of its tokens behind it.
+        let unbilled = u64::from(self.recorder.is_asked());
         let mut done = self.recorder.finish();
+        done.unbilled += unbilled;
         if done.session.is_empty() {
             done.session = self.name;
         }

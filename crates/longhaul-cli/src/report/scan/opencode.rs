@@ -18,8 +18,9 @@ pub fn scan(path: &Path) -> io::Result<Scanned> {
 fn read(path: &Path) -> rusqlite::Result<Scanned> {
     let Some(store) = Store::open(path)? else { return Ok(Scanned::default()) };
     let (mut conversations, mut unread) = (Vec::new(), 0);
-    for session in store.sessions()? {
+    for (number, session) in store.sessions()?.into_iter().enumerate() {
         let mut recorder = Recorder::new(&session.id);
+        recorder.about().number = number;
         recorder.about().project = session.folder;
         recorder.about().side = session.side;
         for id in store.messages(&session.id)? {

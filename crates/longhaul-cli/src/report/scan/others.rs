@@ -106,7 +106,7 @@ fn bill(recorder: &mut Recorder, message: &Message, at: i64, path: &Path) {
     let for_an_hour = usage.and_then(|usage| usage.extra.get(agents::WRITTEN_FOR_AN_HOUR));
     let mut call = Call {
         at,
-        write_1h: for_an_hour.and_then(|tokens| tokens.as_str().parse().ok()).unwrap_or_default(),
+        write_1h: for_an_hour.and_then(|tokens| tokens.as_str().parse().ok()).map_or(0, count),
         input: usage.map_or(0, |usage| count(usage.input)),
         read: usage.map_or(0, |usage| count(usage.cache_read)),
         write: usage.map_or(0, |usage| count(usage.cache_write)),

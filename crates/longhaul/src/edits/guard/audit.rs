@@ -69,28 +69,34 @@ impl Audit<'_> {
         &self.view.parts()[audited.parts().len()..]
     }
 
-    /// Folds and hides that stand in the view. Where none covers anything, what was right before holds none.
-    fn shown_edits(&self, audited: &Audited) -> HashSet<EditId> {
+    /// Folds and hides that stand in the view, each as often as it stands there. Where none covers anything, what was
+    /// right before holds none.
+    fn shown_edits(&self, audited: &Audited) -> impl Iterator<Item = EditId> {
         let parts = match self.covers_nothing() {
             true => self.new_parts(audited),
             false => self.view.parts(),
         };
-        parts.iter().filter_map(|part| part.source.edit()).collect()
+        parts.iter().filter_map(|part| part.source.edit())
     }
 
     fn covers_nothing(&self) -> bool {
         self.ledger.outermost().next().is_none()
     }
 
-    /// True if a message stands in the view, as it came or edited.
-    fn shows(&self, audited: &Audited, at: Position) -> bool {
+    /// The messages that stand in new parts of the view, as they came or edited.
+    fn new_messages(&self, audited: &Audited) -> HashSet<Position> {
+        let messages = self.new_parts(audited).iter().filter_map(|part| match part.source {
+            Source::Message(at) => Some(at),
+            _ => None,
+        });
+        messages.collect()
+    }
+
+    /// True if a message stands in a part of the view that was right before.
+    fn shown_before(&self, audited: &Audited, at: Position) -> bool {
         let start = self.log.unit_of(at).map_or(at, |unit| unit.span.start);
-        let is_here = |source: Source| source == Source::Message(at);
-        let before = audited.parts_from(start).iter().take_while(|part| part.start == start);
-        before
-            .map(|part| part.source)
-            .chain(self.new_parts(audited).iter().map(|part| part.source))
-            .any(is_here)
+        let of_unit = audited.parts_from(start).iter().take_while(|part| part.start == start);
+        of_unit.into_iter().any(|part| part.source == Source::Message(at))
     }
 
     /// Where in the log begins and ends what a part stands for. Nothing for what stands before the history.
@@ -253,7 +259,7 @@ impl Audit<'_> {
             }
             last = at.or(last);
         }
-        let shown = self.shown_edits(audited);
+        let shown: HashSet<EditId> = self.shown_edits(audited).collect();
         for (span, id) in self.ledger.outermost().filter(|(_, id)| !shown.contains(id)) {
             faults.push(format!("edit {} covers messages {}.. and is not shown", id.0, span.start.0));
         }
@@ -283,18 +289,19 @@ impl Audit<'_> {
 
     fn keep_set(&self, audited: &Audited) -> Vec<String> {
         let mut faults = Vec::new();
+        let new = self.new_messages(audited);
+        let shows = |at: Position| new.contains(&at) || self.shown_before(audited, at);
         for at in self.log.system_messages() {
             let unit = self.log.unit_of(*at).map(std::slice::from_ref).unwrap_or_default();
             let blank = !self.log.show(unit).any(|shown| shown.at() == *at);
             if self.is_cut(*at) {
                 faults.push(format!("system message {} is cut", at.0));
             }
-            if !blank && !self.shows(audited, *at) {
+            if !blank && !shows(*at) {
                 faults.push(format!("system message {} is gone", at.0));
             }
         }
-        let folds: Vec<_> =
-            self.shown_edits(audited).into_iter().filter_map(|id| self.ledger.get(id)).collect();
+        let folds: Vec<_> = self.shown_edits(audited).filter_map(|id| self.ledger.get(id)).collect();
         let tail = self.view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default();
         for item in self.items {
             let kept = |kind: &EditKind| match kind {
@@ -304,7 +311,7 @@ impl Audit<'_> {
                 _ => false,
             };
             let in_folds = folds.iter().filter(|edit| kept(&edit.kind)).count();
-            let stands = item.source.filter(|at| self.shows(audited, *at));
+            let stands = item.source.filter(|at| shows(*at));
             let in_place = stands.is_some_and(|at| !self.is_cut(at));
             let in_rules = matches!(item.key, KeepKey::Rules(_))
                 && self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, self.log));
