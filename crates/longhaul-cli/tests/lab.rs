@@ -40,6 +40,49 @@ fn long_session(folder: &Path, steps: usize) -> String {
 }
 
 #[test]
+fn a_request_has_one_size() {
+    // A provider that counts a third more than we would, and has a system prompt that the file does not hold.
+    let (mut lines, mut prompt) = (vec![r#"{"role":"user","content":"Read it all."}"#.to_owned()], 9_000);
+    for n in 0..30 {
+        let call = serde_json::json!({"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": format!("f{n}.rs")}});
+        let text = format!("fn name_{n}() {{}}\n").repeat(60);
+        let usage = serde_json::json!({"input": 10, "cache_read": prompt - 10, "output": 40});
+        lines.push(serde_json::json!({"role": "assistant", "model": "claude-sonnet-4-5", "content": [call], "usage": usage}).to_string());
+        lines.push(serde_json::json!({"role": "tool", "content": [{"type": "tool_result", "id": format!("c{n}"), "text": text}]}).to_string());
+        prompt += 900;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (file, views) = (folder.path().join("billed.jsonl"), folder.path().join("views.jsonl"));
+    fs::write(&file, lines.join("\n")).unwrap();
+    let (file, out) = (file.to_str().unwrap(), views.to_str().unwrap());
+    for (window, compacts) in [("200k", false), ("20k", true)] {
+        _ = fs::remove_file(&views);
+        let replayed = stdout(&["replay", file, "--window", window, "--json", "--views", out]);
+        let replayed: Value = serde_json::from_str(&replayed).unwrap();
+        assert_eq!(replayed["edits"] != 0, compacts, "{replayed}");
+        // Who changes nothing sends the whole log, and pays for it.
+        for name in ["tokens", "peak", "cost"] {
+            let [full, sent] = ["full", "sent"].map(|which| &replayed[format!("{name}_{which}")]);
+            assert!(compacts || full == sent, "{name}: {replayed}");
+        }
+        let written = fs::read_to_string(&views).unwrap();
+        let mut sum = 0;
+        for (n, line) in written.lines().enumerate() {
+            let view: Value = serde_json::from_str(line).unwrap();
+            sum += view["tokens"].as_u64().unwrap();
+            if n % 7 == 0 {
+                let call = (n + 1).to_string();
+                let said = stdout(&["explain", file, "--window", window, "--call", &call, "--json"]);
+                let said: Value = serde_json::from_str(&said).unwrap();
+                let sizes = |value: &Value| (value["tokens"].clone(), value["full_tokens"].clone());
+                assert_eq!(sizes(&said), sizes(&view), "call {call} in {window}");
+            }
+        }
+        assert_eq!(replayed["tokens_sent"], sum);
+    }
+}
+
+#[test]
 fn explain_names_each_part_and_its_edit() {
     insta::assert_snapshot!(stdout(&["explain", "small.jsonl", "--call", "4"]));
     let folder = tempfile::tempdir().unwrap();
