@@ -47,6 +47,22 @@ fn a_result_that_comes_while_a_summary_is_written_is_a_result() {
 }
 
 #[test]
+fn what_is_a_rule_of_one_profile_may_be_a_rung_of_another() {
+    let rung =
+        longhaul::policy::STRATEGIES.iter().find(|strategy| strategy.name == "newest-results").unwrap();
+    let mut profile = Profile::archive();
+    (profile.rules, profile.ladder) = (Vec::new(), vec![*rung]);
+    let mut session = Session::new(profile, model("m", 20_000)).with_meter(Meter::neutral());
+    session.push(Message::user("go"));
+    for n in 0..40 {
+        step(&mut session, n, 2_000);
+        ready(&mut session);
+    }
+    let by_rung = session.ledger().edits().filter(|(edit, _)| &*edit.strategy == "newest-results").count();
+    assert!(by_rung > 20, "{by_rung}");
+}
+
+#[test]
 fn what_no_edit_can_help_is_said_before_any_is_made() {
     let mut session = session(100_000);
     session.push(Message::system("Rules of the host. ".repeat(3_000)));
