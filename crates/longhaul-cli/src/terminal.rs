@@ -141,9 +141,9 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
     let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
     let mut lines: Vec<String> = new.chunk_by(alike).map(line).collect();
     let again = short(EditPrice::of_batch(new.iter().copied()).rewrites.0);
-    let whose = if lines.len() > 1 { " for all" } else { "" };
+    let words = if lines.len() > 1 { "again in all" } else { "billed again" };
     if let Some(last) = lines.last_mut() {
-        last.push_str(&format!("; {again} billed again{whose}"));
+        last.push_str(&format!("; {again} {words}"));
     }
     lines
 }
