@@ -2,8 +2,11 @@
 //! makes a new one.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
@@ -36,11 +39,36 @@ const SETTINGS: &str = "
 /// Sends all statements before the first one is answered, in this order. Gives all answers, or the first
 /// error.
 macro_rules! all_at_once {
-    ($($statement:expr),+ $(,)?) => {
-        tokio::try_join!(biased; $(async { $statement.await }),+)
-    };
+    ($($statement:expr),+ $(,)?) => {{
+        let queue = $crate::postgres::pool::Queue::default();
+        tokio::try_join!(biased; $(queue.in_turn(async { $statement.await })),+)
+    }};
 }
 pub(super) use all_at_once;
+
+/// Answers are taken in the order of their statements. They may arrive while others are being looked at: without an order the
+/// first error would now and then be that of a later statement, which only says that something failed before it.
+#[derive(Default)]
+pub(super) struct Queue {
+    sent: AtomicUsize,
+    answered: AtomicUsize,
+}
+
+impl Queue {
+    /// The answer of a statement, once those before it have theirs. Who joins several looks at all of them in their order
+    /// whenever one has news, so nobody who waits here has to be woken.
+    pub(super) async fn in_turn<T>(&self, statement: impl Future<Output = T>) -> T {
+        let place = self.sent.fetch_add(1, Ordering::Relaxed);
+        let answer = statement.await;
+        poll_fn(|_| match self.answered.load(Ordering::Relaxed) == place {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        self.answered.store(place + 1, Ordering::Relaxed);
+        answer
+    }
+}
 
 /// A connection, with the statements that the server knows already.
 pub(super) struct Connection {
@@ -217,4 +245,40 @@ fn tls() -> Result<ClientConfig, Fault> {
         .map_err(wrong)?
         .with_no_client_auth();
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::yield_now;
+
+    #[test]
+    fn the_first_error_is_that_of_the_first_statement() {
+        let runtime = super::Builder::new_current_thread().build().unwrap();
+        // The later answer is there before the first one was.
+        let done: Result<((), ()), &str> = runtime.block_on(async {
+            all_at_once!(
+                async {
+                    yield_now().await;
+                    Err("a deadlock")
+                },
+                async { Err("something failed before") },
+            )
+        });
+        assert_eq!(done, Err("a deadlock"));
+        let done: Result<(u8, u8, u8), &str> = runtime.block_on(async {
+            all_at_once!(
+                async {
+                    yield_now().await;
+                    Ok(1)
+                },
+                async { Ok(2) },
+                async {
+                    yield_now().await;
+                    yield_now().await;
+                    Ok(3)
+                },
+            )
+        });
+        assert_eq!(done, Ok((1, 2, 3)));
+    }
 }
