@@ -34,6 +34,7 @@ mod reading;
 mod reports;
 mod requests;
 mod retracing;
+mod room;
 mod sizes;
 mod state;
 mod switching;
@@ -100,6 +101,8 @@ pub struct Session {
     /// The view is as the last `prepare` left it, within the limits of then.
     prepared: bool,
     notices: Vec<Notice>,
+    /// A person was told that the window leaves little room.
+    is_cramped_noticed: bool,
     /// The frame that the host set last, where it makes the prompt of this version: what is of the request
     /// alone is in no journal.
     newest_frame: Option<(usize, Frame)>,
@@ -128,6 +131,7 @@ impl Session {
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),
+            is_cramped_noticed: false,
             newest_frame: None,
             checkpoints: Checkpoints::default(),
             store: None,
@@ -287,9 +291,13 @@ impl Session {
     /// The limits.
     pub fn budget(&self) -> Budget {
         let budget = self.state.limits.budget(&self.profile);
-        match self.profile.triggers.messages_alone {
-            true => budget.beside(self.tokens(self.state.system_layer())),
-            false => budget,
+        let system = || self.tokens(self.state.system_layer());
+        if self.profile.shares_are_of_room() {
+            budget.in_room(system(), self.profile.shares)
+        } else if self.profile.triggers.messages_alone {
+            budget.beside(system())
+        } else {
+            budget
         }
     }
 

@@ -60,8 +60,9 @@ impl Dial {
     }
 
     /// What a command printed or a search found enters as its best half where it has more bytes than this.
+    /// Only a thrifty dial cuts what the model has not seen yet.
     pub(crate) fn long_output(self) -> usize {
-        if self >= Self::SAFE { 32_000 } else { 16_000 }
+        if self < Self::DEFAULT { 16_000 } else { usize::MAX }
     }
 
     /// A fold waits until carrying has cost so much of what the fold costs, in percent. By price alone it

@@ -192,18 +192,18 @@ impl Profile {
             name: "longhaul".into(),
             says: "folds what is finished into the lines that the work is likely to need, when carrying it has cost more than the fold".into(),
             window: Tokens(200_000),
-            shares: Shares { warn: 70, trigger: 85, target: 50 },
+            shares: Shares { warn: 70, trigger: 98, target: 60 },
             triggers: Triggers::default(),
             cut: Cut { bytes: 50_000, ..Cut::NONE },
             entry_digests: true,
             rules: Vec::new(),
             ladder: vec![&strategy::FOLD_TURNS, &strategy::FOLD_STEPS, &strategy::OLD_RESULTS],
             by_task: false,
-            keep_recent: 20,
+            keep_recent: 24,
             keep_steps: 7,
             dial: Some(Dial::DEFAULT),
             keep_opening: 15,
-            summary: 36,
+            summary: 42,
             templates: Templates { finished: &summary::FINISHED, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
             background: true,
@@ -354,6 +354,12 @@ impl Profile {
         }
     }
 
+    /// Warning, trigger and target are shares of the usable room. Profiles without a dial have shares of the
+    /// window, as their seeds say.
+    pub(crate) fn shares_are_of_room(&self) -> bool {
+        self.dial.is_some() && !self.triggers.messages_alone
+    }
+
     /// What a command printed or a search found enters as its best half where it has more bytes than this,
     /// unless it is source.
     pub(crate) fn long_output(&self) -> usize {
@@ -361,12 +367,12 @@ impl Profile {
     }
 
     /// How many tokens of the newest part no fold touches, unless the hard limit demands it.
-    pub(crate) fn newest_part(&self, window: Tokens) -> Tokens {
+    pub(crate) fn newest_part(&self, budget: &Budget) -> Tokens {
         /// In a small window the newest part is worth more than a long summary.
         const LEAST: (Tokens, u8) = (Tokens(8_000), 35);
-        let share = window.percent(self.keep_recent);
+        let share = budget.shared.percent(self.keep_recent);
         match self.dial {
-            Some(_) => share.max(LEAST.0.min(window.percent(LEAST.1))),
+            Some(_) => share.max(LEAST.0.min(budget.shared.percent(LEAST.1))),
             None => share,
         }
     }

@@ -57,6 +57,8 @@ pub struct Strategy {
     pub(crate) full: bool,
     /// It cuts texts and does no more: what it shortened may still become a digest.
     pub(crate) cuts: bool,
+    /// It takes what is old, in the last resort: it makes room for the next steps too.
+    pub(crate) takes_old: bool,
     /// It folds what is finished: what is done when a fold pays back.
     pub(crate) folds: bool,
     /// When no summary comes, the extractor writes it whatever the profile says: this is one of many,
@@ -72,6 +74,7 @@ impl Strategy {
         says: "",
         full: false,
         cuts: false,
+        takes_old: false,
         folds: false,
         extracts: false,
         propose: |_| Vec::new(),
@@ -235,6 +238,8 @@ pub(crate) struct Context<'a> {
     pub(crate) asked: bool,
     /// How much must go.
     pub(crate) excess: Tokens,
+    /// What the newest part may have at most, where a limit demands that it is less than the profile's.
+    pub(crate) newest: Option<Tokens>,
     /// What a user took back may be taken again: the hard limit demands it.
     pub(crate) takes_held: bool,
 }
@@ -328,12 +333,12 @@ impl Context<'_> {
     /// How long the summary of so much may be: its share of the window, and less than a third of what it
     /// stands for.
     pub(crate) fn longest_summary(&self, of: Tokens) -> Tokens {
-        self.budget.window.percent(self.profile.summary).min(Tokens(of.0 / 3))
+        self.budget.shared.percent(self.profile.summary).min(Tokens(of.0 / 3))
     }
 
     /// How many of the last ones are the newest part that stays, by its tokens.
     pub(crate) fn recent(&self, visible: &[Visible]) -> usize {
-        let mut room = self.profile.newest_part(self.budget.window);
+        let mut room = self.profile.newest_part(self.budget).min(self.newest.unwrap_or(Tokens(u64::MAX)));
         if self.asked {
             // Who asks wants something gone, however short the conversation is.
             room = room.min(Tokens(self.size.0 / 4));

@@ -58,6 +58,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) calls: u64,
     /// Calls since the last full summary.
     pub(crate) calls_since_full: u64,
+    /// Calls that a fold is expected to live for.
+    pub(crate) calls_expected: u64,
     /// A person or the model asked for a compaction.
     pub(crate) asked: bool,
     /// The provider refused the request before as too long.

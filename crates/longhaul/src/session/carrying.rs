@@ -30,7 +30,7 @@ impl Session {
         }
         let view = &self.state.view;
         let newest = self.newest_steps();
-        let tail = view.tail().map(|tail| tail.measure).unwrap_or_default();
+        let tail = self.tail_measure();
         let stays = view.fixed().measure + self.head_measure() + view.folds() + newest + tail;
         let old = self.tokens(view.measure()) - self.tokens(stays);
         let left = old.percent(LEFT);
@@ -44,7 +44,7 @@ impl Session {
 
     /// The newest steps, which a fold leaves alone.
     fn newest_steps(&self) -> Measure {
-        let room = self.profile.newest_part(self.budget().window);
+        let room = self.profile.newest_part(&self.budget());
         let mut sum = Measure::default();
         let (mut steps, mut unit) = (0, None);
         for part in self.state.view.parts().iter().rev() {
@@ -64,8 +64,13 @@ impl Session {
         sum
     }
 
+    /// The tail after the last cache mark.
+    pub(super) fn tail_measure(&self) -> Measure {
+        self.state.view.tail().map(|tail| tail.measure).unwrap_or_default()
+    }
+
     /// What stands before the history, and the opening if it stays.
-    fn head_measure(&self) -> Measure {
+    pub(super) fn head_measure(&self) -> Measure {
         let end = self.kept_opening().max(Position(1));
         let is_head = |part: &&Part| match part.source {
             Source::Note | Source::Rules => true,

@@ -3,6 +3,7 @@
 
 use super::Session;
 use super::carrying::LEFT;
+use super::room::Target;
 use crate::edits::edit::{EditId, EditKind, Why};
 use crate::policy::dial::Dial;
 use crate::policy::strategy::{FoldPlan, Link};
@@ -23,11 +24,11 @@ struct Worn {
 
 impl Session {
     /// The plan, with the earlier folds that it takes in.
-    pub(super) fn with_links(&self, plan: FoldPlan, why: Why) -> FoldPlan {
+    pub(super) fn with_links(&self, plan: FoldPlan, why: Why, target: Target) -> FoldPlan {
         if self.profile.dial.is_none() {
             return plan;
         }
-        let most = self.budget().window.percent(self.profile.summary);
+        let most = self.budget().shared.percent(self.profile.summary);
         let left = self.tokens(self.shown_size(&plan.spans)).percent(LEFT);
         let full = self.tokens(self.state.view.folds()) + left > most;
         // What is demanded is the smallest view; and where summaries have filled their share of the window,
@@ -38,7 +39,7 @@ impl Session {
             true => 0,
             false => self.first_worn(&plan.chain),
         };
-        let limit = if demanded { Some(Tokens(most.0 / 2)) } else { plan.limit };
+        let limit = if demanded { Some(target.summary.unwrap_or(Tokens(most.0 / 2))) } else { plan.limit };
         let FoldPlan { mut chain, spans, .. } = plan;
         let spans = if first < chain.len() { chain.swap_remove(first).spans } else { spans };
         FoldPlan { spans, chain: Vec::new(), limit, ..plan }

@@ -3,7 +3,8 @@
 //! through the guard and into the journal.
 
 use super::carrying::Carrying;
-use super::journal::{Compaction, Entry, JobEnd, PaysBack, SentRequest};
+use super::room::Target;
+use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest};
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};
@@ -11,6 +12,7 @@ use crate::edits::edit::{Limit, Why};
 use crate::policy::profile::{OnFailure, Summariser};
 use crate::policy::strategy::{COMMON_END, Context, FULL_SUMMARY, FoldPlan, Proposal, RulesSeen, Strategy};
 use crate::policy::trigger::{self, Situation};
+use crate::size::calibration::Calibration;
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
 use crate::summary::job::Job;
@@ -22,6 +24,13 @@ enum Rung {
     Edits(usize),
     /// It waits for a summary.
     Waits,
+}
+
+/// How many more calls a session of so many is expected to make before its next fold: sessions that have
+/// lasted long go on for long, and folds come every few dozen calls.
+fn calls_expected(calls: u64) -> u64 {
+    const MOST: u64 = 40;
+    calls.min(MOST)
 }
 
 impl Session {
@@ -43,6 +52,26 @@ impl Session {
     /// A request that is prepared counts as sent. Prepared again without anything new, it is the
     /// same request: its ticket is the same, and no call is counted.
     pub fn prepare(&mut self, now: Option<Time>) -> Result<Prepared, PrepareError> {
+        let prepared = self.prepare_by_usage(now);
+        if prepared.is_err() && self.distrust_usage() {
+            return self.prepare_by_usage(now);
+        }
+        prepared
+    }
+
+    /// Goes back to the tokenizer's own count, where usage made sizes what they are. False if they were not.
+    fn distrust_usage(&mut self) -> bool {
+        let by_usage = self.meter().goes_by_usage() || self.state.limits.is_reserve_raised(&self.profile);
+        // Of a request that the provider refused, its word counts.
+        if !by_usage || self.state.requests.refused.is_some() {
+            return false;
+        }
+        self.record(Entry::Counted(Counting::Model(Calibration::new(self.model().ratio_ppm))));
+        true
+    }
+
+    /// The same, by sizes as usage has taught them.
+    fn prepare_by_usage(&mut self, now: Option<Time>) -> Result<Prepared, PrepareError> {
         self.follow();
         self.follow_rules(now);
         // What nothing can take away: no edit would help.
@@ -100,6 +129,8 @@ impl Session {
         let (requests, view) = (&self.state.requests, &self.state.view);
         let sent = requests.cache.compare(view, self.meter(), now, &self.state.limits.cache());
         let ticket = requests.next_ticket();
+        self.notice_cramped();
+        let view = &self.state.view;
         self.record(Entry::Sent(SentRequest {
             ticket,
             time: now,
@@ -136,6 +167,7 @@ impl Session {
             messages: self.log().messages().len(),
             calls,
             calls_since_full: progress.calls_since_full(calls),
+            calls_expected: calls_expected(calls),
             asked: progress.asked,
             refused: requests.refused.is_some(),
             cold: self.is_cold(now) || requests.cache.is_behind_another_frame(version),
@@ -152,6 +184,7 @@ impl Session {
                 carried,
                 takes: carrying.excess,
                 rewrites: carrying.rewritten,
+                calls: calls_expected(calls),
             });
             self.record(Entry::CompactionBegan(Compaction { why, target, before: size, full, pays_back }));
         }
@@ -168,7 +201,7 @@ impl Session {
             self.follow_work();
         }
         for strategy in self.profile.rules.clone() {
-            self.climb(strategy, Why::Rule, Tokens::ZERO);
+            self.climb(strategy, Why::Rule, Target::plain(Tokens::ZERO));
         }
         self.rules_seen = RulesSeen::all_of(self.log());
     }
@@ -202,18 +235,20 @@ impl Session {
         self.follow_work();
         // What pays back are folds, whatever the size is then.
         let folds_alone = self.profile.dial.is_some() && matches!(why, Why::PaysBack | Why::Cold);
-        for strategy in self.ladder(full) {
-            if folds_alone && !strategy.folds {
-                continue;
-            }
-            if self.size().tokens <= target {
-                break;
-            }
-            if self.state.progress.failed.contains(&strategy) {
-                continue;
-            }
-            if let Rung::Waits = self.climb(strategy, why, target) {
-                return self.job();
+        for target in self.targets(target, why) {
+            for strategy in self.ladder(full) {
+                if folds_alone && !strategy.folds {
+                    continue;
+                }
+                if self.size().tokens <= target.size {
+                    break;
+                }
+                if self.state.progress.failed.contains(&strategy) {
+                    continue;
+                }
+                if let Rung::Waits = self.climb(strategy, why, target) {
+                    return self.job();
+                }
             }
         }
         let (requests, progress) = (&self.state.requests, &self.state.progress);
@@ -226,7 +261,8 @@ impl Session {
         None
     }
 
-    /// The end of every ladder: only as far as the hard limit demands.
+    /// The last resort of every profile. What is old makes room for the next steps too; what is new is cut
+    /// only as far as the hard limit demands.
     fn common_end(&mut self) {
         let why = Why::Forced(Limit::Hard);
         for strategy in COMMON_END {
@@ -236,7 +272,8 @@ impl Session {
                 if self.size().tokens <= hard {
                     return;
                 }
-                match self.climb(strategy, why, hard) {
+                let target = if strategy.takes_old { hard - self.next_steps() } else { hard };
+                match self.climb(strategy, why, Target::plain(target)) {
                     Rung::Edits(0) => break,
                     Rung::Edits(_) | Rung::Waits => {}
                 }
@@ -245,7 +282,7 @@ impl Session {
     }
 
     /// One rung: propose, check, apply, until the target is met; then look again.
-    fn climb(&mut self, strategy: &'static Strategy, why: Why, target: Tokens) -> Rung {
+    fn climb(&mut self, strategy: &'static Strategy, why: Why, target: Target) -> Rung {
         let size = self.size().tokens;
         let proposals = (strategy.propose)(&Context {
             log: self.log(),
@@ -262,14 +299,15 @@ impl Session {
             work: &self.work,
             goes_on: self.state.progress.asked_by == Some(strategy),
             size,
-            excess: size - target,
+            excess: size - target.size,
+            newest: target.newest,
             asked: why == Why::Asked,
             takes_held: why == Why::Forced(Limit::Hard),
         });
         let mut made = 0;
         for proposal in proposals {
             let proposal = match proposal {
-                Proposal::Fold(plan) => Proposal::Fold(self.with_links(plan, why)),
+                Proposal::Fold(plan) => Proposal::Fold(self.with_links(plan, why, target)),
                 Proposal::Inside(..) | Proposal::Hide(_) => proposal,
             };
             let Some(proposal) = self.with_whole_bonds(proposal) else { continue };

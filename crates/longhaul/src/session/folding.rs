@@ -40,7 +40,7 @@ impl Session {
             Some(_) => Tokens(before.0 / 10 * 12),
             None => Tokens(before.0 / 3),
         };
-        self.budget().window.percent(self.profile.summary).min(most)
+        self.budget().shared.percent(self.profile.summary).min(most)
     }
 
     /// Folds runs into a summary that code writes.

@@ -363,6 +363,9 @@ pub struct PaysBack {
     pub takes: Tokens,
     /// What the provider bills again because of it, as expected.
     pub rewrites: Tokens,
+    /// Calls that it was expected to live for; 0 in journals that do not say.
+    #[serde(default)]
+    pub calls: u64,
 }
 
 /// How a job ended.

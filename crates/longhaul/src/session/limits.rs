@@ -18,11 +18,13 @@ pub(super) struct Limits {
     learnt: Option<Tokens>,
     /// The longest answer that the frame asks for.
     frame_output: Option<Tokens>,
+    /// The longest answer that the provider reported.
+    longest_answer: Tokens,
 }
 
 impl Limits {
     pub(super) fn new(model: Arc<Model>) -> Self {
-        Self { model, allowed: Allowed::default(), learnt: None, frame_output: None }
+        Self { model, allowed: Allowed::default(), learnt: None, frame_output: None, longest_answer: Tokens::ZERO }
     }
 
     pub(super) fn apply(&mut self, entry: &Entry) {
@@ -45,6 +47,11 @@ impl Limits {
             }
             Entry::Frame(frame) => self.frame_output = frame.max_output(),
             Entry::MaxOutput(tokens) => self.frame_output = *tokens,
+            Entry::Usage { charged: Some(charged), .. } => {
+                self.longest_answer = self.longest_answer.max(charged.output);
+            }
+            // Sizes are counted from scratch: what usage said of answers goes too.
+            Entry::Counted(_) => self.longest_answer = Tokens::ZERO,
             _ => {}
         }
     }
@@ -66,11 +73,14 @@ impl Limits {
     }
 
     pub(super) fn budget(&self, profile: &Profile) -> Budget {
-        let window = self.window(profile);
-        match self.allowed.max_output.or(self.frame_output) {
-            Some(output) => Budget::for_output(window, output, profile.shares),
-            None => Budget::with_shares(window, self.model.max_output, profile.shares),
-        }
+        let output = self.allowed.max_output.or(self.frame_output).unwrap_or(self.model.max_output);
+        Budget::after_answer(self.window(profile), output, self.longest_answer, profile.shares)
+    }
+
+    /// True if a reported answer is longer than what is kept free for one otherwise.
+    pub(super) fn is_reserve_raised(&self, profile: &Profile) -> bool {
+        let without = Self { longest_answer: Tokens::ZERO, ..self.clone() };
+        without.budget(profile).reserve < self.budget(profile).reserve
     }
 
     /// How the provider caches, for as long as the request asks.

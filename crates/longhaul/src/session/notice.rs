@@ -26,6 +26,15 @@ pub enum Notice {
         /// Why.
         refusal: Refusal,
     },
+    /// System prompt, tools and what must stay leave room for fewer than eight average steps. Reported once.
+    Cramped {
+        /// What stays in every request.
+        stays: Tokens,
+        /// The hard limit.
+        hard: Tokens,
+        /// The size of an average step.
+        step: Tokens,
+    },
     /// Compaction is stopped for a while, or done without a model.
     Stopped(Tripped),
 }
@@ -34,6 +43,12 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Large { size, warn } => write!(f, "the prompt has {size} tokens, more than {warn}"),
+            Self::Cramped { stays, hard, step } => write!(
+                f,
+                "system prompt, tools and pinned text take {stays} of {hard} tokens, which leaves room for {} steps \
+                 of this session ({step} tokens each): use a larger window, or fewer tools",
+                (*hard - *stays).0 / step.0.max(1)
+            ),
             Self::Refused { strategy, refusal } => write!(f, "{strategy}: {refusal}"),
             Self::Stopped(tripped) => tripped.fmt(f),
         }

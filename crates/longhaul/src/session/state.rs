@@ -123,11 +123,12 @@ impl State {
         let calls = self.requests.calls;
         let (way, frame) = (self.sizes.meter.way(), self.log.frame_version());
         // The meter learns from the size of the request that is reported on.
+        let mut is_believed = true;
         if let Entry::Usage { ticket, prompt, .. } = entry
             && let Some(size) = self.requests.size(*ticket)
             && self.requests.may_be_base(*ticket)
         {
-            self.sizes.meter.observe(size, *prompt);
+            is_believed = self.sizes.meter.observe(size, *prompt);
         }
         self.limits.apply(entry);
         self.authors.apply(entry, self.log.end());
@@ -135,7 +136,9 @@ impl State {
         self.originals.apply(entry, &self.ledger);
         self.log.apply(entry);
         self.ledger.apply(entry);
-        self.requests.apply(entry, other_model);
+        if is_believed {
+            self.requests.apply(entry, other_model);
+        }
         self.progress.apply(entry, calls, other_model);
         match entry {
             Entry::RecallBy(by) => self.recall_by = by.clone(),

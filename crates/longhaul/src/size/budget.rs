@@ -1,6 +1,6 @@
-//! How much of the window may be used: [`Budget`]. The window is the provider's; inside it
-//! stand, from the top, the room for the answer, the hard limit that no request passes, the
-//! trigger that starts compaction, the target it works to, and a warning.
+//! How much of the window may be used: [`Budget`]. The window is the provider's. Inside it are, from
+//! the top: the reserve for the answer, the hard limit that no request passes, the trigger that
+//! starts compaction, the target it works to, and a warning.
 
 use crate::size::tokens::Tokens;
 
@@ -17,8 +17,10 @@ use crate::size::tokens::Tokens;
 pub struct Budget {
     /// All that fits: prompt and answer.
     pub window: Tokens,
-    /// Kept free for the answer.
+    /// Kept free for the answer: what answers take, not what a request allows them to take.
     pub reserve: Tokens,
+    /// The tokens that the shares are shares of: the window, or the usable room.
+    pub shared: Tokens,
     /// Where a person is warned.
     pub warn: Tokens,
     /// Over this, compaction starts.
@@ -29,7 +31,7 @@ pub struct Budget {
     pub hard: Tokens,
 }
 
-/// Where limits stand, as shares of the window in percent.
+/// Where limits stand, in percent of the window or of the usable room (see [`Budget::in_room`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
     /// Where a person is warned.
@@ -46,23 +48,37 @@ impl Default for Shares {
     }
 }
 
+/// The reserve is at most this share of the window, in percent, until an answer was longer.
+const RESERVE: u8 = 15;
+/// However long an answer was, the prompt keeps this share of the window, in percent.
+const LEAST_PROMPT: u8 = 50;
+
 impl Budget {
-    /// The default shares of a window, for a model with this longest answer.
+    /// The default shares of a window, for a model or a request with this longest answer.
     pub fn new(window: Tokens, max_output: Tokens) -> Self {
         Self::with_shares(window, max_output, Shares::default())
     }
 
     /// Other shares. Whatever they are, target and warning end up no higher than the trigger, and that no higher than the hard limit.
     pub fn with_shares(window: Tokens, max_output: Tokens, shares: Shares) -> Self {
-        let share = |percent: u8| window.percent(percent);
-        // A window that is nearly all answer would leave no room to speak.
-        Self::with_reserve(window, max_output.min(share(15)), shares)
+        Self::after_answer(window, max_output, Tokens::ZERO, shares)
     }
 
-    /// The limits of a request that says itself how long its answer may be: the provider refuses
-    /// what does not fit beside it. At most half of the window is kept free.
-    pub fn for_output(window: Tokens, max_output: Tokens, shares: Shares) -> Self {
-        Self::with_reserve(window, max_output.min(window.percent(50)), shares)
+    /// The same limits after an answer of `longest` tokens: the reserve is at least that long.
+    ///
+    /// ```
+    /// use longhaul::{Budget, Tokens};
+    /// use longhaul::size::Shares;
+    /// let budget = |longest| Budget::after_answer(Tokens(200_000), Tokens(128_000), Tokens(longest), Shares::default());
+    /// assert_eq!(budget(2_000).reserve, Tokens(30_000));
+    /// assert_eq!(budget(45_000).reserve, Tokens(45_000));
+    /// assert_eq!(budget(190_000).reserve, Tokens(100_000));
+    /// ```
+    pub fn after_answer(window: Tokens, max_output: Tokens, longest: Tokens, shares: Shares) -> Self {
+        let expected = max_output.min(window.percent(RESERVE));
+        let seen = longest.min(max_output).min(window - window.percent(LEAST_PROMPT));
+        let reserve = expected.max(seen);
+        Self::placed(window, reserve, window, Tokens::ZERO, shares)
     }
 
     /// The same limits where warning, trigger and target are of the messages alone, and system prompt and
@@ -78,13 +94,29 @@ impl Budget {
         Self { warn: more(self.warn), trigger: more(self.trigger), target: more(self.target), ..self }
     }
 
-    fn with_reserve(window: Tokens, reserve: Tokens, shares: Shares) -> Self {
-        let share = |percent: u8| window.percent(percent);
+    /// The same hard limit, with warning, trigger and target as shares of the usable room: what the hard
+    /// limit leaves next to system prompt and tools.
+    ///
+    /// ```
+    /// use longhaul::{Budget, Tokens};
+    /// use longhaul::size::Shares;
+    /// let shares = Shares { warn: 70, trigger: 90, target: 50 };
+    /// let budget = Budget::with_shares(Tokens(200_000), Tokens(128_000), shares).in_room(Tokens(70_000), shares);
+    /// assert_eq!((budget.hard, budget.shared), (Tokens(170_000), Tokens(100_000)));
+    /// assert_eq!((budget.target, budget.trigger), (Tokens(120_000), Tokens(160_000)));
+    /// ```
+    pub fn in_room(self, system: Tokens, shares: Shares) -> Self {
+        Self::placed(self.window, self.reserve, self.hard - system, system, shares)
+    }
+
+    /// Limits as shares of `shared` tokens that begin after `system`.
+    fn placed(window: Tokens, reserve: Tokens, shared: Tokens, system: Tokens, shares: Shares) -> Self {
+        let share = |percent: u8| shared.percent(percent) + system;
         let hard = window - reserve;
         let trigger = share(shares.trigger).min(hard);
         let warn = share(shares.warn).min(trigger);
         let target = share(shares.target).min(trigger);
-        Self { window, reserve, warn, trigger, target, hard }
+        Self { window, reserve, shared, warn, trigger, target, hard }
     }
 }
 
@@ -103,9 +135,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn limits_are_in_order(window: u64, output: u64, warn: u8, trigger: u8, target: u8) {
-            let b = Budget::with_shares(Tokens(window), Tokens(output), Shares { warn, trigger, target });
-            prop_assert!(b.target <= b.trigger && b.warn <= b.trigger && b.trigger <= b.hard && b.hard <= b.window);
+        fn limits_are_in_order(window: u64, output: u64, longest: u64, system: u64, warn: u8, trigger: u8, target: u8) {
+            let shares = Shares { warn, trigger, target };
+            let b = Budget::after_answer(Tokens(window), Tokens(output), Tokens(longest), shares);
+            for b in [b, b.beside(Tokens(system)), b.in_room(Tokens(system), shares)] {
+                prop_assert!(b.target <= b.trigger && b.warn <= b.trigger && b.trigger <= b.hard && b.hard <= b.window);
+                prop_assert!(b.reserve <= b.window - b.window.percent(50));
+            }
         }
     }
 }

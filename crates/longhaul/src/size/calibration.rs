@@ -5,8 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::size::models::RATIO_PPM;
 
+/// A ratio outside of this is a mistake of the record, not a tokenizer.
+const LEARNT_PPM: std::ops::RangeInclusive<u64> = 300_000..=3_000_000;
 /// Fixed point of the sums.
 const ONE: i64 = 1 << 20;
 /// How firmly the starting ratio is held: as by this many counted tokens seen.
@@ -55,7 +56,7 @@ struct Sums {
 impl Calibration {
     /// Nothing learnt yet: a starting ratio in millionths.
     pub fn new(ratio_ppm: u64) -> Self {
-        let ratio_ppm = ratio_ppm.clamp(*RATIO_PPM.start(), *RATIO_PPM.end());
+        let ratio_ppm = ratio_ppm.clamp(*LEARNT_PPM.start(), *LEARNT_PPM.end());
         let cc = PRIOR_COUNTED * ONE;
         let cg = scale(cc, ratio_ppm);
         let aa = ONE * PRIOR_ANSWERS_TENTHS / 10;
@@ -112,7 +113,7 @@ impl Calibration {
         let Sums { cc, ca, aa, cg, ag } = self.sums;
         let [cc, ca, aa, cg, ag] = [cc, ca, aa, cg, ag].map(i128::from);
         const PPM: i128 = 1_000_000;
-        let within = |ratio: i128| ratio.clamp(i128::from(*RATIO_PPM.start()), i128::from(*RATIO_PPM.end()));
+        let within = |ratio: i128| ratio.clamp(i128::from(*LEARNT_PPM.start()), i128::from(*LEARNT_PPM.end()));
         // Never 0: both priors decay, but not below the newest observation.
         let (cc, aa) = (cc.max(1), aa.max(1));
         let determinant = (cc * aa - ca * ca).max(1);
@@ -177,7 +178,7 @@ mod tests {
             let mut calibration = Calibration::new(1_000_000);
             for (counted, answers, growth) in seen.into_iter().chain(real) {
                 calibration.learn(counted, answers, growth);
-                prop_assert!(RATIO_PPM.contains(&calibration.ratio_ppm()));
+                prop_assert!(LEARNT_PPM.contains(&calibration.ratio_ppm()));
                 prop_assert!(calibration.per_answer() <= MOST_PER_ANSWER as u64);
             }
             calibration.tokens(counted, answers);

@@ -84,9 +84,25 @@ impl std::iter::Sum for Measure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
     scale: Scale,
-    /// The newest reported prompt, and the view it was reported for.
-    anchor: Option<(Measure, Tokens)>,
+    /// The newest reported prompt that is believed, and the view it was reported for.
+    anchor: Option<Report>,
+    /// A report that is far from what was expected: believed when the next one agrees with it.
+    doubted: Option<Report>,
 }
+
+/// A prompt that a provider reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Report {
+    view: Measure,
+    prompt: Tokens,
+}
+
+/// A report this far from the expected prompt is a jump, in percent of it …
+const JUMP: u8 = 25;
+/// … and at least so many tokens.
+const SMALL_JUMP: Tokens = Tokens(4_000);
+/// A prompt may hold so much that no message shows: tools of the provider, its own instructions.
+const UNSEEN: Tokens = Tokens(50_000);
 
 /// A way to count: vocabulary and rule for pictures, or neutral.
 pub(crate) type CountingWay = Option<(Vocabulary, ImageRule)>;
@@ -100,7 +116,7 @@ enum Scale {
 impl Meter {
     /// UTF-8 bytes / 4, and 4 per message. Learns nothing.
     pub fn neutral() -> Self {
-        Self { scale: Scale::Neutral, anchor: None }
+        Self { scale: Scale::Neutral, anchor: None, doubted: None }
     }
 
     /// Counts for a model, starting from the ratio of its table.
@@ -112,7 +128,7 @@ impl Meter {
     pub fn calibrated(model: &Model, calibration: Calibration) -> Self {
         let own = model.ratio_ppm == 1_000_000;
         let scale = Scale::Model { vocabulary: model.vocabulary, own, image: model.image, calibration };
-        Self { scale, anchor: None }
+        Self { scale, anchor: None, doubted: None }
     }
 
     /// What was learnt, to be stored for the model. `None` for the neutral meter.
@@ -197,30 +213,61 @@ impl Meter {
 
     /// Tokens of a view: the newest reported prompt, and what was added or taken since.
     pub fn estimate(&self, view: Measure) -> Count {
-        let Some((base, reported)) = self.anchor else { return self.tokens(view) };
-        let change = view - base;
+        self.anchor.map_or_else(|| self.tokens(view), |base| self.since(base, view))
+    }
+
+    /// Tokens of a view, from what was reported for another.
+    fn since(&self, base: Report, view: Measure) -> Count {
+        let change = view - base.view;
         if (change.counted, change.answers) == (0, 0) {
-            return Count { tokens: reported, kind: CountKind::Reported };
+            return Count { tokens: base.prompt, kind: CountKind::Reported };
         }
         let grown = self.tokens(change);
         let shrunk = self.tokens(Measure::default() - change);
-        Count { tokens: reported + grown.tokens - shrunk.tokens, kind: grown.kind.max(CountKind::Calibrated) }
+        let tokens = base.prompt + grown.tokens - shrunk.tokens;
+        Count { tokens, kind: grown.kind.max(CountKind::Calibrated) }
     }
 
-    /// Learns what the provider reported for the prompt that this view was.
-    pub fn observe(&mut self, view: Measure, prompt: Tokens) {
-        // The first prompt teaches nothing: it may hold text that the log has not.
-        if let Some((base, before)) = self.anchor {
-            self.teach(view - base, prompt.change_since(before));
+    /// Learns what the provider reported for the prompt that this view was. A figure that cannot be is
+    /// ignored, and a jump is believed when two reports in a row agree; false for a report that is not
+    /// believed.
+    ///
+    /// ```
+    /// use longhaul::{Message, Meter, Models, Tokens};
+    /// let mut meter = Meter::for_model(Models::builtin().find("gpt-4o"));
+    /// let view = meter.message(&Message::user("word ".repeat(40_000)));
+    /// assert!(meter.observe(view, Tokens(40_100)));
+    /// assert!(!meter.observe(view, Tokens(90_000)));
+    /// assert_eq!(meter.estimate(view).tokens, Tokens(40_100));
+    /// assert!(meter.observe(view, Tokens(90_100)));
+    /// assert_eq!(meter.estimate(view).tokens, Tokens(90_100));
+    /// ```
+    pub fn observe(&mut self, view: Measure, prompt: Tokens) -> bool {
+        if let Scale::Neutral = self.scale {
+            return true;
         }
-        self.anchor(view, prompt);
-    }
-
-    /// Takes a reported prompt as base, and learns nothing.
-    pub fn anchor(&mut self, view: Measure, prompt: Tokens) {
-        if let Scale::Model { .. } = self.scale {
-            self.anchor = Some((view, prompt));
+        let report = Report { view, prompt };
+        if !is_possible(report) {
+            return false;
         }
+        let agrees = |base: Report| {
+            let expected = self.since(base, view).tokens;
+            let off = (expected - prompt).max(prompt - expected);
+            off <= expected.percent(JUMP).max(SMALL_JUMP)
+        };
+        match self.anchor {
+            Some(base) if agrees(base) => {
+                self.teach(view - base.view, prompt.change_since(base.prompt));
+            }
+            Some(_) if !self.doubted.is_some_and(agrees) => {
+                self.doubted = Some(report);
+                return false;
+            }
+            // The first prompt teaches nothing: it may hold text that the log has not. Nor does a jump.
+            Some(_) | None => {}
+        }
+        (self.anchor, self.doubted) = (Some(report), None);
+        true
     }
 
     /// Learns how much the prompt grew when this was added, without taking it as base.
@@ -232,8 +279,21 @@ impl Meter {
 
     /// Forgets the reported prompt, as a change of model or frame demands.
     pub fn forget_base(&mut self) {
-        self.anchor = None;
+        (self.anchor, self.doubted) = (None, None);
     }
+
+    /// True if sizes go by what usage has taught, not by the model's row alone.
+    pub(crate) fn goes_by_usage(&self) -> bool {
+        self.anchor.is_some() || self.calibration().is_some_and(Calibration::has_learnt)
+    }
+}
+
+/// False for a prompt that no tokenizer makes of such a view.
+fn is_possible(report: Report) -> bool {
+    let counted = Tokens(u64::try_from(report.view.counted).unwrap_or(0));
+    // Of data that is counted by its bytes the provider may bill next to nothing.
+    let least = if report.view.rough { Tokens(1) } else { counted.percent(30) };
+    (least..=counted.scaled(3_000_000) + UNSEEN).contains(&report.prompt)
 }
 
 /// A text longer than this is counted by samples: nobody sends it whole.

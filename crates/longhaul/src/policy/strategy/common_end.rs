@@ -24,6 +24,7 @@ pub static DIGEST_RUNNING: Strategy = Strategy {
             visible.iter().filter(|item| item.kind == Some(UnitKind::Step) && !context.stays_whole(item));
         digests(context, steps.flat_map(|item| item.spans.iter().flat_map(|span| span.range())))
     },
+    takes_old: true,
     ..Strategy::PLAIN
 };
 
@@ -32,6 +33,7 @@ pub static HIDE_OLD: Strategy = Strategy {
     name: "hide-old",
     says: "the oldest steps, messages and summaries are hidden",
     propose: |context| hide(context, |item| !context.stays(item)),
+    takes_old: true,
     ..Strategy::PLAIN
 };
 

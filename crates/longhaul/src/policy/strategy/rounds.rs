@@ -26,7 +26,7 @@ pub static MERGE_SUMMARIES: Strategy = Strategy {
     says: "summaries that have grown too large are merged by code",
     propose: |context| {
         let constants = &context.profile.constants;
-        let share = |percent: u8| context.budget.window.percent(percent);
+        let share = |percent: u8| context.budget.shared.percent(percent);
         let visible = context.visible();
         let summaries: Vec<&Visible> =
             visible.iter().filter(|item| is_summary(context, item) && !context.stays(item)).collect();

@@ -1,8 +1,15 @@
 //! Carrying what a fold would take has cost more than the fold.
 
-use super::{Start, Trigger};
+use super::{Situation, Start, Trigger};
 use crate::edits::edit::Why;
 use crate::size::tokens::Tokens;
+
+/// A fold by price takes at least so many tokens …
+const LEAST: Tokens = Tokens(8_000);
+/// … or this share of the window, in percent, if that is less …
+const LEAST_SHARE: u8 = 12;
+/// … and saves at least a cent over its life, in millionths of a dollar.
+const CENT: u128 = 10_000;
 
 /// A fold pays back.
 pub static PAYS_BACK: Trigger = Trigger {
@@ -11,10 +18,74 @@ pub static PAYS_BACK: Trigger = Trigger {
     fires: |now| {
         let dial = now.profile.dial?;
         let pays = dial.pays_back(now.carried, now.rewritten, now.price);
-        (pays && !now.is_short() && !now.stopped).then_some(Start {
+        (pays && is_worth_it(now) && !now.is_short() && !now.stopped).then_some(Start {
             why: Why::PaysBack,
             target: Tokens::ZERO,
             full: false,
         })
     },
 };
+
+/// A fold breaks the prefix and costs a little memory: a small one is not worth that.
+fn is_worth_it(now: &Situation<'_>) -> bool {
+    let least = LEAST.min(now.budget.window.percent(LEAST_SHARE));
+    let saves = |price: u64| {
+        u128::from(now.excess.0) * u128::from(now.calls_expected) * u128::from(price) / 1_000_000
+    };
+    now.excess >= least && now.price.is_none_or(|price| saves(price.cache_read) >= CENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::profile::Profile;
+    use crate::size::budget::Budget;
+    use crate::size::models::Price;
+
+    fn fires(window: u64, excess: u64, calls_expected: u64, cache_read: Option<u64>) -> bool {
+        let profile = Profile::longhaul();
+        let price = |cache_read| Price {
+            input: cache_read * 10,
+            cache_read,
+            cache_write: cache_read * 12,
+            cache_write_1h: None,
+            output: cache_read * 50,
+        };
+        let now = Situation {
+            profile: &profile,
+            budget: Budget::new(Tokens(window), Tokens(8_000)),
+            size: Tokens(window / 2),
+            last_prompt: Tokens(window / 2),
+            messages: 100,
+            calls: 50,
+            calls_since_full: 50,
+            calls_expected,
+            asked: false,
+            refused: false,
+            cold: false,
+            turn_ended: false,
+            // Carrying has cost enough: what is tested is the floor.
+            carried: Tokens(window * 1_000),
+            excess: Tokens(excess),
+            rewritten: Tokens(1_000),
+            price: cache_read.map(price),
+            stopped: false,
+        };
+        (PAYS_BACK.fires)(&now).is_some()
+    }
+
+    #[test]
+    fn a_small_fold_is_not_made_for_its_price() {
+        assert!(!fires(200_000, 7_999, 30, None) && fires(200_000, 8_000, 30, None));
+        assert!(!fires(1_000_000, 7_999, 30, None) && fires(1_000_000, 8_000, 30, None));
+        assert!(!fires(64_000, 7_679, 30, None) && fires(64_000, 7_680, 30, None));
+        assert!(!fires(16_000, 1_919, 30, None) && fires(16_000, 1_920, 30, None));
+    }
+
+    #[test]
+    fn a_fold_saves_a_cent() {
+        // 10,000 tokens at 0.1 dollars a million are 0.1 cents a call.
+        assert!(!fires(200_000, 10_000, 9, Some(100_000)) && fires(200_000, 10_000, 10, Some(100_000)));
+        assert!(!fires(200_000, 10_000, 1_000_000, Some(0)));
+    }
+}

@@ -16,7 +16,7 @@ pub static SIZE: Trigger = Trigger {
         let triggers = &now.profile.triggers;
         // A model takes a while to write: it is asked before the limit is there.
         let early = now.profile.dial.is_some() && now.profile.summariser == Summariser::Host;
-        let ahead = if early { now.budget.window.percent(AHEAD) } else { Tokens::ZERO };
+        let ahead = if early { now.budget.shared.percent(AHEAD) } else { Tokens::ZERO };
         let fires = triggers.is_reached(now.size + ahead, &now.budget)
             && !triggers.end_of_turn
             && !now.is_short()
