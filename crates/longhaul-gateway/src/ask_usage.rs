@@ -98,12 +98,12 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 }
 
 /// Where a part of a text stands in it.
-fn place(text: &str, part: &str) -> Range<usize> {
+pub(crate) fn place(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()
 }
 
-fn replaced(body: &[u8], at: Range<usize>, by: &str) -> Bytes {
+pub(crate) fn replaced(body: &[u8], at: Range<usize>, by: &str) -> Bytes {
     [&body[..at.start], by.as_bytes(), &body[at.end..]].concat().into()
 }
 

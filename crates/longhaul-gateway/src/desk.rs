@@ -89,6 +89,7 @@ impl DeskSettings {
 
 /// What is done with a request.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one a request, and nearly all are sent")]
 pub enum Decision {
     /// The client's own bytes go out, and nothing is learnt from the answer.
     PassOn(Reason),
@@ -238,6 +239,8 @@ pub struct Call {
     pub broke: Option<Break>,
     /// Whether usage is asked for where the client does not.
     pub(crate) asking: Asking,
+    /// What the answer may have at most, where the provider refuses what the client asks for.
+    pub(crate) shorter_answer: Option<Tokens>,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// Where it belongs; `None` for a call that no desk of ours made.
@@ -263,7 +266,19 @@ impl Call {
     #[doc(hidden)]
     pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
         let asking = Asking::Unknown;
-        Self { body, session, how, view, full, edits: 0, broke: None, asking, is_heard: false, at: None }
+        Self {
+            body,
+            session,
+            how,
+            view,
+            full,
+            edits: 0,
+            broke: None,
+            asking,
+            shorter_answer: None,
+            is_heard: false,
+            at: None,
+        }
     }
 }
 
@@ -473,7 +488,8 @@ impl Desk {
         }
         let ticket = conversation.overflowed(ticket, overflow).ok()?;
         let smaller = self::call(&shared, &mut conversation, request, call.how, ticket);
-        (smaller.view < call.view).then_some(smaller)
+        let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
+        (smaller.view < call.view || is_shorter).then_some(smaller)
     }
 
     /// The provider refused a call as too long, and nothing is sent instead.
@@ -531,7 +547,8 @@ fn call(
     let session = conversation.id();
     // A conversation that begins has nothing before it.
     let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
-    Call { body, session, how, view, full, edits, broke, asking, is_heard: false, at: Some(at) }
+    let shorter_answer = conversation.shorter_answer();
+    Call { body, session, how, view, full, edits, broke, asking, shorter_answer, is_heard: false, at: Some(at) }
 }
 
 impl From<Refused> for Reason {

@@ -311,6 +311,8 @@ pub(crate) struct Brief {
     pub(crate) full: Tokens,
     pub(crate) edits: usize,
     pub(crate) broke: Option<Break>,
+    /// What the answer may have at most, where that is less than the client asks for.
+    pub(crate) shorter_answer: Option<Tokens>,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -326,8 +328,8 @@ pub(crate) struct OpenCall {
 
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
-        let Call { session, how, view, full, edits, broke, asking, .. } = call;
-        let brief = Brief { session, how, view, full, edits, broke };
+        let Call { session, how, view, full, edits, broke, asking, shorter_answer, .. } = call;
+        let brief = Brief { session, how, view, full, edits, broke, shorter_answer };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
     }

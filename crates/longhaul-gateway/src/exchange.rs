@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
+use crate::shorter_answer;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Brief, Engine, OpenCall, Verdict};
@@ -340,11 +341,13 @@ impl Shared {
     /// What is sent for a call.
     fn outgoing(&self, api: Api, call: &OpenCall, bodies: &Bodies) -> Outgoing {
         let plain: &[u8] = call.body.as_ref().map_or(bodies.plain.as_ref(), |body| body);
+        let shorter = call.brief.shorter_answer.and_then(|most| shorter_answer::within(plain, most));
+        let plain: &[u8] = shorter.as_ref().map_or(plain, |body| body);
         let may_ask = api == Api::Chat && !self.no_usage.load(Ordering::Relaxed);
         if let Some(body) = may_ask.then(|| call.asking.within(plain)).flatten() {
             return Outgoing { body, form: headers::Body::Plain, asks_usage: true };
         }
-        match &call.body {
+        match shorter.as_ref().or(call.body.as_ref()) {
             Some(body) => Outgoing { body: body.clone(), form: headers::Body::Plain, asks_usage: false },
             None => Outgoing { body: bodies.body.clone(), form: headers::Body::Own, asks_usage: false },
         }
@@ -457,7 +460,7 @@ impl Shared {
         }
         let ms = report.own_time.as_secs_f64() * 1_000.0;
         match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits, .. }), _) => tracing::info!(
+            (Some(Brief { session, how, view, full, edits, shorter_answer, .. }), _) => tracing::info!(
                 api,
                 status,
                 how = how.name(),
@@ -466,6 +469,7 @@ impl Shared {
                 full = full.0,
                 edits,
                 resent = report.resent,
+                max_tokens = shorter_answer.map(|most| most.0),
                 ms,
                 "sent"
             ),

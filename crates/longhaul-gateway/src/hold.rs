@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn too_long(prompt: u64, window: u64) -> Said {
-        Said::TooLong(Overflow { prompt: Some(Tokens(prompt)), window: Some(Tokens(window)) })
+        Said::TooLong(Overflow { prompt: Some(Tokens(prompt)), window: Some(Tokens(window)), answer: None })
     }
 
     #[tokio::test]
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(held(Api::Chat, 422, json, option).await.1, Said::NoSuchOption);
 
         let stream = "event: response.created\ndata: {\"type\":\"response.created\"}\n\nevent: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"x\"}}}\n\n";
-        let overflow = Overflow { prompt: None, window: None };
+        let overflow = Overflow { prompt: None, window: None, answer: None };
         let events = "text/event-stream";
         assert_eq!(held(Api::Responses, 200, events, stream).await.1, Said::TooLong(overflow));
         let behind = "data: {\"type\":\"response.output_item.added\"}\n\ndata: {\"type\":\"error\",\"code\":\"context_length_exceeded\"}\n\n";

@@ -14,6 +14,7 @@
 //! | the providers | `upstream`, `headers` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
+//! | answers that must be allowed less | `shorter_answer` |
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
@@ -40,6 +41,7 @@ mod room;
 mod route;
 mod server;
 mod settings;
+mod shorter_answer;
 mod upkeep;
 mod upstream;
 mod words;

@@ -516,7 +516,7 @@ fn a_request_that_was_refused_as_too_long_becomes_smaller() {
         (0..20).for_each(|n| drop(asked(&desk, &step(api, n))));
         let call = sent(&desk, &step(api, 20));
         let before = call.view;
-        let overflow = Overflow { prompt: None, window: Some(Tokens(9_000)) };
+        let overflow = Overflow { prompt: None, window: Some(Tokens(9_000)), answer: None };
         let smaller = desk.overflowed(call, overflow).unwrap();
         assert!(smaller.view < before && smaller.view <= Tokens(9_000), "{api:?} {smaller:?}");
         assert!(smaller.body.is_some());
@@ -537,11 +537,11 @@ fn a_refusal_that_the_client_sees_is_learnt_from_too() {
         let desk = open();
         (0..20).for_each(|n| drop(asked(&desk, &step(api, n))));
         let call = sent(&desk, &step(api, 30));
-        assert!(call.view > Tokens(9_000), "{api:?} {call:?}");
-        desk.refused(call, Overflow { prompt: None, window: Some(Tokens(9_000)) });
-        assert!(sent(&desk, &step(api, 31)).view <= Tokens(9_000), "{api:?}");
+        assert!(call.view > Tokens(8_000), "{api:?} {call:?}");
+        desk.refused(call, Overflow { prompt: None, window: Some(Tokens(8_000)), answer: None });
+        assert!(sent(&desk, &step(api, 31)).view <= Tokens(8_000), "{api:?}");
         drop(desk);
-        assert!(sent(&open(), &step(api, 31)).view <= Tokens(9_000), "{api:?}");
+        assert!(sent(&open(), &step(api, 31)).view <= Tokens(8_000), "{api:?}");
     }
 }
 

@@ -124,6 +124,35 @@ async fn a_client_sees_no_other_fault_than_without_a_gateway() {
 }
 
 #[tokio::test]
+async fn a_refused_answer_is_asked_for_shorter_and_nothing_is_folded() {
+    let says = "input length and `max_tokens` exceed context limit: 3000 + 198000 > 200000, decrease input length or `max_tokens` and try again";
+    let body = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": says } });
+    let trouble = Trouble::Response { status: 400, headers: Vec::new(), body: body.to_string() };
+    let script = script().trouble(4..=4, trouble);
+    let (fake, folder) = (script.start().await, tempfile::tempdir().unwrap());
+    let mut settings = settings(&fake);
+    settings.desk.store = folder.path().join("sessions.db").display().to_string();
+    settings.desk.window = Some(Tokens(200_000));
+    let gateway = start(settings).await.unwrap();
+    for n in 0..8 {
+        let mut body = step(Api::Anthropic, n, false);
+        body["max_tokens"] = 198_000.into();
+        let seen = ask(&url(&gateway), Api::Anthropic, &body, LONG).await;
+        assert_eq!((seen.status, seen.end), (200, End::Clean), "{n}");
+    }
+    let log = fake.log();
+    let asked: Vec<u64> = log.iter().map(|call| call.body["max_tokens"].as_u64().unwrap()).collect();
+    assert_eq!(asked[..4], [198_000; 4]);
+    assert!(asked[4..].iter().all(|most| (150_000..198_000).contains(most)), "{asked:?}");
+    // All else of the request is as the client sent it.
+    let mut same = log[4].body.clone();
+    same["max_tokens"] = 198_000.into();
+    assert_eq!(same, log[3].body);
+    assert_eq!(gateway.figures().resent, 1);
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn every_overflow_is_hidden_in_every_kind_of_request() {
     for (api, stream) in APIS.into_iter().flat_map(|api| [(api, false), (api, true)]) {
         let trouble = Trouble::TooLong { prompt: 9_000, window: 7_000 };

@@ -227,7 +227,7 @@ impl ProviderError {
             "model_max_prompt_tokens_exceeded",
             "string_above_max_length",
         ];
-        let named = Overflow { prompt: self.n_prompt_tokens.map(Tokens), window: self.n_ctx.map(Tokens) };
+        let named = Overflow { prompt: self.n_prompt_tokens.map(Tokens), window: self.n_ctx.map(Tokens), answer: None };
         let found = OVERFLOWS.iter().find_map(|pattern| pattern.captures(says)).map(|found| sizes(&found));
         // Of requests there may be too many a minute, which is no matter of their length.
         let limited = status == 429 && found.is_none_or(|found| found.window.is_none());
@@ -238,6 +238,7 @@ impl ProviderError {
             Some(found) => Some(Overflow {
                 prompt: named.prompt.or(found.prompt),
                 window: named.window.or(found.window),
+                answer: found.answer,
             }),
             None => (self.has_sign(&signs) || status == 413).then_some(named),
         }
@@ -250,9 +251,9 @@ static OVERFLOWS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         // Anthropic
         r"prompt is too long(: (?<prompt>\d+) tokens > (?<window>\d+) maximum)?",
-        r"input length and `max_tokens` exceed context limit: (?<prompt>\d+) \+ \d+ > (?<window>\d+)",
+        r"input length and `max_tokens` exceed context limit: (?<prompt>\d+) \+ (?<answer>\d+) > (?<window>\d+)",
         // OpenAI, vLLM, DeepSeek, OpenRouter; the request with its answer, or the messages alone
-        r"maximum context length is (?<window>\d+) tokens.*?\((?:about )?(?<prompt>\d+) (?:in the messages|of text input|in your prompt)",
+        r"maximum context length is (?<window>\d+) tokens.*?\((?:about )?(?<prompt>\d+) (?:in the messages|of text input|in your prompt)(?:[,;] (?<answer>\d+) (?:in the completion|in the output|for the completion))?",
         r"maximum context length is (?<window>\d+)(?: tokens)?.*?(?:resulted in|requested|contains at least|contains|has) (?:about )?(?<prompt>\d+)",
         r"maximum context length (?:is|of) (?<window>\d+)",
         r"limit of (?<window>\d+) tokens\. Your messages resulted in (?<prompt>\d+) tokens",
@@ -294,7 +295,7 @@ fn is_rate(says: &str) -> bool {
 
 fn sizes(found: &Captures<'_>) -> Overflow {
     let size = |name| found.name(name).and_then(|digits| digits.as_str().parse().ok()).map(Tokens);
-    Overflow { prompt: size("prompt"), window: size("window") }
+    Overflow { prompt: size("prompt"), window: size("window"), answer: size("answer") }
 }
 
 #[cfg(test)]
@@ -312,6 +313,22 @@ mod tests {
 
     fn says(status: u16, message: &str) -> Option<(Option<u64>, Option<u64>)> {
         overflow(status, &serde_json::json!({ "error": { "message": message } }).to_string())
+    }
+
+    #[test]
+    fn an_answer_that_is_counted_with_the_prompt_is_named() {
+        let answer = |message: &str| {
+            let body = serde_json::json!({ "error": { "message": message } }).to_string();
+            match Fault::of_response(400, None, &body) {
+                Fault::TooLong { overflow, .. } => overflow.answer,
+                fault => panic!("{fault:?}"),
+            }
+        };
+        let anthropic = "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or `max_tokens` and try again";
+        assert_eq!(answer(anthropic), Some(Tokens(21_333)));
+        let vllm = "This model's maximum context length is 32768 tokens. However, you requested 40000 tokens (30000 in the messages, 10000 in the completion). Please reduce the length of the messages or completion.";
+        assert_eq!(answer(vllm), Some(Tokens(10_000)));
+        assert_eq!(answer("prompt is too long: 35613 tokens > 32000 maximum"), None);
     }
 
     #[test]

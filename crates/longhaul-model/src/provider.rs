@@ -57,7 +57,7 @@ impl Default for Patience {
 const STREAM_OPTIONS: &str = "stream_options";
 
 /// Anthropic wants a limit for the answer. These are the names under which a request may have one.
-const LIMITS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+const LIMITS: [&str; 3] = longhaul::conversation::MAX_OUTPUT;
 /// The limit of a request that has none, in tokens.
 const MOST_OUTPUT: u64 = 8_192;
 

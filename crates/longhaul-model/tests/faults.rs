@@ -358,7 +358,7 @@ async fn a_chat_without_its_last_line_is_a_reply() {
 
 #[tokio::test]
 async fn sizes_reach_the_fault() {
-    let sizes = Overflow { prompt: Some(Tokens(1_234)), window: Some(Tokens(1_000)) };
+    let sizes = Overflow { prompt: Some(Tokens(1_234)), window: Some(Tokens(1_000)), answer: None };
     for api in Api::ALL {
         for (streams, by_status) in [(true, true), (true, false), (false, false)] {
             let settings = Settings::new().trouble(.., Trouble::TooLong { prompt: 1_234, window: 1_000 });

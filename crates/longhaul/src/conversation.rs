@@ -15,7 +15,7 @@ pub(crate) mod step;
 
 pub use bond::{Bond, BondKind, bonds};
 pub use fact::{Fact, FactKind, Note, Noted};
-pub use frame::{Frame, Tool, setting_without_secrets, without_secrets};
+pub use frame::{Frame, MAX_OUTPUT, Tool, setting_without_secrets, without_secrets};
 pub use json::{Extra, Json};
 pub use log::{Log, Position, Span};
 pub use mention::with_mentions;

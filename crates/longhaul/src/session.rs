@@ -245,7 +245,16 @@ impl Session {
             parts: view.parts(),
             tail: view.tail(),
             ends: view.stable_ends(),
+            shorter_answer: self.shorter_answer(),
         }
+    }
+
+    /// What the request may allow its answer, if the provider refuses what it asks for: prompt and answer
+    /// together pass the window.
+    pub fn shorter_answer(&self) -> Option<Tokens> {
+        let newest = self.newest_frame.as_ref().map(|(_, frame)| frame).or(self.log().frame());
+        let thinking = newest.and_then(|frame| frame.settings.get("thinking")?.value()["budget_tokens"].as_u64());
+        self.state.limits.shorter_answer(self.size().tokens, thinking.map(Tokens))
     }
 
     /// The view of the last `prepare`, whether or not it fits.

@@ -20,6 +20,7 @@ use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
 use crate::edits::ledger::Ledger;
+use crate::size::tokens::Tokens;
 use crate::size::meter::{Measure, Meter};
 
 use edited::edited;
@@ -98,6 +99,8 @@ pub struct Outgoing<'a> {
     pub tail: Option<&'a Part>,
     /// Where stable prefixes end, in their order.
     pub ends: Vec<End>,
+    /// What the answer may have at most, where the provider refuses what the frame asks for.
+    pub shorter_answer: Option<Tokens>,
 }
 
 impl<'a> Outgoing<'a> {

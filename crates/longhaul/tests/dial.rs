@@ -82,7 +82,7 @@ fn the_dial_decides_how_much_is_kept() {
         let session = run(Profile { dial: Some(dial), ..Profile::longhaul() }, 200_000, 160);
         shown_folds(&session).iter().map(String::len).sum::<usize>()
     };
-    let sizes = [Dial::new(1), Dial::DEFAULT, Dial::new(100)].map(size);
+    let sizes = [Dial::new(1), Dial::THRIFTY, Dial::new(100)].map(size);
     assert!(sizes[0] < sizes[1] && sizes[1] < sizes[2], "{sizes:?}");
 }
 
@@ -217,8 +217,9 @@ fn summaries_have_their_share_of_a_small_window() {
 }
 
 #[test]
-fn long_output_enters_as_its_best_half_and_source_whole() {
-    let mut session = begun(Profile::longhaul(), 200_000);
+fn results_enter_whole_unless_the_dial_is_thrifty() {
+    let mut whole = begun(Profile::longhaul(), 200_000);
+    let mut session = begun(Profile::thrifty(), 200_000);
     let enter = |session: &mut Session, id: &str, tool: &str, said: String| {
         let arguments =
             if tool == "Bash" { r#"{"command":"./run"}"# } else { r#"{"file_path":"/project/a.rs"}"# };
@@ -229,6 +230,8 @@ fn long_output_enters_as_its_best_half_and_source_whole() {
     };
     let log: String = (0..800).map(|n| format!("2026-03-02 INFO tick {n} of the clock\n")).collect();
     let log = log.replace("tick 400 of", "tick 400 ERROR disk full of");
+    enter(&mut whole, "a", "Bash", log.clone());
+    assert!(text(&whole).contains(&log) && whole.ledger().edits().count() == 0);
     enter(&mut session, "a", "Bash", log.clone());
     let shown = text(&session);
     assert!(shown.contains("ERROR disk full") && shown.len() < 9_500, "{}", shown.len());

@@ -268,7 +268,7 @@ fn everything() -> Session {
     // A call waits, and nothing before it can go.
     session.compact_now_on("the printer");
     if let Some(ticket) = session.last_ticket() {
-        session.overflowed(ticket, Overflow { prompt: None, window: Some(Tokens(5_800)) });
+        session.overflowed(ticket, Overflow { prompt: None, window: Some(Tokens(5_800)), answer: None });
     }
     session.switch(Model { name: "other".into(), ..model(6_000) }, Seals::Engine);
     session.fork(session.log().end()).unwrap()

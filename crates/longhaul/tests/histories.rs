@@ -195,7 +195,7 @@ fn apply(session: &mut Session, op: &Op, clock: &mut i64) -> String {
             session.set_frame(Frame::from_json(&Json::new(json).unwrap()).unwrap());
         }
         Op::Overflowed(back, prompt, window) => {
-            let overflow = Overflow { prompt: prompt.map(Tokens), window: window.map(Tokens) };
+            let overflow = Overflow { prompt: prompt.map(Tokens), window: window.map(Tokens), answer: None };
             session.overflowed(ticket(session, *back), overflow)
         }
         // A summary that was written beside the work.

@@ -173,7 +173,7 @@ fn a_report_on_a_request_of_another_frame_is_no_base() {
 
 #[test]
 fn a_late_overflow_of_the_model_before_teaches_the_new_one_nothing() {
-    let named = Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(8_000)) };
+    let named = Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(8_000)), answer: None };
     for overflow in [named, Overflow::default()] {
         let mut session = roomy(20);
         let refused = ticket(&mut session);
@@ -235,7 +235,7 @@ fn an_overflow_while_a_summary_is_written_folds_to_the_new_window() {
     let mut session = over_trigger(true);
     assert!(session.job().is_some());
     let refused = session.last_ticket().unwrap();
-    session.overflowed(refused, Overflow { prompt: None, window: Some(Tokens(8_000)) });
+    session.overflowed(refused, Overflow { prompt: None, window: Some(Tokens(8_000)), answer: None });
     let mut asked = 0;
     while let Prepared::Summarise(job) = session.prepare(None).unwrap() {
         asked += 1;
@@ -255,7 +255,7 @@ fn a_window_that_the_provider_names_is_the_window() {
     (0..40).for_each(|n| step(&mut session, n, 4_000));
     let refused = ticket(&mut session);
     // "prompt is too long: 31920 tokens > 30000 maximum"
-    session.overflowed(refused, Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)) });
+    session.overflowed(refused, Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)), answer: None });
     assert_eq!(session.budget().window, Tokens(30_000));
     assert_eq!(session.size().tokens, Tokens(31_920));
     ready(&mut session);
@@ -270,12 +270,24 @@ fn a_window_that_the_provider_names_is_the_window() {
 }
 
 #[test]
-fn what_the_request_asks_for_is_kept_free() {
+fn what_an_answer_takes_is_kept_free() {
     let mut session = session(100_000);
     assert_eq!(session.budget().hard, Tokens(85_000));
     let mut frame = Frame::default();
     frame.settings.push("max_tokens", Json::new("30000").unwrap());
     session.set_frame(frame);
+    assert_eq!(session.budget().hard, Tokens(85_000));
+    // An answer was longer: the next one may be as long.
+    session.push(Message::user("Write it all."));
+    ready(&mut session);
+    observe(&mut session, &Usage { input: 100, output: 21_000, ..Usage::default() });
+    assert_eq!(session.budget().hard, Tokens(79_000));
+    assert_eq!(reload(&session).budget(), session.budget());
+    // No answer is longer than the request allows, whatever is reported.
+    session.push(Message::assistant("Here it is."));
+    session.push(Message::user("And the rest."));
+    ready(&mut session);
+    observe(&mut session, &Usage { input: 200, output: 9_000_000, ..Usage::default() });
     assert_eq!(session.budget().hard, Tokens(70_000));
     session.set_max_output(Tokens(2_000));
     assert_eq!(session.budget().hard, Tokens(98_000));
@@ -357,15 +369,15 @@ fn the_longest_answer_of_a_frame_is_noted_alone() {
     };
     let mut session = session(100_000);
     session.set_frame(frame(r#","max_tokens":1000"#));
-    session.set_frame(frame(r#","max_tokens":30000,"stream":true"#));
-    session.set_frame(frame(r#","max_tokens":30000"#));
-    assert_eq!(session.budget().hard, Tokens(70_000));
+    session.set_frame(frame(r#","max_tokens":9000,"stream":true"#));
+    session.set_frame(frame(r#","max_tokens":9000"#));
+    assert_eq!(session.budget().hard, Tokens(91_000));
     assert_eq!(reload(&session).budget(), session.budget());
     session.set_frame(frame(""));
     assert_eq!(session.budget().hard, Tokens(85_000));
     assert_eq!(reload(&session).budget(), session.budget());
     let noted: Vec<&Entry> = session.since(Cursor(0)).filter(|e| matches!(e, Entry::MaxOutput(_))).collect();
-    assert_eq!(noted, [&Entry::MaxOutput(Some(Tokens(30_000))), &Entry::MaxOutput(None)]);
+    assert_eq!(noted, [&Entry::MaxOutput(Some(Tokens(9_000))), &Entry::MaxOutput(None)]);
 }
 
 #[test]
@@ -615,7 +627,7 @@ fn a_limit_that_moved_is_no_fault_before_it_is_prepared() {
     switched.switch(model("small", 8_000), Seals::Engine);
     // A neutral meter learns nothing: this one is the model's own.
     let mut reported = Session::new(by_limits(), model("m", 200_000));
-    reported.push(Message::user("Find the bug."));
+    reported.push(Message::user("Find the bug. ".repeat(20_000)));
     ready(&mut reported);
     observe(&mut reported, &Usage { input: 199_000, ..Usage::default() });
     assert!(reported.size().tokens > reported.budget().hard);

@@ -139,7 +139,7 @@ fn limits_at_the_end_of_their_range_do_no_harm() {
         })
     };
     let refused =
-        |ticket, tokens| Entry::Refused { ticket, size: Tokens(tokens), window: Some(Tokens(tokens)) };
+        |ticket, tokens| Entry::Refused { ticket, size: Tokens(tokens), window: Some(Tokens(tokens)), answer: None };
     for limit in [
         allowed(0, u64::MAX, u64::MAX),
         allowed(u64::MAX, 0, 0),

@@ -395,6 +395,11 @@ impl Conversation {
         broke.then_some(why)
     }
 
+    /// What the answer may have at most, where the provider refuses what the client asks for.
+    pub(super) fn shorter_answer(&self) -> Option<Tokens> {
+        self.session.shorter_answer()
+    }
+
     /// What an answer said of its price counts from now on.
     pub(super) fn heard(&mut self, ticket: Ticket, usage: &Usage) {
         self.session.observe(ticket, usage);

@@ -162,7 +162,11 @@ impl Request {
     /// # Ok::<(), longhaul::PrepareError>(())
     /// ```
     pub fn of(outgoing: &Outgoing<'_>) -> Self {
-        Self::new(outgoing.frame.cloned().unwrap_or_default(), Vec::new()).sending(outgoing)
+        let mut frame = outgoing.frame.cloned().unwrap_or_default();
+        if let Some(most) = outgoing.shorter_answer {
+            frame.shorten_answer(most);
+        }
+        Self::new(frame, Vec::new()).sending(outgoing)
     }
 
     /// This request with what a session sends in the place of its conversation. The body around it

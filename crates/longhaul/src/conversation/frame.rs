@@ -12,6 +12,9 @@ use crate::conversation::message::{Block, Opaque};
 use crate::edits::archive::Handle;
 use crate::size::tokens::Tokens;
 
+/// Names under which a request says how long its answer may be.
+pub const MAX_OUTPUT: [&str; 3] = ["max_tokens", "max_output_tokens", "max_completion_tokens"];
+
 /// The form of [`Frame::key`]. Stores hold keys: another form has another number.
 const KEY_VERSION: u32 = 1;
 
@@ -153,9 +156,17 @@ impl Frame {
 
     /// The longest answer that the request allows, by any of the names that providers have for it.
     pub fn max_output(&self) -> Option<Tokens> {
-        let names = ["max_tokens", "max_output_tokens", "max_completion_tokens"];
-        let mut given = names.iter().filter_map(|name| self.settings.get(name)?.value().as_u64());
+        let mut given = MAX_OUTPUT.iter().filter_map(|name| self.settings.get(name)?.value().as_u64());
         given.next().map(Tokens)
+    }
+
+    /// Lowers the longest answer that the request asks for. A request that asks for none stays as it is.
+    pub fn shorten_answer(&mut self, most: Tokens) {
+        for name in MAX_OUTPUT {
+            if self.settings.get(name).is_some_and(|given| given.value().as_u64().is_some_and(|n| n > most.0)) {
+                self.settings.set(name, Json::from(&serde_json::Value::from(most.0)));
+            }
+        }
     }
 }
 

@@ -115,6 +115,9 @@ pub enum Entry {
         size: Tokens,
         /// The window that the provider named.
         window: Option<Tokens>,
+        /// What the request allowed its answer, where the provider counted it with the prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Tokens>,
     },
     /// A person or the model asked for a compaction.
     Asked {

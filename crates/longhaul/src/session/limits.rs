@@ -20,18 +20,20 @@ pub(super) struct Limits {
     frame_output: Option<Tokens>,
     /// The longest answer that the provider reported.
     longest_answer: Tokens,
+    /// The window in which the provider wants prompt and allowed answer together, if it does.
+    shared_window: Option<Tokens>,
 }
 
 impl Limits {
     pub(super) fn new(model: Arc<Model>) -> Self {
-        Self { model, allowed: Allowed::default(), learnt: None, frame_output: None, longest_answer: Tokens::ZERO }
+        Self { model, allowed: Allowed::default(), learnt: None, frame_output: None, longest_answer: Tokens::ZERO, shared_window: None }
     }
 
     pub(super) fn apply(&mut self, entry: &Entry) {
         match entry {
             Entry::Switched { model, .. } => {
                 if model.name != self.model.name {
-                    self.learnt = None;
+                    (self.learnt, self.shared_window) = (None, None);
                 }
                 self.model = model.clone();
             }
@@ -41,7 +43,10 @@ impl Limits {
                 }
                 self.allowed = *allowed;
             }
-            Entry::Refused { window, size, .. } => {
+            Entry::Refused { window, size, answer, .. } => {
+                if answer.is_some() {
+                    self.shared_window = *window;
+                }
                 let learnt = window.unwrap_or(*size);
                 self.learnt = Some(self.learnt.map_or(learnt, |before| before.min(learnt)));
             }
@@ -73,8 +78,31 @@ impl Limits {
     }
 
     pub(super) fn budget(&self, profile: &Profile) -> Budget {
-        let output = self.allowed.max_output.or(self.frame_output).unwrap_or(self.model.max_output);
-        Budget::after_answer(self.window(profile), output, self.longest_answer, profile.shares)
+        let output = self.asked_output().unwrap_or(self.model.max_output);
+        let longest = if self.shared_window.is_some() { self.least_answer() } else { self.longest_answer };
+        Budget::after_answer(self.window(profile), output, longest, profile.shares)
+    }
+
+    /// The longest answer that the host or the frame asks for.
+    fn asked_output(&self) -> Option<Tokens> {
+        self.allowed.max_output.or(self.frame_output)
+    }
+
+    /// No request allows its answer less than this, unless it asks for less.
+    fn least_answer(&self) -> Tokens {
+        const LEAST: Tokens = Tokens(8_000);
+        self.longest_answer.max(LEAST)
+    }
+
+    /// What a request of this size may allow its answer, where the provider wants both in one window and the
+    /// request asks for more. `thinking` is what its thinking may take, which is less than the answer.
+    pub(super) fn shorter_answer(&self, size: Tokens, thinking: Option<Tokens>) -> Option<Tokens> {
+        let (window, asked) = (self.shared_window?, self.asked_output()?);
+        // Sizes are estimates.
+        let free = window - size - window.percent(1);
+        let least = self.least_answer().max(thinking.map_or(Tokens::ZERO, |tokens| tokens + Tokens(1)));
+        let most = free.max(least);
+        (most < asked).then_some(most)
     }
 
     /// True if a reported answer is longer than what is kept free for one otherwise.

@@ -14,6 +14,9 @@ pub struct Overflow {
     /// The tokens that fit, if the provider named them: they are the window from now on, if they are at
     /// least 1,000 and fewer than before.
     pub window: Option<Tokens>,
+    /// The tokens that the request allowed its answer, if the provider counted them with the prompt: answers are
+    /// allowed less from now on, where that helps.
+    pub answer: Option<Tokens>,
 }
 
 impl Session {
@@ -57,6 +60,7 @@ impl Session {
         let sent = self.meter().estimate(known.unwrap_or(self.state.view.measure()));
         let size = sent.tokens.min(self.budget().window);
         let window = said.window.filter(|window| *window >= SMALLEST);
-        self.record(Entry::Refused { ticket: known.map(|_| ticket), size, window });
+        let answer = said.answer.filter(|_| window.is_some());
+        self.record(Entry::Refused { ticket: known.map(|_| ticket), size, window, answer });
     }
 }

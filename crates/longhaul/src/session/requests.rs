@@ -55,8 +55,9 @@ impl Requests {
                 }
                 self.base_from = self.base_from.max(*ticket);
             }
-            Entry::Refused { ticket, size, .. } => {
-                self.refused = Some(*size);
+            Entry::Refused { ticket, size, answer, .. } => {
+                // A shorter answer may be all that the next request needs; else the budget demands more.
+                self.refused = answer.is_none().then_some(*size);
                 // Of a request before the last it says nothing about the last.
                 let is_earlier = |last: SentRequest| ticket.is_some_and(|ticket| ticket < last.ticket);
                 self.changed |= !self.last.is_some_and(is_earlier);

@@ -226,35 +226,42 @@ fn tail(session: &Session) -> String {
 // covers: S-11
 #[test]
 fn the_end_of_every_ladder_digests_older_results_first() {
-    let mut session = session(bare(), 6_000);
+    let mut session = session(bare(), 20_000);
     session.push(Message::user("Read all."));
-    for n in 0..13 {
+    for n in 0..45 {
         step(&mut session, n, 40);
     }
     ready(&mut session);
     let made = strategies(&session);
     assert!(!made.is_empty() && made.iter().all(|name| name == "digest-running"), "{made:?}");
     // The oldest first, no more than must be, and never the newest step.
-    let whole: Vec<bool> = (0..13).map(|n| text(&session).contains(&format!("step_{n} line 20 "))).collect();
-    assert!(whole.is_sorted() && whole[12] && whole[11] && !whole[0], "{whole:?}");
+    let whole: Vec<bool> = (0..45).map(|n| text(&session).contains(&format!("step_{n} line 20 "))).collect();
+    assert!(whole.is_sorted() && whole[44] && whole[40] && !whole[0], "{whole:?}");
+    // What must go leaves room for eight more.
+    (45..52).for_each(|n| step(&mut session, n, 40));
+    let before = strategies(&session).len();
+    ready(&mut session);
+    assert_eq!(strategies(&session).len(), before);
     assert!(session.ledger().edits().all(|(edit, _)| edit.why == Why::Forced(longhaul::edits::Limit::Hard)));
 }
 
 // covers: S-11
 #[test]
 fn the_end_of_every_ladder_hides_the_oldest_steps_next() {
-    let mut session = session(bare(), 2_000);
+    let mut session = session(bare(), 4_000);
     session.push(Message::user("Read all."));
-    for n in 0..20 {
+    for n in 0..40 {
         short_step(&mut session, n);
     }
     ready(&mut session);
     assert_eq!(strategies(&session), ["hide-old"]);
-    let shown: Vec<bool> = (0..20).map(|n| text(&session).contains(&format!("short_{n} is read"))).collect();
-    assert!(shown.is_sorted() && shown[19] && !shown[0], "{shown:?}");
+    let shown: Vec<bool> = (0..40).map(|n| text(&session).contains(&format!("short_{n} is read"))).collect();
+    assert!(shown.is_sorted() && shown[39] && !shown[0], "{shown:?}");
     assert!(parts(&session)[0] == "Read all." && parts(&session)[1].starts_with('⟦'));
-    // What is hidden is a little more than what must go.
-    assert!(session.size().tokens.0 > session.budget().hard.0 * 8 / 10, "{:?}", session.size());
+    // What is hidden is a little more than what must go, and what the next eight steps take.
+    let step = session.sizes()[1..].iter().map(|size| size.counted as u64).sum::<u64>() / 40;
+    let room = session.budget().hard.0 - session.size().tokens.0;
+    assert!((8 * step..12 * step).contains(&room), "{room} for steps of {step}");
 }
 
 // covers: S-11

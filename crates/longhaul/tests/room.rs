@@ -1,0 +1,194 @@
+//! Room: how often a session is compacted, whatever its requests allow for answers, and whatever usage says.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use longhaul::{
+    Block, Cursor, Entry, Frame, Json, Message, Meter, Notice, Overflow, Profile, Session, Tokens, Usage, Why,
+};
+use proptest::prelude::*;
+
+/// Limits alone start a compaction: steps are too small to pay back.
+fn begun(profile: Profile, window: u64, max_tokens: u64, system: u64) -> Session {
+    let mut session = Session::new(profile, model("m", window)).with_meter(Meter::neutral());
+    session.set_max_output(Tokens(max_tokens));
+    let words = "word ".repeat(usize::try_from(system).unwrap() * 4 / 5);
+    session.set_frame(Frame { system: vec![Block::text(words)], ..Frame::default() });
+    session.push(Message::user("Find the bug."));
+    session
+}
+
+/// Requests that did not extend the one before.
+fn breaks(session: &Session) -> usize {
+    let broke = |entry: &&Entry| matches!(entry, Entry::Sent(sent) if sent.broke);
+    session.since(Cursor(0)).filter(broke).count()
+}
+
+/// The requests at which a limit forced a compaction.
+fn forced(session: &Session) -> Vec<u64> {
+    let mut calls = 0;
+    let mut forced = Vec::new();
+    for entry in session.since(Cursor(0)) {
+        match entry {
+            Entry::Sent(sent) => calls = sent.ticket.0,
+            Entry::Edit(edit) if matches!(edit.why, Why::Forced(_)) => forced.push(calls),
+            _ => {}
+        }
+    }
+    forced.dedup();
+    forced
+}
+
+#[test]
+fn a_large_max_tokens_does_not_make_it_fold_more_often() {
+    let run = |window, max_tokens| {
+        let mut session = begun(Profile::longhaul(), window, max_tokens, 12_000);
+        for n in 0..60 {
+            ready(&mut session);
+            step(&mut session, n, 20_000);
+        }
+        breaks(&session)
+    };
+    for window in [60_000, 120_000, 200_000] {
+        let (small, large) = (run(window, 8_000), run(window, 128_000));
+        assert!(large as f64 <= small as f64 * 1.3 + 1.0, "{window}: {small} and {large} breaks");
+    }
+}
+
+#[test]
+fn a_cramped_window_is_reported_once() {
+    let mut session = begun(Profile::longhaul(), 32_000, 32_000, 17_000);
+    let mut told = Vec::new();
+    for n in 0..30 {
+        ready(&mut session);
+        told.extend(session.take_notices().into_iter().filter(|n| matches!(n, Notice::Cramped { .. })));
+        step(&mut session, n, 8_000);
+    }
+    let [notice] = &told[..] else { panic!("{told:?}") };
+    let says = notice.to_string();
+    assert!(says.contains("leaves room for 5 steps") && says.contains("use a larger window"), "{says}");
+    let mut roomy = begun(Profile::longhaul(), 200_000, 32_000, 17_000);
+    for n in 0..30 {
+        ready(&mut roomy);
+        step(&mut roomy, n, 8_000);
+    }
+    assert!(!roomy.take_notices().iter().any(|n| matches!(n, Notice::Cramped { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// A forced compaction does not come back before eight average steps have filled what it freed.
+    #[test]
+    fn a_forced_compaction_leaves_room(
+        window in prop::sample::select(vec![16_000_u64, 32_000, 64_000, 200_000, 1_000_000]),
+        max_tokens in prop::sample::select(vec![1_000_u64, 8_000, 32_000, 128_000]),
+        system_percent in 0_u64..60,
+        share in 2_u64..5,
+        uneven in prop::collection::vec(50_usize..150, 40),
+    ) {
+        let mut session = begun(Profile::longhaul(), window, max_tokens, window * system_percent / 100);
+        // Steps of a twenty-fifth to a sixtieth of what is left for them.
+        let room = session.budget().hard - Tokens(window * system_percent / 100);
+        let bytes = usize::try_from(room.0 * 4 / (share * 13)).unwrap();
+        for (n, percent) in uneven.iter().cycle().take(160).enumerate() {
+            ready(&mut session);
+            step(&mut session, n, bytes * percent / 100);
+        }
+        let calls = forced(&session);
+        for pair in calls.windows(2) {
+            // Steps vary by half: eight average ones are at least five of the largest.
+            prop_assert!(pair[1] - pair[0] >= 5, "{calls:?} of {}", session.last_ticket().unwrap().0);
+        }
+    }
+
+    /// No usage figure decides whether there is a view, and sizes are right three honest reports later.
+    #[test]
+    fn no_usage_figure_decides_whether_there_is_a_view(
+        window in prop::sample::select(vec![20_000_u64, 60_000, 200_000]),
+        figures in prop::collection::vec(
+            prop::sample::select(vec![None, Some(0.0), Some(0.1), Some(0.4), Some(1.0), Some(1.0), Some(2.5), Some(10.0), Some(100.0), Some(1e12)]),
+            30,
+        ),
+        output in prop::sample::select(vec![0_u64, 500, 60_000, u64::MAX]),
+    ) {
+        let mut session = Session::new(Profile::longhaul(), model("m", window));
+        let words = "word ".repeat(usize::try_from(window).unwrap() * 2 / 5);
+        session.set_frame(Frame { system: vec![Block::text(words)], ..Frame::default() });
+        session.push(Message::user("Find the bug."));
+        let honest = |session: &Session| Meter::for_model(session.model()).tokens(session.view().measure()).tokens.0;
+        let call = |session: &mut Session, n: usize, figure: Option<f64>, output: u64| {
+            prop_assert!(session.prepare(None).is_ok(), "no view at call {}", n);
+            prop_assert_eq!(session.audit(), vec![]);
+            if let Some(times) = figure {
+                let input = (honest(session) as f64 * times) as u64;
+                observe(session, &Usage { input, output, ..Usage::default() });
+            }
+            step(session, n, 2_000);
+            Ok(())
+        };
+        for (n, figure) in figures.into_iter().enumerate() {
+            call(&mut session, n, figure, output)?;
+        }
+        for n in 30..33 {
+            call(&mut session, n, Some(1.0), 100)?;
+        }
+        prop_assert!(session.prepare(None).is_ok());
+        let (size, real) = (session.size().tokens.0 as f64, honest(&session) as f64);
+        prop_assert!((size - real).abs() < real * 0.1 + 500.0, "{} for {}", size, real);
+    }
+}
+
+#[test]
+fn one_report_of_ten_times_the_prompt_changes_nothing() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 60_000));
+    session.push(Message::user("Find the bug."));
+    for n in 0..45 {
+        ready(&mut session);
+        let prompt = Meter::for_model(session.model()).tokens(session.view().measure()).tokens.0;
+        let input = if n == 12 { prompt * 10 } else { prompt };
+        observe(&mut session, &Usage { input, ..Usage::default() });
+        assert!(session.size().tokens.0 <= prompt + 100, "{n}");
+        step(&mut session, n, 3_000);
+    }
+    assert!(breaks(&session) < 5, "{}", breaks(&session));
+}
+
+/// A session whose provider wants prompt and answer together in its window, and said so.
+fn refused(window: u64, named: Overflow, settings: &str) -> Session {
+    let mut session = Session::new(Profile::longhaul(), model("m", window)).with_meter(Meter::neutral());
+    session.set_frame(Frame::from_json(&Json::new(settings).unwrap()).unwrap());
+    session.push(Message::user("Find the bug. ".repeat(30_000)));
+    let ticket = ticket(&mut session);
+    assert_eq!(session.shorter_answer(), None, "nobody has refused it yet");
+    session.overflowed(ticket, named);
+    ready(&mut session);
+    session
+}
+
+#[test]
+fn an_answer_is_allowed_less_where_the_provider_counts_it_with_the_prompt() {
+    let named = |window, answer| Overflow { prompt: None, window: Some(Tokens(window)), answer };
+    let asks = r#"{"max_tokens": 128000}"#;
+    // 105,000 tokens of prompt, and a hundredth of the window for what is not known: nothing is taken out.
+    let session = refused(200_000, named(200_000, Some(Tokens(128_000))), asks);
+    let size = session.size().tokens;
+    assert_eq!((session.ledger().edits().count(), breaks(&session)), (0, 0));
+    assert_eq!(session.shorter_answer(), Some(Tokens(198_000) - size));
+    assert_eq!(reload(&session).shorter_answer(), session.shorter_answer());
+    assert_eq!(session.outgoing().shorter_answer, session.shorter_answer());
+    // It is never raised, and never as low as its thinking.
+    let modest = refused(200_000, named(200_000, Some(Tokens(90_000))), r#"{"max_tokens": 90000}"#);
+    assert_eq!(modest.shorter_answer(), None);
+    let thinks = r#"{"max_tokens": 128000, "thinking": {"type": "enabled", "budget_tokens": 100000}}"#;
+    let thinking = refused(200_000, named(200_000, Some(Tokens(128_000))), thinks);
+    assert_eq!(thinking.shorter_answer(), Some(Tokens(100_001)));
+    // Where no answer of use would fit, the prompt becomes shorter: 8,000 tokens stay free.
+    let small = refused(120_000, named(110_000, Some(Tokens(32_000))), r#"{"max_tokens": 32000}"#);
+    assert!(small.budget().hard <= Tokens(102_000) && small.size().tokens <= small.budget().hard);
+    // A refusal of the prompt alone is as it was: the prompt becomes shorter, the answer stays.
+    let long = refused(200_000, named(100_000, None), asks);
+    assert!(long.size().tokens < Tokens(100_000) && long.shorter_answer().is_none());
+}
