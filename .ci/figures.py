@@ -26,12 +26,19 @@ def run(*arguments):
         return subprocess.run([longhaul, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
 
 
-def bench(window):
-    said = run("bench", *sorted(glob(f"{corpus}/*.jsonl.gz")), "--window", window, "--json")
+def bench(window, folder=corpus):
+    said = run("bench", *sorted(glob(f"{folder}/*.jsonl.gz")), "--window", window, "--json")
     return {row["policy"]: row for row in map(json.loads, said.splitlines()) if row["agent"] == "all"}
 
 
 LARGE, SMALL = bench("200000"), bench("64000")
+# Newer sessions, which stand beside the corpus: `corpus2`, `corpus3`.
+OTHERS = {
+    (name, size): bench(f"{size}000", f"{corpus}/../{name}")["longhaul"]
+    for name in ["corpus2", "corpus3"]
+    for size in ["200", "64"]
+    if Path(f"{corpus}/../{name}").is_dir()
+}
 
 
 def settled(page, where, text, value, digits=1):
@@ -84,8 +91,9 @@ for page in ["README.md", *(f"docs/{name}.md" for name in ["measuring", "profile
         cells = line.strip("|").split("|") if line.startswith("| ") else [""]
         name = cells[0].strip().strip("*")
         dial = re.fullmatch(r"`(\w+)`, (200|64)k", name)
-        if dial:
-            row = {"200": LARGE, "64": SMALL}[dial[2]][dial[1]]
+        other = re.fullmatch(r"(corpus[23]), (200|64)k", name)
+        if dial or other:
+            row = {"200": LARGE, "64": SMALL}[dial[2]][dial[1]] if dial else OTHERS.get((other[1], other[2]))
             fields = ["cost", "real_cost", "in_line", "retention", "near", "breaks"]
             for number, field in enumerate(fields, 1):
                 cells[number] = cell(page, name, cells[number], row, field, 2 if field == "near" else 1)

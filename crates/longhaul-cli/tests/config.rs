@@ -44,7 +44,7 @@ fn the_later_layer_wins_and_says_so() {
     assert!(line("window = 128000").ends_with("config.toml, line 1"), "{all}");
     assert!(line("trigger = 70").ends_with("longhaul.toml, line 2"), "{all}");
     assert!(line("summary = 10").ends_with("# LONGHAUL_PROFILES_LONGHAUL_SUMMARY"), "{all}");
-    assert!(line("target = 50").ends_with("# built in"), "{all}");
+    assert!(line("target = 60").ends_with("# built in"), "{all}");
     // Flags go by them, and win over them.
     let help = shown(&mut longhaul(folder.path(), &["replay", "--help"]));
     assert!(help.contains("[default: 128000]"), "{help}");
@@ -88,7 +88,7 @@ fn a_bad_setting_is_said_with_its_place() {
     says("window = [1]\n", "", "line 1: `window` has a value of a kind that no setting has");
     says("window = \n", "", "config.toml: line 1: ");
     says("profile = \"minni\"\n", "", "`profile` is \"minni\"; there is no such profile, is \"mini\" meant?");
-    says("[profiles.longhaul]\ntarget = 90\n", "", "`profiles.longhaul.target` is 90 (");
+    says("[profiles.longhaul]\ntarget = 99\n", "", "`profiles.longhaul.target` is 99 (");
     let folder = folder("", "");
     let said = error(longhaul(folder.path(), &["config", "show"]).env("LONGHAUL_WINDOE", "5"));
     assert!(said.contains("LONGHAUL_WINDOE: there is no such setting; is LONGHAUL_WINDOW meant?"), "{said}");

@@ -16,7 +16,7 @@ fn the_demo_runs_without_anything() {
         "> You are picking up tidewater",
         "a digest: ",
         "a fold: ",
-        " cold; ",
+        " pays back; ",
         "After 103 calls",
         "In the same window of 32,000 tokens",
         "longhaul report",

@@ -138,7 +138,7 @@ fn explain_finds_the_calls_where_something_happened() {
     let folder = tempfile::tempdir().unwrap();
     let file = long_session(folder.path(), 40);
     let text = stdout(&["explain", &file, "--window", "6k"]);
-    assert!(text.starts_with("Something happened before ") && text.contains("a fold: "), "{text}");
+    assert!(text.starts_with("Something happened before ") && text.contains(" fold: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["explain", &file, "--window", "6k", "--json"])).unwrap();
     let first = json["happened"][0]["call"].as_u64().unwrap();

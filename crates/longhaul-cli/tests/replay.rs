@@ -50,7 +50,7 @@ fn every_edit_is_shown_as_it_is_made() {
     let shown = stdout(&["replay", file.to_str().unwrap(), "--window", "8000", "--edits"]);
     let edits: Vec<&str> = shown.lines().filter(|line| line.starts_with("  before call ")).collect();
     assert!(edits.len() > 3, "{shown}");
-    for words in ["a fold: ", " → ", ", forced (hard limit); ", " billed again"] {
+    for words in [" fold: ", " → ", ", forced (hard limit); ", " billed again"] {
         assert!(edits[0].contains(words), "{}", edits[0]);
     }
     // The figures follow.

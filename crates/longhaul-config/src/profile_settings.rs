@@ -78,7 +78,13 @@ macro_rules! flag {
 
 /// All of them.
 pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
-    number!("warn", PERCENT, "a person is warned, in percent of the window", &[], shares.warn),
+    number!(
+        "warn",
+        PERCENT,
+        "a person is warned, in percent of the window, or of the usable room where there is a dial",
+        &[],
+        shares.warn
+    ),
     number!("trigger", PERCENT, "compaction starts", &[], shares.trigger),
     number!("target", PERCENT, "what it works to; 0 takes everything", &[], shares.target),
     ProfileSetting {
@@ -99,7 +105,7 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
     number!(
         "keep_recent",
         ValueKind::Number(0, 90),
-        "the newest part that is left alone, in percent of the window",
+        "the newest part that is left alone, in percent of the same",
         &["longhaul", "thrifty", "safe"],
         keep_recent
     ),
@@ -110,13 +116,7 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         &[],
         keep_opening
     ),
-    number!(
-        "summary",
-        ValueKind::Number(1, 50),
-        "the longest summary, in percent of the window",
-        &[],
-        summary
-    ),
+    number!("summary", ValueKind::Number(1, 50), "the longest summary, in percent of the same", &[], summary),
     limit!("entry_bytes", 1_000, "a result enters with at most so many bytes; none: no limit", cut.bytes),
     limit!("entry_characters", 500, "… characters", cut.characters),
     limit!("entry_lines", 10, "… lines", cut.lines),

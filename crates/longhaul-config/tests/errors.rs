@@ -121,16 +121,16 @@ fn a_profile_that_cannot_be() {
 
 #[test]
 fn settings_that_contradict_each_other() {
-    let error = error("[profiles.longhaul]\ntarget = 90\n");
+    let error = error("[profiles.longhaul]\ntarget = 99\n");
     assert_eq!(
         error.to_string(),
-        "`profiles.longhaul.target` is 90 (longhaul.toml, line 2), above `profiles.longhaul.trigger`, 85 (built in)"
+        "`profiles.longhaul.target` is 99 (longhaul.toml, line 2), above `profiles.longhaul.trigger`, 98 (built in)"
     );
     assert!(matches!(error, ConfigError::TargetAboveTrigger { .. }));
     // Layers are looked at together: what one says alone may be right with another.
     let layers = Layers::default()
-        .file("longhaul.toml", "[profiles.longhaul]\ntarget = 90\n")
-        .variables([("LONGHAUL_PROFILES_LONGHAUL_TRIGGER", "95")]);
+        .file("longhaul.toml", "[profiles.longhaul]\ntarget = 99\n")
+        .variables([("LONGHAUL_PROFILES_LONGHAUL_TRIGGER", "99")]);
     Config::read(&layers).unwrap();
     let merge = self::error("[profiles.archive]\nmerge_to = 20\n");
     assert_eq!(

@@ -38,7 +38,7 @@ fn the_later_layer_wins_and_is_the_origin() {
         (setting.value.as_str(), setting.origin.clone())
     };
     let variable = Origin::Environment { name: "LONGHAUL_PROFILES_LONGHAUL_SUMMARY".to_owned() };
-    assert_eq!(found("profiles.longhaul.target"), ("50", Origin::BuiltIn));
+    assert_eq!(found("profiles.longhaul.target"), ("60", Origin::BuiltIn));
     assert_eq!(found("profiles.longhaul.warn"), ("60", in_file("config.toml", 5)));
     assert_eq!(found("profiles.longhaul.trigger"), ("70", in_file("longhaul.toml", 2)));
     assert_eq!(found("profiles.longhaul.summary"), ("15", variable));

@@ -548,7 +548,19 @@ fn call(
     // A conversation that begins has nothing before it.
     let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
     let shorter_answer = conversation.shorter_answer();
-    Call { body, session, how, view, full, edits, broke, asking, shorter_answer, is_heard: false, at: Some(at) }
+    Call {
+        body,
+        session,
+        how,
+        view,
+        full,
+        edits,
+        broke,
+        asking,
+        shorter_answer,
+        is_heard: false,
+        at: Some(at),
+    }
 }
 
 impl From<Refused> for Reason {

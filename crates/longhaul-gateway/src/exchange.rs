@@ -17,7 +17,6 @@ use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
-use crate::shorter_answer;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Brief, Engine, OpenCall, Verdict};
@@ -30,6 +29,7 @@ use crate::reading::Reading;
 use crate::room::{Place, Room};
 use crate::route::{Route, Side};
 use crate::settings::Limits;
+use crate::shorter_answer;
 use crate::upstream::Upstream;
 use crate::words;
 

@@ -194,7 +194,8 @@ async fn an_overflow_is_hidden_by_a_smaller_request() {
             let overflows = desk.overflows.lock().unwrap().clone();
             assert_eq!(overflows.len(), 2);
             if api != Api::Responses {
-                let named = Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)), answer: None };
+                let named =
+                    Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)), answer: None };
                 assert_eq!(overflows[0], named);
             }
             assert_eq!(gateway.figures().resent, 2);

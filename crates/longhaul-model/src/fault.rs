@@ -227,7 +227,11 @@ impl ProviderError {
             "model_max_prompt_tokens_exceeded",
             "string_above_max_length",
         ];
-        let named = Overflow { prompt: self.n_prompt_tokens.map(Tokens), window: self.n_ctx.map(Tokens), answer: None };
+        let named = Overflow {
+            prompt: self.n_prompt_tokens.map(Tokens),
+            window: self.n_ctx.map(Tokens),
+            answer: None,
+        };
         let found = OVERFLOWS.iter().find_map(|pattern| pattern.captures(says)).map(|found| sizes(&found));
         // Of requests there may be too many a minute, which is no matter of their length.
         let limited = status == 429 && found.is_none_or(|found| found.window.is_none());

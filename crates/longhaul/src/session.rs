@@ -253,7 +253,8 @@ impl Session {
     /// together pass the window.
     pub fn shorter_answer(&self) -> Option<Tokens> {
         let newest = self.newest_frame.as_ref().map(|(_, frame)| frame).or(self.log().frame());
-        let thinking = newest.and_then(|frame| frame.settings.get("thinking")?.value()["budget_tokens"].as_u64());
+        let thinking =
+            newest.and_then(|frame| frame.settings.get("thinking")?.value()["budget_tokens"].as_u64());
         self.state.limits.shorter_answer(self.size().tokens, thinking.map(Tokens))
     }
 

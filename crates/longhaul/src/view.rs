@@ -20,8 +20,8 @@ use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
 use crate::edits::ledger::Ledger;
-use crate::size::tokens::Tokens;
 use crate::size::meter::{Measure, Meter};
+use crate::size::tokens::Tokens;
 
 use edited::edited;
 

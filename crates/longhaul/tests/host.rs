@@ -255,7 +255,10 @@ fn a_window_that_the_provider_names_is_the_window() {
     (0..40).for_each(|n| step(&mut session, n, 4_000));
     let refused = ticket(&mut session);
     // "prompt is too long: 31920 tokens > 30000 maximum"
-    session.overflowed(refused, Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)), answer: None });
+    session.overflowed(
+        refused,
+        Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)), answer: None },
+    );
     assert_eq!(session.budget().window, Tokens(30_000));
     assert_eq!(session.size().tokens, Tokens(31_920));
     ready(&mut session);

@@ -138,8 +138,12 @@ fn limits_at_the_end_of_their_range_do_no_harm() {
             cache_lifetime_s: Some(lifetime),
         })
     };
-    let refused =
-        |ticket, tokens| Entry::Refused { ticket, size: Tokens(tokens), window: Some(Tokens(tokens)), answer: None };
+    let refused = |ticket, tokens| Entry::Refused {
+        ticket,
+        size: Tokens(tokens),
+        window: Some(Tokens(tokens)),
+        answer: None,
+    };
     for limit in [
         allowed(0, u64::MAX, u64::MAX),
         allowed(u64::MAX, 0, 0),

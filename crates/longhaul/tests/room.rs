@@ -68,7 +68,11 @@ fn a_cramped_window_is_reported_once() {
     }
     let [notice] = &told[..] else { panic!("{told:?}") };
     let says = notice.to_string();
-    assert!(says.contains("leaves room for 5 steps") && says.contains("use a larger window"), "{says}");
+    assert!(
+        says.contains("room for 5 steps only (17004 of 27200 tokens always stay)")
+            && says.contains("use a larger window"),
+        "{says}"
+    );
     let mut roomy = begun(Profile::longhaul(), 200_000, 32_000, 17_000);
     for n in 0..30 {
         ready(&mut roomy);

@@ -90,7 +90,8 @@ fn explain(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     if triggers.end_of_turn {
         writeln!(out, "  {down_to}, when a turn has ended whose last prompt was over {trigger} %")?;
     } else {
-        writeln!(out, "  {over} {trigger} % of the window, {down_to}")?;
+        let shared = if profile.shares_are_of_room() { "usable room" } else { "window" };
+        writeln!(out, "  {over} {trigger} % of the {shared}, {down_to}")?;
     }
     if triggers.messages_alone {
         writeln!(out, "  these are of the messages alone: system prompt and tools come beside them")?;

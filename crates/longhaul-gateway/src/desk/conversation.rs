@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
-    Frame, Job, Message, Models, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals, Session,
-    Source, Ticket, Time, Tokens, Usage, Why,
+    Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals,
+    Session, Source, Ticket, Time, Tokens, Usage, Why,
 };
 use longhaul_inspector::{Act, steering};
 use longhaul_model::Summarised;
@@ -344,6 +344,11 @@ impl Conversation {
                 }
             }
         };
+        for notice in self.session.take_notices() {
+            if let Notice::Cramped { .. } = notice {
+                tracing::warn!(session = %self.id(), "{notice}");
+            }
+        }
         if self.session.since(self.keeper.stored()).any(cannot_be_made_again) {
             self.save()?;
         }

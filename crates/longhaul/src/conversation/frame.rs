@@ -163,7 +163,8 @@ impl Frame {
     /// Lowers the longest answer that the request asks for. A request that asks for none stays as it is.
     pub fn shorten_answer(&mut self, most: Tokens) {
         for name in MAX_OUTPUT {
-            if self.settings.get(name).is_some_and(|given| given.value().as_u64().is_some_and(|n| n > most.0)) {
+            if self.settings.get(name).is_some_and(|given| given.value().as_u64().is_some_and(|n| n > most.0))
+            {
                 self.settings.set(name, Json::from(&serde_json::Value::from(most.0)));
             }
         }

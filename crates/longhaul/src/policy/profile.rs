@@ -22,7 +22,7 @@ pub struct Profile {
     pub says: Box<str>,
     /// The window, where neither the user nor the model's row says what it is.
     pub window: Tokens,
-    /// Where limits stand in the window.
+    /// Where limits stand in the window, or in the usable room.
     pub shares: Shares,
     /// When compaction starts.
     pub triggers: Triggers,
@@ -37,7 +37,7 @@ pub struct Profile {
     /// The kind of work decides what is tried before the ladder.
     pub by_task: bool,
     /// The newest part of the history that no fold of turns or steps touches unless the hard
-    /// limit demands it, in percent of the window.
+    /// limit demands it, in percent of what the shares are of: the window, or the usable room.
     pub keep_recent: u8,
     /// What stands before the first answer is left alone unless the hard limit demands it, as long as it
     /// has at most this share, in percent of what the hard limit leaves beside the system layer. 0 is never.
@@ -48,7 +48,7 @@ pub struct Profile {
     /// What lines of the past must be worth, and when a fold pays back. Without it a summary is filled with
     /// the best lines, and only limits start a compaction.
     pub dial: Option<Dial>,
-    /// The longest summary, in percent of the window.
+    /// The longest summary, in percent of what the shares are of.
     pub summary: u8,
     /// The form of a summary of finished turns, and of one inside a running turn.
     pub templates: Templates,
@@ -329,6 +329,7 @@ impl Profile {
     fn plain() -> Self {
         Self {
             entry_digests: false,
+            summary: 36,
             when_cold: false,
             background: false,
             keep_recent: 0,
@@ -356,7 +357,7 @@ impl Profile {
 
     /// Warning, trigger and target are shares of the usable room. Profiles without a dial have shares of the
     /// window, as their seeds say.
-    pub(crate) fn shares_are_of_room(&self) -> bool {
+    pub fn shares_are_of_room(&self) -> bool {
         self.dial.is_some() && !self.triggers.messages_alone
     }
 

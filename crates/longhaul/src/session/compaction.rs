@@ -3,8 +3,8 @@
 //! through the guard and into the journal.
 
 use super::carrying::Carrying;
-use super::room::Target;
 use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest};
+use super::room::Target;
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};

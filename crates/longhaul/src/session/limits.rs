@@ -26,7 +26,14 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) fn new(model: Arc<Model>) -> Self {
-        Self { model, allowed: Allowed::default(), learnt: None, frame_output: None, longest_answer: Tokens::ZERO, shared_window: None }
+        Self {
+            model,
+            allowed: Allowed::default(),
+            learnt: None,
+            frame_output: None,
+            longest_answer: Tokens::ZERO,
+            shared_window: None,
+        }
     }
 
     pub(super) fn apply(&mut self, entry: &Entry) {

@@ -45,8 +45,7 @@ impl fmt::Display for Notice {
             Self::Large { size, warn } => write!(f, "the prompt has {size} tokens, more than {warn}"),
             Self::Cramped { stays, hard, step } => write!(
                 f,
-                "system prompt, tools and pinned text take {stays} of {hard} tokens, which leaves room for {} steps \
-                 of this session ({step} tokens each): use a larger window, or fewer tools",
+                "room for {} steps only ({stays} of {hard} tokens always stay): use a larger window or fewer tools",
                 (*hard - *stays).0 / step.0.max(1)
             ),
             Self::Refused { strategy, refusal } => write!(f, "{strategy}: {refusal}"),

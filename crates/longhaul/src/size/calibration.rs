@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-
 /// A ratio outside of this is a mistake of the record, not a tokenizer.
 const LEARNT_PPM: std::ops::RangeInclusive<u64> = 300_000..=3_000_000;
 /// Fixed point of the sums.
@@ -113,7 +112,8 @@ impl Calibration {
         let Sums { cc, ca, aa, cg, ag } = self.sums;
         let [cc, ca, aa, cg, ag] = [cc, ca, aa, cg, ag].map(i128::from);
         const PPM: i128 = 1_000_000;
-        let within = |ratio: i128| ratio.clamp(i128::from(*LEARNT_PPM.start()), i128::from(*LEARNT_PPM.end()));
+        let within =
+            |ratio: i128| ratio.clamp(i128::from(*LEARNT_PPM.start()), i128::from(*LEARNT_PPM.end()));
         // Never 0: both priors decay, but not below the newest observation.
         let (cc, aa) = (cc.max(1), aa.max(1));
         let determinant = (cc * aa - ca * ca).max(1);
