@@ -11,6 +11,7 @@ pub mod importing;
 pub mod inputs;
 pub mod opencode_store;
 pub mod policies;
+pub mod prices;
 pub mod recorded;
 pub mod summariser;
 pub mod transcript_file;

@@ -76,6 +76,32 @@ fn needs_are_found_where_they_are_and_missed_where_they_are_not() {
 }
 
 #[test]
+fn policies_decide_and_are_billed_at_the_prices_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    session(folder.path());
+    let folder = folder.path().to_str().unwrap();
+    let cost = |policy: &str, more: &[&str]| {
+        let rows = rows(&[&[folder, "--window", "3000", "--json"], more].concat());
+        rows.iter().find(|row| row["policy"] == policy && row["agent"] == "all").unwrap()["cost"]
+            .as_f64()
+            .unwrap()
+    };
+    let at = |prices: &str| cost("longhaul", &["--prices", prices]);
+    assert_eq!(at("0.1,1.25"), cost("longhaul", &[]));
+    assert!(at("0.025,1.25") != at("0.1,1.25") && at("1,1") != at("0.1,1.25"));
+    // Where nothing is cheaper from the cache, the bill is what was sent.
+    let mask = |prices: &str| cost("mask all but 10", &["--prices", prices]);
+    assert!(mask("1,1") < mask("0.1,1.25"));
+    assert_eq!(cost("longhaul", &["--model", "claude-opus-5-5"]), at("0.05,1.25"));
+    assert_eq!(cost("full, no limit", &["--prices", "0.05,1.25"]), 1.0);
+    for wrong in ["0.05", "2,1", "cheap"] {
+        let output = bench(&[folder, "--prices", wrong]).assert().code(2);
+        let error = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+        assert!(error.contains("as in 0.05,1.25"), "{error}");
+    }
+}
+
+#[test]
 fn the_table_is_the_same_each_time_and_fits() {
     let folder = tempfile::tempdir().unwrap();
     session(folder.path());

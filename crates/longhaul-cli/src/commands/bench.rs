@@ -14,9 +14,11 @@ use longhaul::{Message, Profile};
 use longhaul_config::Config;
 use serde::Serialize;
 
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::lab::comparison::{Comparison, Tallies, Tally};
 use crate::lab::inputs::{self, Input, Unread};
+use crate::lab::prices::Prices;
 use crate::lab::recorded::MeterKind;
 use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
@@ -32,7 +34,9 @@ line is in the view. docs/measuring.md explains every column.
 Examples:
   longhaul bench corpus
   longhaul bench corpus --window 64000 --json > bench.jsonl
-  longhaul bench session.jsonl --window 32000 --summariser model")]
+  longhaul bench session.jsonl --window 32000 --summariser model
+  longhaul bench corpus --prices 0.05,1.25
+  longhaul bench corpus --model claude-opus-5-5")]
 pub struct Args {
     /// Folders of transcripts, or transcripts; `path#2` is one conversation of a file
     #[arg(required = true, value_name = "DIR")]
@@ -46,6 +50,12 @@ pub struct Args {
     /// Who writes the summaries of profiles; what a model costs is part of the cost
     #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
     summariser: SummariserKind,
+    /// Decide and bill at the prices of this model, instead of 0.1 and 1.25
+    #[arg(long, value_name = "NAME", conflicts_with = "prices")]
+    model: Option<String>,
+    /// Decide and bill at these prices: a token read from the cache and a new one, as factors of an ordinary one
+    #[arg(long, value_name = "READ,WRITE")]
+    prices: Option<Prices>,
     /// Print one JSON line per format and policy instead of tables
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -78,10 +88,15 @@ struct PolicyRow<'a> {
     summary_input: u64,
     summary_output: u64,
     summary_failed: u64,
+    sessions: u64,
+    losing: u64,
+    losing_over_2: u64,
+    losing_over_5: u64,
+    losses: Option<f64>,
 }
 
 impl<'a> PolicyRow<'a> {
-    fn new(agent: &'a str, policy: &'a str, window: u64, tally: &Tally) -> Self {
+    fn new(agent: &'a str, policy: &'a str, window: u64, sessions: u64, tally: &Tally) -> Self {
         let share = |part: f64, of: f64| (of > 0.0).then(|| part / of);
         Self {
             agent,
@@ -105,6 +120,11 @@ impl<'a> PolicyRow<'a> {
             summary_input: tally.summaries.input,
             summary_output: tally.summaries.output,
             summary_failed: tally.summaries.failed,
+            sessions,
+            losing: tally.losing.sessions,
+            losing_over_2: tally.losing.over_2,
+            losing_over_5: tally.losing.over_5,
+            losses: share(tally.losing.cost, tally.full_cost),
         }
     }
 }
@@ -122,7 +142,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let summaries = Summaries::of(args.summariser, config)?;
     let profiles = config.profiles().map(|profile| summaries.for_profile(profile));
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
-    let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries };
+    say_unknown_model(args.model.as_deref().unwrap_or_default());
+    let prices = Prices::of(args.prices, args.model.as_deref());
+    let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries, prices };
     let results: Mutex<BTreeMap<usize, Result<Benched, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);
@@ -144,9 +166,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut unread = Unread::default();
     for (at, tallies) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         match tallies {
-            Ok(Benched { format, tallies }) => {
-                found.all.add(&tallies);
-                found.formats.entry(format).or_default().add(&tallies);
+            Ok(Benched { format, sessions, tallies }) => {
+                found.all.add(sessions, &tallies);
+                found.formats.entry(format).or_default().add(sessions, &tallies);
             }
             Err(failure) => unread.add(&files[at], failure)?,
         }
@@ -168,12 +190,14 @@ struct Groups {
 #[derive(Default)]
 struct Group {
     files: usize,
+    sessions: u64,
     tallies: Tallies,
 }
 
 impl Group {
-    fn add(&mut self, tallies: &Tallies) {
+    fn add(&mut self, sessions: u64, tallies: &Tallies) {
         self.files += 1;
+        self.sessions += sessions;
         self.tallies.add(tallies);
     }
 
@@ -189,6 +213,7 @@ impl Group {
 /// A transcript that all policies and profiles were taken over.
 struct Benched {
     format: &'static str,
+    sessions: u64,
     tallies: Tallies,
 }
 
@@ -200,11 +225,11 @@ fn bench(comparison: &Comparison, input: &Input) -> Result<Benched, Failure> {
         conversations.entry(number).or_default().push(Arc::new(message));
     }
     file.finish(conversations.is_empty())?;
-    let mut sums = Tallies::default();
+    let (mut sums, sessions) = (Tallies::default(), conversations.len() as u64);
     for messages in conversations.into_values() {
         sums.add(&comparison.over(messages));
     }
-    Ok(Benched { format: file.format(), tallies: sums })
+    Ok(Benched { format: file.format(), sessions, tallies: sums })
 }
 
 fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io::Result<()> {
@@ -220,7 +245,7 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         writeln!(
             out,
             "agent,policy,window,calls,errors,cost,real_cost,sent,in_line,retention,near,reachable,files_named,breaks,peak,violations,us_per_call,\
-             summary_calls,summary_input,summary_output,summary_failed"
+             summary_calls,summary_input,summary_output,summary_failed,sessions,losing,losing_over_2,losing_over_5,losses"
         )?;
         let mut rows = formats.chain(all).flat_map(|(name, group)| rows(name, args.window, group));
         return rows.try_for_each(|row| writeln!(out, "{}", csv(&row)));
@@ -233,13 +258,17 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         MeterKind::Model => "the model's meter",
     };
     let window = terminal::grouped(args.window);
+    let prices = match (&args.prices, &args.model) {
+        (None, None) => String::new(),
+        _ => format!(", prices {}", Prices::of(args.prices, args.model.as_deref()).unwrap_or_default()),
+    };
     // Of one format there is one table.
     let formats: Vec<_> = if found.formats.len() == 1 { Vec::new() } else { formats.collect() };
     let name = match found.formats.keys().next() {
         Some(format) if formats.is_empty() => format,
         _ => "all",
     };
-    table(out, name, args.window, &found.all, &format!("; window {window}, {meter}"))?;
+    table(out, name, args.window, &found.all, &format!("; window {window}, {meter}{prices}"))?;
     formats.into_iter().try_for_each(|(name, group)| {
         writeln!(out)?;
         table(out, name, args.window, group, "")
@@ -248,13 +277,13 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
 
 fn rows<'a>(name: &'a str, window: u64, group: &'a Group) -> impl Iterator<Item = PolicyRow<'a>> {
     let Tallies(tallies) = &group.tallies;
-    tallies.iter().map(move |(policy, tally)| PolicyRow::new(name, policy, window, tally))
+    tallies.iter().map(move |(policy, tally)| PolicyRow::new(name, policy, window, group.sessions, tally))
 }
 
 fn table(out: &mut impl Write, name: &str, window: u64, group: &Group, about: &str) -> io::Result<()> {
     let strong = terminal::STRONG;
     writeln!(out, "{strong}{name}{strong:#}: {}{about}", group.extent())?;
-    let titles = ["cost", "real", "line", "ret", "near", "reach", "files", "brk", "peak", "viol"];
+    let titles = ["cost", "real", "line", "ret", "near", "files", "lose", "brk", "peak", "viol"];
     writeln!(out, "{}", columns("", &titles))?;
     for row in rows(name, window, group) {
         writeln!(out, "{}", line(&row))?;
@@ -282,8 +311,8 @@ fn line(row: &PolicyRow<'_>) -> String {
         percent(row.in_line),
         percent(row.retention),
         percent(row.near),
-        percent(row.reachable),
         percent(row.files_named),
+        row.losing.to_string(),
         percent(row.breaks),
         terminal::short(row.peak),
         row.violations.to_string(),
@@ -331,6 +360,11 @@ fn csv(row: &PolicyRow<'_>) -> String {
         row.summary_input.to_string(),
         row.summary_output.to_string(),
         row.summary_failed.to_string(),
+        row.sessions.to_string(),
+        row.losing.to_string(),
+        row.losing_over_2.to_string(),
+        row.losing_over_5.to_string(),
+        number(row.losses),
     ];
     fields.join(",")
 }

@@ -16,6 +16,7 @@ use crate::lab::figures::Figures;
 use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
+use crate::lab::prices::Prices;
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of};
 use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
@@ -29,13 +30,15 @@ Each assistant message is one call. Lines of the recorded agent's own
 compaction are left out. Without --json, a table; costs are in tokens, a
 repeated prefix at 0.1 and the rest at 1.25 each. With --summariser model the
 summaries are part of the cost: their prompts at 1.25 (0.1 if cached), what is
-written at 5.
+written at 5. --prices sets other prices than 0.1 and 1.25, and so does --model
+with the neutral meter: the engine decides by them too.
 
 Examples:
   longhaul replay session.jsonl
   longhaul replay corpus/*.jsonl.gz --meter model
   longhaul replay session.jsonl --window 32000 --edits
   longhaul replay session.jsonl --window 32000 --views views.jsonl --json
+  longhaul replay session.jsonl --meter neutral --prices 0.05,1.25
   longhaul replay session.jsonl --window 32000 --summariser model")]
 pub struct Args {
     /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
@@ -55,6 +58,9 @@ pub struct Args {
     /// The model to count for, where the transcript does not say
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Decide and bill at these prices: a token read from the cache and a new one, as factors of an ordinary one
+    #[arg(long, value_name = "READ,WRITE")]
+    prices: Option<Prices>,
     /// Who writes summaries
     #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
     summariser: SummariserKind,
@@ -70,6 +76,14 @@ pub struct Args {
 }
 
 impl Args {
+    /// The prices to decide by and to bill at, where they are not those of the model that each call was made to.
+    fn prices(&self) -> Option<Prices> {
+        match self.meter {
+            MeterKind::Neutral => Prices::of(self.prices, self.model.as_deref()),
+            MeterKind::Model => self.prices,
+        }
+    }
+
     fn window_for(&self, profile: &Profile) -> Tokens {
         window_of(self.window, self.model.as_deref().unwrap_or_default(), profile)
     }
@@ -158,7 +172,7 @@ impl<'a> Replay<'a> {
     fn new(args: &'a Args, profile: &Profile, summaries: &Summaries, name: String) -> Self {
         let model = args.model.as_deref().unwrap_or_default();
         let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
-        let recorded = recorded.with_summaries(summaries.clone());
+        let recorded = recorded.with_prices(args.prices()).with_summaries(summaries.clone());
         Self {
             args,
             name,
@@ -168,7 +182,7 @@ impl<'a> Replay<'a> {
             needs: Needs::new(|text| text.len() as f64),
             held: Holdings::default(),
             pieces: PieceCache::default(),
-            figures: Figures::default(),
+            figures: Figures::at(args.prices().unwrap_or_default()),
         }
     }
 

@@ -8,6 +8,7 @@ use longhaul::{Message, Meter, Models, Profile, Role, Time, Tokens};
 use crate::lab::needs::{Change, Found, Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
 use crate::lab::policies::{POLICIES, Policy, PolicyRun, Recording};
+use crate::lab::prices::Prices;
 use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::lab::summariser::{Spent, Summaries};
 
@@ -34,6 +35,36 @@ pub struct Tally {
     /// Files that had been changed, summed over the calls, and how many of them were named.
     pub changed: u64,
     pub named: u64,
+    pub losing: Losing,
+}
+
+/// Sessions that cost more than sending everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Losing {
+    /// How many.
+    pub sessions: u64,
+    /// … by more than 2 % of what sending everything costs.
+    pub over_2: u64,
+    /// … by more than 5 %.
+    pub over_5: u64,
+    /// What they cost more, together.
+    pub cost: f64,
+}
+
+impl Losing {
+    /// Of one session.
+    fn of(cost: f64, full: f64) -> Self {
+        let over = |percent: f64| u64::from(cost > full * (1.0 + percent / 100.0));
+        // Rounding is not a loss.
+        Self { sessions: over(0.001), over_2: over(2.0), over_5: over(5.0), cost: (cost - full).max(0.0) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.over_2 += other.over_2;
+        self.over_5 += other.over_5;
+        self.cost += other.cost;
+    }
 }
 
 impl Tally {
@@ -54,6 +85,7 @@ impl Tally {
         self.full_sent += other.full_sent;
         self.changed += other.changed;
         self.named += other.named;
+        self.losing.add(other.losing);
     }
 }
 
@@ -78,6 +110,8 @@ pub struct Comparison {
     pub window: u64,
     pub meter: MeterKind,
     pub summaries: Summaries,
+    /// What tokens cost; `None` is what most providers take.
+    pub prices: Option<Prices>,
 }
 
 impl Comparison {
@@ -89,6 +123,9 @@ impl Comparison {
         let recorded = self.lockstep(messages, &kept, &[]);
         let place = POLICIES.iter().position(|policy| policy.recorded).unwrap_or_default();
         tallies.splice(place..place, recorded);
+        for (_, tally) in &mut tallies {
+            tally.losing = Losing::of(tally.cost, tally.full_cost);
+        }
         Tallies(tallies)
     }
 
@@ -116,17 +153,18 @@ impl Comparison {
             // What has no ladder is shown without a limit, as policies are that have none.
             let window = if profile.ladder.is_empty() { 1 << 40 } else { self.window };
             let session = RecordedSession::new(profile.clone(), "", Tokens(window), self.meter);
-            let session = session.with_summaries(self.summaries.clone());
+            let session = session.with_prices(self.prices).with_summaries(self.summaries.clone());
             let policy =
                 ContenderPolicy::Profile { session: Box::new(session), pieces: PieceCache::default() };
             Contender::new(&profile.name, policy)
         }));
+        let prices = self.prices.unwrap_or_default();
         let mut whole = WholeLog::default();
         for (upto, message) in recording.messages.iter().enumerate() {
             if message.role() == Role::Assistant {
-                let whole = whole.call(&recording, upto);
+                let whole = whole.call(&recording, upto, prices);
                 for contender in &mut contenders {
-                    contender.call(upto, message, whole, &mut needs);
+                    contender.call(upto, message, whole, prices, &mut needs);
                 }
             }
             needs.push(message, &recording.texts[upto]);
@@ -164,7 +202,7 @@ const LIFETIME: i64 = 300 * 1_000_000;
 
 impl WholeLog {
     /// Summaries of the recorded agent are not part of the log.
-    fn call(&mut self, recording: &Recording, upto: usize) -> WholeCall {
+    fn call(&mut self, recording: &Recording, upto: usize, prices: Prices) -> WholeCall {
         let warm = self.tokens;
         for at in self.seen..upto {
             if !recording.messages[at].is_recorded_compaction() {
@@ -175,7 +213,8 @@ impl WholeLog {
         self.seen = upto;
         let pause = self.now.zip(self.before).map_or(0, |(now, before)| now.0.saturating_sub(before.0));
         self.before = self.now;
-        WholeCall { cost: price(warm, self.tokens - warm), tokens: self.tokens, cold: pause > LIFETIME }
+        let cost = prices.cost(warm, self.tokens - warm);
+        WholeCall { cost, tokens: self.tokens, cold: pause > LIFETIME }
     }
 }
 
@@ -185,10 +224,6 @@ fn model_size(text: &str) -> f64 {
     static METER: OnceLock<Meter> = OnceLock::new();
     let meter = METER.get_or_init(|| Meter::for_model(Models::builtin().find("")));
     meter.tokens(meter.message(&Message::user(text))).tokens.0 as f64
-}
-
-fn price(read: f64, written: f64) -> f64 {
-    0.1 * read + 1.25 * written
 }
 
 /// A policy or a profile on its way through a conversation.
@@ -209,7 +244,7 @@ impl<'a> Contender<'a> {
         Self { name: name.to_owned(), policy, held: Holdings::default(), tally: Tally::default() }
     }
 
-    fn call(&mut self, upto: usize, answer: &Message, whole: WholeCall, needs: &mut Needs) {
+    fn call(&mut self, upto: usize, answer: &Message, whole: WholeCall, prices: Prices, needs: &mut Needs) {
         let tally = &mut self.tally;
         let started = Instant::now();
         let micros = |waited| {
@@ -241,9 +276,9 @@ impl<'a> Contender<'a> {
         let first = tally.calls == 0;
         let Change { warm, cold, broke } = change;
         tally.calls += 1;
-        tally.cost += price(warm, cold) + extra_cost;
-        let forgotten = |cost: f64, tokens: f64| if whole.cold { price(0.0, tokens) } else { cost };
-        tally.real_cost += forgotten(price(warm, cold), warm + cold) + extra_cost;
+        tally.cost += prices.cost(warm, cold) + extra_cost;
+        let forgotten = |cost: f64, tokens: f64| if whole.cold { prices.cost(0.0, tokens) } else { cost };
+        tally.real_cost += forgotten(prices.cost(warm, cold), warm + cold) + extra_cost;
         tally.full_real_cost += forgotten(whole.cost, whole.tokens);
         let (named, changed) = self.held.named_files(needs);
         tally.named += named;

@@ -5,6 +5,7 @@ use longhaul::size::Billed;
 use longhaul::view::Sent;
 
 use crate::lab::needs::Found;
+use crate::lab::prices::Prices;
 use crate::lab::summariser::Spent;
 
 /// The figures of one or more transcripts.
@@ -25,23 +26,30 @@ pub struct Figures {
     pub found: Found,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
+    prices: Prices,
 }
 
 impl Figures {
+    /// None yet, to be billed at these prices.
+    pub fn at(prices: Prices) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
     /// A call was made, or could not be made (`sent` is `None`).
     pub fn add_call(&mut self, full: Tokens, full_before: Tokens, sent: Option<Sent>, prepare_us: u64) {
         self.calls += 1;
         self.tokens_full = self.tokens_full.saturating_add(full.0);
         self.peak_full = self.peak_full.max(full);
         let billed = Billed { read: full_before, written: full - full_before };
-        self.cost_full_milli = self.cost_full_milli.saturating_add(billed.cost_milli());
+        self.cost_full_milli = self.cost_full_milli.saturating_add(self.prices.cost_milli(billed));
         self.prepare_us.push(prepare_us);
         match sent {
             Some(sent) => {
                 let tokens = sent.billed.read + sent.billed.written;
                 self.tokens_sent = self.tokens_sent.saturating_add(tokens.0);
                 self.peak_sent = self.peak_sent.max(tokens);
-                self.cost_sent_milli = self.cost_sent_milli.saturating_add(sent.billed.cost_milli());
+                self.cost_sent_milli =
+                    self.cost_sent_milli.saturating_add(self.prices.cost_milli(sent.billed));
                 self.breaks += u64::from(sent.broke);
             }
             None => self.errors += 1,

@@ -17,6 +17,7 @@ use longhaul_wire::transcript;
 
 use crate::lab::growth::Growth;
 use crate::lab::pieces::is_recallable;
+use crate::lab::prices::Prices;
 use crate::lab::summariser::{Spent, Summaries, SummaryModel};
 
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
@@ -49,6 +50,8 @@ pub struct RecordedSession {
     /// How long prefixes live in the provider's cache, where that is known better than by the model.
     cache_lifetime: Option<u64>,
     growth: Growth,
+    /// What tokens cost, whichever model answers; `None` is each model's own price.
+    prices: Option<Prices>,
 }
 
 /// System prompt and tools that a file does not hold, as the recorded prompts show them.
@@ -109,7 +112,21 @@ impl RecordedSession {
             has_begun: false,
             cache_lifetime: None,
             growth: Growth::default(),
+            prices: None,
         }
+    }
+
+    /// With these prices, whichever model answers. To be said before anything is taken in.
+    pub fn with_prices(mut self, prices: Option<Prices>) -> Self {
+        self.prices = prices;
+        if let Some(prices) = prices {
+            let model = prices.on(self.session.model().clone());
+            let (profile, window) = (self.session.profile().clone(), self.session.budget().window);
+            let session = Session::new(profile, model).with_window(window);
+            let is_neutral = self.session.meter().calibration().is_none();
+            self.session = if is_neutral { session.with_meter(Meter::neutral()) } else { session };
+        }
+        self
     }
 
     /// With summaries written so, where the profile asks for them.
@@ -234,6 +251,7 @@ impl RecordedSession {
     /// The model of this name answers from now on. True if another did before.
     fn switch_to(&mut self, name: &str) -> bool {
         let model = find_model(name);
+        let model = self.prices.map_or_else(|| model.clone(), |prices| prices.on(model.clone()));
         if model.name == self.session.model().name {
             return false;
         }
