@@ -66,7 +66,10 @@ impl Session {
         if !by_usage || self.state.requests.refused.is_some() {
             return false;
         }
-        self.record(Entry::Counted(Counting::Model(Calibration::new(self.model().ratio_ppm))));
+        self.record(Entry::Counted(match self.meter().calibration() {
+            None => Counting::Neutral,
+            Some(_) => Counting::Model(Calibration::new(self.model().ratio_ppm)),
+        }));
         true
     }
 
