@@ -1,6 +1,7 @@
 //! When and how to compact: profiles, the strategies on their ladders, kinds of work, and the
 //! breaker that stops what does not help.
 
+pub(crate) mod account;
 pub(crate) mod breaker;
 pub(crate) mod dial;
 pub(crate) mod profile;

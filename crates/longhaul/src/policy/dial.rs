@@ -1,7 +1,7 @@
 //! The dial: how many recalls one avoided miss may cost. Which lines of the past are kept, how much of a long
 //! output enters and when a fold pays back follow from this one figure and the model's prices.
 
-use crate::size::models::Price;
+use crate::policy::account::Rates;
 use crate::size::tokens::Tokens;
 
 /// How much a kept line may cost: an avoided miss is worth so many recalls. A recall is one more call, about
@@ -66,32 +66,34 @@ impl Dial {
     }
 
     /// A fold waits until carrying has cost so much of what the fold costs, in percent. By price alone it
-    /// would be 100; what is not folded is not missed, and each fold breaks the prefix.
-    fn patience(self) -> u32 {
-        (self.recalls * 25 + 300).min(650)
+    /// would be 100; what is not folded is not missed, and each fold breaks the prefix. Where reading is cheaper
+    /// than usual, so many calls are waited for anyway that less patience is enough.
+    fn patience(self, rates: Rates) -> u64 {
+        let usual = u64::from((self.recalls * 25 + 300).min(650));
+        let of_usual = |rate: u64| u128::from(rate) * u128::from(Rates::USUAL.more());
+        let (reading, more) =
+            (of_usual(rates.reading), u128::from(rates.more()) * u128::from(Rates::USUAL.reading));
+        let cheaper = (u128::from(usual) * reading).checked_div(more).unwrap_or(u128::from(usual));
+        u64::try_from(cheaper).unwrap_or(u64::MAX).clamp(100, usual)
     }
 
     /// Carrying tokens has cost so much that a fold pays back: the sum over calls of tokens that a fold would
     /// have taken, against what the provider bills again after it.
-    pub(crate) fn pays_back(self, carried: Tokens, rewritten: Tokens, price: Option<Price>) -> bool {
-        costs_more(carried, rewritten, price, self.patience())
+    pub(crate) fn pays_back(self, carried: Tokens, rewritten: Tokens, rates: Rates) -> bool {
+        costs_more(carried, rewritten, rates, self.patience(rates))
     }
 
     /// The same for dead lines of earlier folds, against writing their live lines again behind a fold that is
     /// made anyway.
-    pub(crate) fn merge_pays_back(carried: Tokens, live: Tokens, price: Option<Price>) -> bool {
-        costs_more(carried, live, price, 100)
+    pub(crate) fn merge_pays_back(carried: Tokens, live: Tokens, rates: Rates) -> bool {
+        costs_more(carried, live, rates, 100)
     }
 }
 
 /// True if reading these tokens from the cache costs more than so many percent of writing those again.
-fn costs_more(read: Tokens, written: Tokens, price: Option<Price>, percent: u32) -> bool {
-    // Of a model without a price: what most providers take.
-    let (reading, writing) = price.map_or((10, 125), |price| (price.cache_read, price.cache_write));
-    // Where nothing is cheaper from the cache, a fold still costs memory.
-    let more = writing.saturating_sub(reading).max(writing / 8);
-    let reading = u128::from(read.0) * u128::from(reading) * 100;
-    reading > u128::from(written.0) * u128::from(more) * u128::from(percent)
+fn costs_more(read: Tokens, written: Tokens, rates: Rates, percent: u64) -> bool {
+    let reading = u128::from(read.0) * u128::from(rates.reading) * 100;
+    reading > u128::from(written.0) * u128::from(rates.more()) * u128::from(percent)
 }
 
 impl std::str::FromStr for Dial {
@@ -121,14 +123,20 @@ mod tests {
     fn a_fold_pays_back_by_the_models_prices() {
         let (written, read) = (Tokens(10_000), |tokens| Tokens(tokens));
         // 1.15 × 10,000 × 4.5 at a tenth of the price: 517,500 tokens carried.
-        assert!(!Dial::DEFAULT.pays_back(read(517_500), written, None));
-        assert!(Dial::DEFAULT.pays_back(read(517_501), written, None));
-        let half = Price { input: 100, cache_read: 50, cache_write: 100, cache_write_1h: None, output: 0 };
-        assert!(!Dial::DEFAULT.pays_back(read(45_000), written, Some(half)));
-        assert!(Dial::DEFAULT.pays_back(read(45_001), written, Some(half)));
+        assert!(!Dial::DEFAULT.pays_back(read(517_500), written, Rates::USUAL));
+        assert!(Dial::DEFAULT.pays_back(read(517_501), written, Rates::USUAL));
+        let half = Rates { reading: 50, writing: 100 };
+        assert!(!Dial::DEFAULT.pays_back(read(45_000), written, half));
+        assert!(Dial::DEFAULT.pays_back(read(45_001), written, half));
         // Without a cache a fold is not free either.
-        let none = Price { cache_read: 100, ..half };
-        assert!(!Dial::DEFAULT.pays_back(read(5_000), written, Some(none)));
-        assert!(Dial::merge_pays_back(read(115_001), written, None));
+        let none = Rates { reading: 100, writing: 100 };
+        assert!(!Dial::DEFAULT.pays_back(read(5_000), written, none));
+        assert!(Dial::merge_pays_back(read(115_001), written, Rates::USUAL));
+    }
+
+    #[test]
+    fn less_patience_where_reading_is_cheap_and_never_less_than_the_price() {
+        let at = |reading| Dial::DEFAULT.patience(Rates { reading, writing: 1_250 });
+        assert_eq!((at(200), at(100), at(50), at(25), at(1), at(0)), (450, 450, 215, 105, 100, 100));
     }
 }

@@ -13,6 +13,7 @@ mod size;
 use std::fmt;
 
 use crate::edits::edit::Why;
+use crate::policy::account::{Account, Rates};
 use crate::policy::profile::Profile;
 use crate::size::budget::Budget;
 use crate::size::models::Price;
@@ -76,11 +77,18 @@ pub(crate) struct Situation<'a> {
     pub(crate) rewritten: Tokens,
     /// What the model costs.
     pub(crate) price: Option<Price>,
+    /// What the conversation has cost.
+    pub(crate) account: Account,
     /// The breaker lets no compaction through but what is asked for or forced.
     pub(crate) stopped: bool,
 }
 
 impl Situation<'_> {
+    /// What tokens really cost here.
+    fn rates(&self) -> Rates {
+        self.account.rates(self.price)
+    }
+
     /// The conversation is too short for anything but what is asked for or forced.
     fn is_short(&self) -> bool {
         self.messages < self.profile.triggers.min_messages

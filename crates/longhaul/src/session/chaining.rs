@@ -49,10 +49,11 @@ impl Session {
     /// number of folds if there is none.
     fn first_worn(&self, chain: &[Link]) -> usize {
         let (mut first, mut sum) = (chain.len(), Worn::default());
+        let rates = self.state.progress.account.rates(self.state.limits.model.price);
         for (at, link) in chain.iter().enumerate().rev() {
             let worn = self.worn(link.fold);
             sum = Worn { live: sum.live + worn.live, carried: sum.carried + worn.carried };
-            if Dial::merge_pays_back(sum.carried, sum.live, self.state.limits.model.price) {
+            if Dial::merge_pays_back(sum.carried, sum.live, rates) {
                 first = at;
             }
         }

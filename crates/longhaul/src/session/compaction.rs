@@ -146,6 +146,7 @@ impl Session {
             closed: self.log().waiting().is_some(),
             large,
             excess: self.carrying().excess,
+            whole: self.tokens(self.full()),
         }));
         self.checkpoints.pass(self.journal.end(), &self.state);
         self.prepared = true;
@@ -179,6 +180,7 @@ impl Session {
             excess: carrying.excess,
             rewritten: carrying.rewritten,
             price: self.state.limits.model.price,
+            account: progress.account,
             stopped: stopped.is_some(),
         });
         if let Some(start) = start {

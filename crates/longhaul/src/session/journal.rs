@@ -309,6 +309,9 @@ pub struct SentRequest {
     /// Tokens of it that a fold would have taken.
     #[serde(default, skip_serializing_if = "is_none")]
     pub excess: Tokens,
+    /// What the whole conversation would have been; none in journals that do not say.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub whole: Tokens,
 }
 
 fn is_none(tokens: &Tokens) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::journal::{Compaction, Entry, JobEnd};
 use crate::edits::edit::{Limit, Why};
+use crate::policy::account::Account;
 use crate::policy::breaker::Breaker;
 use crate::policy::strategy::Strategy;
 use crate::policy::task::Task;
@@ -36,6 +37,8 @@ pub(super) struct Progress {
     pub(super) task: Option<Task>,
     /// Tokens that a fold would have taken, summed over the calls since the last compaction.
     pub(super) carried: Tokens,
+    /// What the conversation has cost.
+    pub(super) account: Account,
     /// The number of calls when a summary failed and the history was kept.
     kept_history: Option<u64>,
     /// The number of calls when the last full summary was made.
@@ -64,7 +67,10 @@ impl Progress {
                 (self.compaction, self.failed) = (Some(compaction.clone()), Vec::new());
                 self.asked_by = None;
             }
-            Entry::Sent(sent) => self.carried += sent.excess,
+            Entry::Sent(sent) => {
+                self.carried += sent.excess;
+                self.account.sent(sent.billed, sent.whole);
+            }
             Entry::CompactionEnded { after, trigger } => {
                 self.carried = Tokens::ZERO;
                 if let Some(compaction) = self.compaction.take() {

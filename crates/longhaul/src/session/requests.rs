@@ -11,6 +11,15 @@ use crate::view::cache::PromptCache;
 /// So many requests may wait for their usage.
 const WAITING: usize = 64;
 
+/// A request whose usage may still come.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    ticket: Ticket,
+    size: Measure,
+    /// What the cache should return of it, if it extends the request before.
+    cached: Option<Tokens>,
+}
+
 /// Requests, as the journal says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requests {
@@ -24,7 +33,7 @@ pub(super) struct Requests {
     pub(super) refused: Option<Tokens>,
     pub(super) cache: PromptCache,
     /// Requests whose usage may still come, with their sizes, oldest first.
-    waiting: VecDeque<(Ticket, Measure)>,
+    waiting: VecDeque<Waiting>,
     /// Something happened since the last request that may make the next one another.
     changed: bool,
     /// Reports on requests before this one are not the meter's base: a newer one was reported on, or
@@ -43,7 +52,9 @@ impl Requests {
                 self.refused = None;
                 self.changed = false;
                 self.cache.used_at(sent.time);
-                self.waiting.push_back((sent.ticket, sent.size));
+                let extends = !sent.broke && !sent.cold && sent.billed.read > Tokens::ZERO;
+                let cached = extends.then_some(sent.billed.read);
+                self.waiting.push_back(Waiting { ticket: sent.ticket, size: sent.size, cached });
                 if self.waiting.len() > WAITING {
                     self.waiting.pop_front();
                 }
@@ -101,7 +112,16 @@ impl Requests {
 
     /// The size of a request whose usage may still come.
     pub(super) fn size(&self, ticket: Ticket) -> Option<Measure> {
-        self.waiting.iter().find(|(known, _)| *known == ticket).map(|(_, size)| *size)
+        self.waiting(ticket).map(|waiting| waiting.size)
+    }
+
+    /// What the cache should return of it, if it extends the request before.
+    pub(super) fn cached(&self, ticket: Ticket) -> Option<Tokens> {
+        self.waiting(ticket)?.cached
+    }
+
+    fn waiting(&self, ticket: Ticket) -> Option<&Waiting> {
+        self.waiting.iter().find(|waiting| waiting.ticket == ticket)
     }
 
     /// True if what is reported on the request may be the meter's base.

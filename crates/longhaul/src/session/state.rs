@@ -130,6 +130,11 @@ impl State {
         {
             is_believed = self.sizes.meter.observe(size, *prompt);
         }
+        if let Entry::Usage { ticket, charged: Some(charged), .. } = entry
+            && let Some(expected) = self.requests.cached(*ticket)
+        {
+            self.progress.account.reported(expected, charged.read);
+        }
         self.limits.apply(entry);
         self.authors.apply(entry, self.log.end());
         self.sizes.apply(entry, &self.limits.model, self.log.messages());

@@ -19,7 +19,10 @@ pub static COLD: Trigger = Trigger {
             None => now.budget.target,
         };
         let much = match now.profile.dial {
-            Some(_) => now.excess > now.size.percent(MUCH),
+            // Whether the cache is cold is a guess: it must not cost much if it is not.
+            Some(_) => {
+                now.excess > now.size.percent(MUCH) && now.account.affords(now.rewritten, now.rates())
+            }
             None => now.size > target,
         };
         let fires =

@@ -17,7 +17,7 @@ pub static PAYS_BACK: Trigger = Trigger {
     says: "carrying what a fold would take has cost more than the fold",
     fires: |now| {
         let dial = now.profile.dial?;
-        let pays = dial.pays_back(now.carried, now.rewritten, now.price);
+        let pays = dial.pays_back(now.carried, now.rewritten, now.rates());
         (pays && is_worth_it(now) && !now.is_short() && !now.stopped).then_some(Start {
             why: Why::PaysBack,
             target: Tokens::ZERO,
@@ -32,15 +32,19 @@ fn is_worth_it(now: &Situation<'_>) -> bool {
     let saves = |price: u64| {
         u128::from(now.excess.0) * u128::from(now.calls_expected) * u128::from(price) / 1_000_000
     };
-    now.excess >= least && now.price.is_none_or(|price| saves(price.cache_read) >= CENT)
+    now.excess >= least
+        && now.account.affords(now.rewritten, now.rates())
+        && now.price.is_none_or(|price| saves(price.cache_read) >= CENT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::account::Account;
     use crate::policy::profile::Profile;
     use crate::size::budget::Budget;
     use crate::size::models::Price;
+    use crate::size::usage::Billed;
 
     fn fires(window: u64, excess: u64, calls_expected: u64, cache_read: Option<u64>) -> bool {
         let profile = Profile::longhaul();
@@ -51,6 +55,9 @@ mod tests {
             cache_write_1h: None,
             output: cache_read * 50,
         };
+        // Sending everything has cost so much that any fold is a small part of it.
+        let mut account = Account::default();
+        account.sent(Billed::default(), Tokens(window * 1_000));
         let now = Situation {
             profile: &profile,
             budget: Budget::new(Tokens(window), Tokens(8_000)),
@@ -69,6 +76,7 @@ mod tests {
             excess: Tokens(excess),
             rewritten: Tokens(1_000),
             price: cache_read.map(price),
+            account,
             stopped: false,
         };
         (PAYS_BACK.fires)(&now).is_some()
