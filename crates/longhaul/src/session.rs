@@ -328,6 +328,6 @@ impl Session {
 
     /// True if the provider's cache has lost the prefix by `now`.
     fn is_cold(&self, now: Option<Time>) -> bool {
-        self.state.requests.cache.is_cold(now, &self.state.limits.cache())
+        self.state.requests.cache.is_cold(now, &self.state.cache_rule())
     }
 }

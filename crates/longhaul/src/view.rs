@@ -8,6 +8,7 @@
 //! memory.
 
 pub(crate) mod cache;
+pub(crate) mod cache_returns;
 mod edited;
 pub(crate) mod keep;
 

@@ -100,6 +100,8 @@ struct Batch {
     takes: u64,
     /// Tokens that each later request is smaller by.
     saves: u64,
+    /// How many later requests a fold was expected to live for; 0 for other edits.
+    calls: u64,
     /// What that has come to in the calls since, this one included.
     saved: u64,
 }
@@ -126,6 +128,7 @@ impl Batch {
             cold: sent.cold,
             takes: paid_back.map_or(price.saves, |figures| figures.takes).0,
             saves: price.saves.0,
+            calls: price.calls,
             saved: 0,
         })
     }

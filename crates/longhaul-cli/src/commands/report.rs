@@ -7,9 +7,11 @@ use std::time::SystemTime;
 
 use longhaul_config::Config;
 
+use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::file_start::begins_with;
 use crate::lab::inputs::{self, Input, Unread};
+use crate::lab::prices::Prices as Factors;
 use crate::lab::recorded::without_model;
 use crate::output_file;
 use crate::report::bill::Prices;
@@ -36,7 +38,8 @@ Examples:
   longhaul report session --project api the sessions of a project, dearest first
   longhaul report ~/old-sessions --json | jq .usd
   longhaul report monthly --csv > months.csv
-  longhaul report --html report.html    one page with charts")]
+  longhaul report --html report.html    one page with charts
+  longhaul report --prices 0.05,1.25    as if cached tokens cost a twentieth")]
 pub struct Args {
     /// `daily`, `weekly`, `monthly` or `session` for one table; then files or folders
     #[arg(value_name = "PATHS")]
@@ -72,6 +75,13 @@ pub struct Args {
     /// Tokens of the window that Longhaul would work in; without it, that of the session
     #[arg(long, value_name = "N", value_parser = crate::arguments::window)]
     window: Option<u64>,
+    /// Bill every call, and decide about edits, at the prices of this model instead of those of the models that answered
+    #[arg(long, value_name = "NAME", conflicts_with = "prices")]
+    model: Option<String>,
+    /// Bill every call, and decide about edits, at these prices: a token read from the cache and a new one, as factors of
+    /// an ordinary one
+    #[arg(long, value_name = "READ,WRITE")]
+    prices: Option<Factors>,
     /// Read all files anew, and keep nothing for the next run
     #[arg(long)]
     no_cache: bool,
@@ -172,11 +182,15 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         cache.save();
         return Err(Failure::Input(there.nothing_left(args, &calendar)));
     }
-    let mut prices = Prices::default();
+    if let Some(model) = &args.model {
+        say_unknown_model(model);
+    }
+    let mut prices = Prices::as_if(args.model.as_deref(), args.prices);
     let totals = Totals::of(&read.files, &calendar, &mut prices);
     // A single table needs no replay.
     let asked = if table.is_some() || args.csv { Sessions::Most(0) } else { args.replay };
-    let settings = Settings { profile: &profile, window: args.window, times: filter.times };
+    let factors = Factors::of(args.prices, args.model.as_deref());
+    let settings = Settings { profile: &profile, window: args.window, times: filter.times, prices: factors };
     let comparison = comparison::replay(&read.files, settings, asked, &mut cache, &mut prices);
     cache.save();
 

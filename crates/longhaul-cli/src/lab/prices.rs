@@ -37,11 +37,15 @@ impl Prices {
     /// dollars holds back.
     pub fn on(self, model: Model) -> Model {
         const HIGH: u64 = 1_000_000_000;
-        let input = model.price.map_or(HIGH, |price| price.input);
-        let at = |factor: u64| input.saturating_mul(factor) / 1_000;
-        let output = model.price.map_or(input.saturating_mul(5), |price| price.output);
-        let (cache_read, cache_write) = (at(self.read), at(self.write));
-        Model { price: Some(Price { input, cache_read, cache_write, cache_write_1h: None, output }), ..model }
+        const NONE: Price =
+            Price { input: HIGH, cache_read: 0, cache_write: 0, cache_write_1h: None, output: HIGH * 5 };
+        Model { price: Some(self.at(model.price.unwrap_or(NONE))), ..model }
+    }
+
+    /// A price list with these factors.
+    pub fn at(self, price: Price) -> Price {
+        let at = |factor: u64| price.input.saturating_mul(factor) / 1_000;
+        Price { cache_read: at(self.read), cache_write: at(self.write), cache_write_1h: None, ..price }
     }
 
     /// What a prompt costs, in thousandths of a token.

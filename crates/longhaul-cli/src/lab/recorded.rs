@@ -50,6 +50,8 @@ pub struct RecordedSession {
     /// How long prefixes live in the provider's cache, where that is known better than by the model.
     cache_lifetime: Option<u64>,
     growth: Growth,
+    /// The recorded call before, unless the agent compacted since: the cache should return its prompt.
+    before: Option<RecordedCall>,
     /// What tokens cost, whichever model answers; `None` is each model's own price.
     prices: Option<Prices>,
 }
@@ -64,6 +66,13 @@ enum Overhead {
     Found(Tokens),
     /// Views are counted with it.
     Counted(Tokens),
+}
+
+/// A recorded call.
+#[derive(Clone, Copy)]
+struct RecordedCall {
+    prompt: Tokens,
+    time: Option<Time>,
 }
 
 /// What time it is for the session.
@@ -112,6 +121,7 @@ impl RecordedSession {
             has_begun: false,
             cache_lifetime: None,
             growth: Growth::default(),
+            before: None,
             prices: None,
         }
     }
@@ -144,7 +154,7 @@ impl RecordedSession {
     pub fn prepare_for(&mut self, answer: &Message) -> Result<(), NotSent> {
         let model = answer.model().filter(|name| !name.starts_with('<')).map(str::to_owned);
         if self.session.meter().calibration().is_some() && self.follow_model(model) {
-            self.growth.compacted();
+            self.was_compacted();
         }
         self.has_begun = true;
         self.prepare()
@@ -296,15 +306,31 @@ impl RecordedSession {
         let usage = answer.usage()?;
         let prompt = usage.prompt();
         self.find_overhead(usage);
+        self.learn_cache(answer, usage);
         let mut growth = std::mem::take(&mut self.growth);
         let error = growth.call(self, prompt);
         self.growth = growth;
         error
     }
 
-    /// The recorded agent compacted: its prompts before that say nothing of those behind it.
+    /// What the cache returned of the recorded prompt teaches what it would have returned of ours.
+    fn learn_cache(&mut self, answer: &Message, usage: &Usage) {
+        if self.session.meter().calibration().is_none() || usage.prompt() == Tokens::ZERO {
+            return;
+        }
+        let call = RecordedCall { prompt: usage.prompt(), time: answer.time() };
+        if let Some(before) = self.before.replace(call) {
+            let pause = call.time.zip(before.time).map(|(now, before)| now.0.saturating_sub(before.0));
+            let pause_s = pause.and_then(|pause| u64::try_from(pause / 1_000_000).ok());
+            let expected = before.prompt.min(call.prompt);
+            self.session.teach_cache(expected, Tokens(usage.cache_read), pause_s);
+        }
+    }
+
+    /// The recorded agent compacted: prompts before that do not predict those after it.
     pub fn was_compacted(&mut self) {
         self.growth.compacted();
+        self.before = None;
     }
 
     fn find_overhead(&mut self, usage: &Usage) {

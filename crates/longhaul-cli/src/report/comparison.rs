@@ -12,6 +12,7 @@ use super::recorder::key;
 use super::replayed::{self, Recording, Replayed};
 use super::totals::Times;
 use crate::commands::report::Sessions;
+use crate::lab::prices::Prices as Factors;
 use crate::terminal;
 
 /// What came of taking sessions through Longhaul.
@@ -24,6 +25,23 @@ pub struct Comparison {
     pub unpriced: u64,
     /// The share of the bill that they are.
     pub share: f64,
+    pub losing: Losing,
+}
+
+/// Sessions that would have cost more with Longhaul.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losing {
+    pub sessions: u64,
+    /// Dollars × 10¹² that they would have cost more, together.
+    pub pico: u128,
+}
+
+impl Losing {
+    fn add(&mut self, replayed: &Replayed, prices: &mut Prices) {
+        let [recorded, ours] = replayed.pico(prices);
+        self.sessions += u64::from(ours > recorded);
+        self.pico += ours.saturating_sub(recorded);
+    }
 }
 
 /// What has fewer calls has nothing to compact.
@@ -41,6 +59,8 @@ pub struct Settings<'a> {
     pub window: Option<u64>,
     /// Calls of these times are counted; what came before them is only taken in.
     pub times: Times,
+    /// The prices that Longhaul decides by; `None` is each model's own.
+    pub prices: Option<Factors>,
 }
 
 /// Takes sessions through Longhaul. `None` if none can be.
@@ -82,16 +102,18 @@ pub fn replay(
     for (path, settings, result) in fresh {
         cache.put_replayed(&path, &settings, result);
     }
-    let (mut sum, mut sessions, mut covered) = (Replayed::default(), 0, 0);
+    let (mut sum, mut losing) = (Replayed::default(), Losing::default());
+    let (mut sessions, mut covered) = (0, 0);
     for work in &work {
         if let Some(Some(replayed)) = cache.replayed(work.path(), &work.settings) {
             sum.add(replayed);
+            losing.add(replayed, prices);
             sessions += 1;
             covered += work.session.pico;
         }
     }
     let share = if all == 0 { 0.0 } else { covered as f64 / all as f64 };
-    (sessions > 0).then_some(Comparison { replayed: sum, sessions, of, unpriced, share })
+    (sessions > 0).then_some(Comparison { replayed: sum, sessions, of, unpriced, share, losing })
 }
 
 /// A session that can be replayed.
@@ -179,14 +201,14 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(session: &'a Candidate<'a>, settings: Settings<'_>) -> Self {
-        let Settings { profile, window, times } = settings;
+        let Settings { profile, window, times, prices } = settings;
         let conversation = session.conversation;
         let window = replayed::window(window, conversation);
         let written: u64 = conversation.calls.iter().map(|call| call.write).sum();
         let for_an_hour: u64 = conversation.calls.iter().map(|call| call.write_1h).sum();
         let lifetime = (for_an_hour * 2 > written).then_some(3_600);
         let which = session.which();
-        let settings = key(&[&format!("{profile:?} {window} {lifetime:?} {which:?} {times:?}")]);
+        let settings = key(&[&format!("{profile:?} {window} {lifetime:?} {which:?} {times:?} {prices:?}")]);
         Self { session, window, lifetime, settings: format!("{settings:016x}") }
     }
 

@@ -117,6 +117,7 @@ fn with_longhaul(comparison: &Comparison, found: &Found, prices: &mut Prices) ->
         "share_of_bill": comparison.share, "calls": replayed.calls, "errors": replayed.errors, "edits": replayed.edits,
         "recorded": {"usd": dollars(recorded), "prompt_tokens": recorded_tokens, "kept": memory(&replayed.recorded_found)},
         "sent": {"usd": dollars(ours), "prompt_tokens": our_tokens, "kept": memory(&replayed.found)},
+        "losing": {"sessions": comparison.losing.sessions, "usd": dollars(comparison.losing.pico)},
         "how": sentence(comparison, found),
     })
 }

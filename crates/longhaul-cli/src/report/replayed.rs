@@ -131,7 +131,8 @@ struct Replay {
 
 impl Replay {
     fn new(settings: Settings<'_>, window: Tokens, lifetime: Option<u64>) -> Self {
-        let mut session = RecordedSession::new(settings.profile.clone(), "", window, MeterKind::Model);
+        let mut session = RecordedSession::new(settings.profile.clone(), "", window, MeterKind::Model)
+            .with_prices(settings.prices);
         lifetime.into_iter().for_each(|seconds| session.set_cache_lifetime(seconds));
         Self {
             session,

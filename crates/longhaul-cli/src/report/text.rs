@@ -325,6 +325,15 @@ pub fn sentence(comparison: &Comparison, found: &Found) -> String {
             comparison.share * 100.0
         ),
     };
+    let losing = match (comparison.losing.sessions, comparison.sessions) {
+        (0, _) | (_, 1) => String::new(),
+        (losing, all) => format!(
+            " {} of {} would have cost more, by {} together.",
+            grouped(losing),
+            grouped(all),
+            money(dollars(comparison.losing.pico))
+        ),
+    };
     let (verb, errors) = (
         if comparison.of == 1 { "was" } else { "were" },
         match replayed.errors {
@@ -335,7 +344,7 @@ pub fn sentence(comparison: &Comparison, found: &Found) -> String {
     format!(
         "{sessions} {verb} taken call by call through profile {}, in {window}: prompts counted with the \
          model's meter and the recorded system prompt and tools, the cache as it was recorded, answers as \
-         recorded, summaries by the built-in extractor. What a model would have done differently is not in it.{errors}",
+         recorded, summaries by the built-in extractor. What a model would have done differently is not in it.{losing}{errors}",
         found.profile
     )
 }

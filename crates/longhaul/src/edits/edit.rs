@@ -325,22 +325,30 @@ pub struct EditPrice {
     pub rewrites: Tokens,
     /// Tokens that no later request carries.
     pub saves: Tokens,
+    /// How many later requests a fold is expected to live for; 0 for other edits, and where it is not known.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub calls: u64,
     /// What its summary cost, if a model wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryBill>,
+}
+
+fn is_none(calls: &u64) -> bool {
+    *calls == 0
 }
 
 impl EditPrice {
     /// The price of edits that are made at once: what follows the first of them is billed
     /// again once, without what the others take away.
     pub fn of_batch<'a>(edits: impl IntoIterator<Item = &'a Edit>) -> Self {
-        let (mut warm, mut saves) = (Tokens::ZERO, Tokens::ZERO);
-        for Self { rewrites, saves: own, .. } in edits.into_iter().map(|edit| edit.price) {
+        let (mut warm, mut saves, mut expected) = (Tokens::ZERO, Tokens::ZERO, 0);
+        for Self { rewrites, saves: own, calls, .. } in edits.into_iter().map(|edit| edit.price) {
+            expected = calls.max(expected);
             if rewrites > Tokens::ZERO {
                 warm = warm.max(rewrites + own);
             }
             saves += own;
         }
-        Self { rewrites: warm - saves, saves, summary: None }
+        Self { rewrites: warm - saves, saves, calls: expected, summary: None }
     }
 }

@@ -1,18 +1,14 @@
-//! What a conversation has cost, what it would have cost whole, and what the provider's cache really returned: folds
-//! by price go by these, so that none of them makes a conversation much more expensive than sending everything.
+//! What a conversation has cost, and what it would have cost whole: no fold by price may make it much more expensive
+//! than sending everything.
 
 use crate::size::models::Price;
 use crate::size::tokens::Tokens;
 use crate::size::usage::Billed;
+use crate::view::cache_returns::CacheReturns;
 
-/// A fold by price may make the conversation more expensive than sending everything by so much, in percent, if it
-/// ended right behind it.
-const MOST_LOSS: u128 = 5;
-
-/// What the cache returns is believed after so many reports …
-const FEWEST_REPORTS: u32 = 4;
-/// … of at least so many tokens that it should have returned.
-const FEWEST_TOKENS: Tokens = Tokens(50_000);
+/// If the conversation ended right after a fold by price, it may have cost so much more than sending everything, in
+/// thousandths.
+const MOST_LOSS: u128 = 45;
 
 /// Sums over all requests of a conversation.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,12 +19,6 @@ pub(crate) struct Account {
     whole: Billed,
     /// All that there was to send at the last request.
     last_whole: Tokens,
-    /// Reports on requests that extended the one before.
-    reports: u32,
-    /// What the cache should have returned for them …
-    expected: Tokens,
-    /// … and what it returned.
-    returned: Tokens,
 }
 
 /// What a token costs that is read from the cache, and one that is new.
@@ -42,11 +32,15 @@ impl Rates {
     /// What most providers take.
     pub(crate) const USUAL: Self = Self { reading: 10, writing: 125 };
 
-    fn of(price: Option<Price>) -> Self {
-        price.map_or(Self::USUAL, |price| Self { reading: price.cache_read, writing: price.cache_write })
+    /// What tokens really cost: those that the cache does not return are billed as new.
+    pub(crate) fn of(price: Option<Price>, returns: CacheReturns) -> Self {
+        let listed =
+            price.map_or(Self::USUAL, |price| Self { reading: price.cache_read, writing: price.cache_write });
+        let missed = returns.missed(listed.writing.saturating_sub(listed.reading));
+        Self { reading: listed.reading.saturating_add(missed), ..listed }
     }
 
-    /// What a new token costs more than one that is read.
+    /// How much more a new token costs than one that is read.
     pub(crate) fn more(self) -> u64 {
         // Where nothing is cheaper from the cache, a fold still costs memory.
         self.writing.saturating_sub(self.reading).max(self.writing / 8)
@@ -59,7 +53,7 @@ impl Rates {
 }
 
 impl Account {
-    /// A request was sent. `whole` is what the whole conversation would have been, zero if nobody knows.
+    /// A request was sent. `whole` is what the whole conversation would have been, zero if it is not known.
     pub(crate) fn sent(&mut self, billed: Billed, whole: Tokens) {
         if whole == Tokens::ZERO {
             // The next request that knows was not new as a whole.
@@ -67,56 +61,41 @@ impl Account {
             return;
         }
         let read = self.last_whole.min(whole);
-        self.sent = Billed { read: self.sent.read + billed.read, written: self.sent.written + billed.written };
+        self.sent =
+            Billed { read: self.sent.read + billed.read, written: self.sent.written + billed.written };
         self.whole = Billed { read: self.whole.read + read, written: self.whole.written + (whole - read) };
         self.last_whole = whole;
     }
 
-    /// The provider reported on a request that extended the one before.
-    pub(crate) fn reported(&mut self, expected: Tokens, returned: Tokens) {
-        self.reports = self.reports.saturating_add(1);
-        self.expected += expected;
-        self.returned += returned.min(expected);
-    }
-
-    /// What tokens of this price really cost: what the cache does not return is billed as new. A provider that never
-    /// reports a token from its cache may just not say.
-    pub(crate) fn rates(&self, price: Option<Price>) -> Rates {
-        let listed = Rates::of(price);
-        let is_believed = self.reports >= FEWEST_REPORTS && self.expected >= FEWEST_TOKENS;
-        if !is_believed || self.returned == Tokens::ZERO {
-            return listed;
-        }
-        let missed = u128::from((self.expected - self.returned).0);
-        let dearer = u128::from(listed.writing.saturating_sub(listed.reading));
-        let more = missed * dearer / u128::from(self.expected.0);
-        Rates { reading: listed.reading.saturating_add(u64::try_from(more).unwrap_or(u64::MAX)), ..listed }
-    }
-
-    /// True if the conversation would not be much more expensive than sending everything, were it to end behind a fold
-    /// that has so much billed again.
-    pub(crate) fn affords(&self, rewritten: Tokens, rates: Rates) -> bool {
-        let fold = u128::from(rewritten.0) * u128::from(rates.writing.saturating_sub(rates.reading));
-        (rates.cost(self.sent) + fold) * 100 <= rates.cost(self.whole) * (100 + MOST_LOSS)
+    /// How many tokens may be billed again now, so that the conversation would not be much more expensive than sending
+    /// everything if it ended after reading so many tokens less.
+    pub(crate) fn allowance(&self, not_read: Tokens, rates: Rates) -> Tokens {
+        let saved = u128::from(not_read.0) * u128::from(rates.reading);
+        let may_cost = rates.cost(self.whole) * (1_000 + MOST_LOSS) / 1_000 + saved;
+        let more = u128::from(rates.writing.saturating_sub(rates.reading)).max(1);
+        let tokens = may_cost.saturating_sub(rates.cost(self.sent)) / more;
+        Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::size::models::CacheRule;
 
     #[test]
     fn a_fold_waits_until_its_cost_is_a_small_part_of_the_bill() {
         let mut account = Account::default();
         let sent = |read, written| Billed { read: Tokens(read), written: Tokens(written) };
         account.sent(sent(0, 100_000), Tokens(100_000));
-        // 100,000 × 1.25 is 125,000; a twentieth of it is 6,250, and a token more costs 1.15.
-        assert!(account.affords(Tokens(5_434), Rates::USUAL) && !account.affords(Tokens(5_435), Rates::USUAL));
+        // 100,000 × 1.25 is 125,000; 4.5 % of it are 5,625, and a token more costs 1.15.
+        assert_eq!(account.allowance(Tokens::ZERO, Rates::USUAL), Tokens(4_891));
+        assert_eq!(account.allowance(Tokens(10_000), Rates::USUAL), Tokens(5_760));
         for _ in 0..10 {
             account.sent(sent(20_000, 0), Tokens(100_000));
         }
         // What was saved may be spent: 80,000 tokens that were not read, ten times.
-        assert!(account.affords(Tokens(70_000), Rates::USUAL) && !account.affords(Tokens(90_000), Rates::USUAL));
+        assert_eq!(account.allowance(Tokens::ZERO, Rates::USUAL), Tokens(78_369));
     }
 
     #[test]
@@ -130,20 +109,10 @@ mod tests {
 
     #[test]
     fn what_the_cache_does_not_return_costs_as_much_as_what_is_new() {
-        let mut account = Account::default();
-        let report = |account: &mut Account, times, returned| {
-            (0..times).for_each(|_| account.reported(Tokens(100_000), Tokens(returned)));
-        };
-        report(&mut account, 3, 24_000);
-        assert_eq!(account.rates(None), Rates::USUAL, "three reports are few");
-        report(&mut account, 1, 24_000);
+        let mut returns = CacheReturns::default();
+        (0..4).for_each(|_| returns.reported(Tokens(100_000), Tokens(24_000), None, &CacheRule::default()));
         // A quarter is returned: 10 + 0.76 × 115.
-        assert_eq!(account.rates(None), Rates { reading: 97, writing: 125 });
-        let mut whole = Account::default();
-        report(&mut whole, 9, 200_000);
-        assert_eq!(whole.rates(None), Rates::USUAL);
-        let mut silent = Account::default();
-        report(&mut silent, 9, 0);
-        assert_eq!(silent.rates(None), Rates::USUAL, "it may just not say");
+        assert_eq!(Rates::of(None, returns), Rates { reading: 97, writing: 125 });
+        assert_eq!(Rates::of(None, CacheReturns::default()), Rates::USUAL);
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) rewritten: Tokens,
     /// What the model costs.
     pub(crate) price: Option<Price>,
+    /// What tokens really cost here.
+    pub(crate) rates: Rates,
     /// What the conversation has cost.
     pub(crate) account: Account,
     /// The breaker lets no compaction through but what is asked for or forced.
@@ -84,9 +86,9 @@ pub(crate) struct Situation<'a> {
 }
 
 impl Situation<'_> {
-    /// What tokens really cost here.
-    fn rates(&self) -> Rates {
-        self.account.rates(self.price)
+    /// A fold by price risks little, should the conversation end right after it.
+    fn is_affordable(&self) -> bool {
+        self.rewritten <= self.account.allowance(Tokens::ZERO, self.rates)
     }
 
     /// The conversation is too short for anything but what is asked for or forced.

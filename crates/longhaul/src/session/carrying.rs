@@ -18,6 +18,8 @@ const WRITTEN: Tokens = Tokens(8_000);
 pub(super) struct Carrying {
     /// Tokens that a fold would take, less what it would leave of them.
     pub(super) excess: Tokens,
+    /// What a fold would take.
+    pub(super) old: Tokens,
     /// What would be billed again: the new summary, and the newest steps behind it.
     pub(super) rewritten: Tokens,
 }
@@ -39,11 +41,11 @@ impl Session {
             // A model reads the conversation once more, and writes.
             rewritten += Tokens(self.size().tokens.0 / 10) + WRITTEN;
         }
-        Carrying { excess: old - left, rewritten }
+        Carrying { excess: old - left, old, rewritten }
     }
 
     /// The newest steps, which a fold leaves alone.
-    fn newest_steps(&self) -> Measure {
+    pub(super) fn newest_steps(&self) -> Measure {
         let room = self.profile.newest_part(&self.budget());
         let mut sum = Measure::default();
         let (mut steps, mut unit) = (0, None);

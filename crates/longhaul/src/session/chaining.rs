@@ -29,7 +29,8 @@ impl Session {
             return plan;
         }
         let most = self.budget().shared.percent(self.profile.summary);
-        let left = self.tokens(self.shown_size(&plan.spans)).percent(LEFT);
+        let before = self.tokens(self.shown_size(&plan.spans));
+        let left = before.percent(LEFT);
         let full = self.tokens(self.state.view.folds()) + left > most;
         // What is demanded is the smallest view; and where summaries have filled their share of the window,
         // they make room for the next ones.
@@ -39,9 +40,21 @@ impl Session {
             true => 0,
             false => self.first_worn(&plan.chain),
         };
-        let limit = if demanded { Some(target.summary.unwrap_or(Tokens(most.0 / 2))) } else { plan.limit };
-        let FoldPlan { mut chain, spans, .. } = plan;
+        let FoldPlan { mut chain, spans, limit: planned, .. } = plan;
         let spans = if first < chain.len() { chain.swap_remove(first).spans } else { spans };
+        let limit = match target.summary {
+            // A fold by price may cost so much, beside the earlier folds that it takes in. Folds that are made together
+            // share it by their size.
+            Some(summary) if matches!(why, Why::PaysBack | Why::Cold) => {
+                let share = summary.0.saturating_mul(before.0) / self.carrying().old.0.max(1);
+                let all = self.tokens(self.shown_size(&spans));
+                let most = if full { Tokens(most.0 / 2) } else { self.summary_room(all) };
+                Some((Tokens(share) + (all - before)).min(most))
+            }
+            Some(summary) => Some(summary),
+            None if demanded => Some(Tokens(most.0 / 2)),
+            None => planned,
+        };
         FoldPlan { spans, chain: Vec::new(), limit, ..plan }
     }
 
@@ -49,7 +62,7 @@ impl Session {
     /// number of folds if there is none.
     fn first_worn(&self, chain: &[Link]) -> usize {
         let (mut first, mut sum) = (chain.len(), Worn::default());
-        let rates = self.state.progress.account.rates(self.state.limits.model.price);
+        let rates = self.state.rates();
         for (at, link) in chain.iter().enumerate().rev() {
             let worn = self.worn(link.fold);
             sum = Worn { live: sum.live + worn.live, carried: sum.carried + worn.carried };

@@ -26,13 +26,6 @@ enum Rung {
     Waits,
 }
 
-/// How many more calls a session of so many is expected to make before its next fold: sessions that have
-/// lasted long go on for long, and folds come every few dozen calls.
-fn calls_expected(calls: u64) -> u64 {
-    const MOST: u64 = 40;
-    calls.min(MOST)
-}
-
 impl Session {
     /// Compacts at the next `prepare`, whatever the size.
     pub fn compact_now(&mut self) {
@@ -130,7 +123,7 @@ impl Session {
             self.notice(Notice::Large { size, warn });
         }
         let (requests, view) = (&self.state.requests, &self.state.view);
-        let sent = requests.cache.compare(view, self.meter(), now, &self.state.limits.cache());
+        let sent = requests.cache.compare(view, self.meter(), now, &self.state.cache_rule());
         let ticket = requests.next_ticket();
         self.notice_cramped();
         let view = &self.state.view;
@@ -171,7 +164,7 @@ impl Session {
             messages: self.log().messages().len(),
             calls,
             calls_since_full: progress.calls_since_full(calls),
-            calls_expected: calls_expected(calls),
+            calls_expected: requests.calls_expected(),
             asked: progress.asked,
             refused: requests.refused.is_some(),
             cold: self.is_cold(now) || requests.cache.is_behind_another_frame(version),
@@ -180,6 +173,7 @@ impl Session {
             excess: carrying.excess,
             rewritten: carrying.rewritten,
             price: self.state.limits.model.price,
+            rates: self.state.rates(),
             account: progress.account,
             stopped: stopped.is_some(),
         });
@@ -189,7 +183,6 @@ impl Session {
                 carried,
                 takes: carrying.excess,
                 rewrites: carrying.rewritten,
-                calls: calls_expected(calls),
             });
             self.record(Entry::CompactionBegan(Compaction { why, target, before: size, full, pays_back }));
         }

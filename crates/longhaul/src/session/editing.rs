@@ -68,7 +68,9 @@ impl Session {
         let cold = why == Why::Cold || cache.is_behind_another_frame(self.log().frame_version());
         let warm = if cold { Tokens::ZERO } else { cache.warm_after(first, self.meter()) };
         let saves = before - after;
-        let price = EditPrice { rewrites: warm - saves, saves, summary };
+        let is_fold = matches!(kind, EditKind::Fold { .. });
+        let calls = if is_fold { self.state.requests.calls_expected() } else { 0 };
+        let price = EditPrice { rewrites: warm - saves, saves, calls, summary };
         let originals = vec![original];
         let strategy = strategy.into();
         let edit = Edit { id, kind, strategy, why, before, after, price, originals, depends };

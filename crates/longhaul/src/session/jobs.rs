@@ -198,7 +198,7 @@ impl Session {
         let earlier = covered.earlier_text().as_deref().map(text).unwrap_or_default();
         let fresh = Billed { read: Tokens::ZERO, written: self.tokens(quoted + earlier + directive) };
 
-        let (cache, rule) = (&self.state.requests.cache, self.state.limits.cache());
+        let (cache, rule) = (&self.state.requests.cache, self.state.cache_rule());
         let sent = cache.compare(&self.state.view, self.meter(), None, &rule).billed;
         let read = if question.why == Why::Cold { Tokens::ZERO } else { sent.read };
         let asked = self.tokens(directive);

@@ -107,6 +107,15 @@ pub enum Entry {
         /// By how much the prompt grew.
         growth: i64,
     },
+    /// What the provider's cache returned for another request that extended the one before, of a recording.
+    CacheTaught {
+        /// What it should have returned.
+        expected: Tokens,
+        /// What it returned.
+        returned: Tokens,
+        /// The time between both requests, in seconds.
+        pause_s: Option<u64>,
+    },
     /// The provider refused a request as too long.
     Refused {
         /// Which; none if it was not prepared here.
@@ -233,6 +242,7 @@ impl Entry {
             | Self::SentAgain { .. }
             | Self::Usage { .. }
             | Self::Taught { .. }
+            | Self::CacheTaught { .. }
             | Self::Refused { .. }
             | Self::CompactionBegan(_)
             | Self::CompactionEnded { .. }
@@ -369,9 +379,6 @@ pub struct PaysBack {
     pub takes: Tokens,
     /// What the provider bills again because of it, as expected.
     pub rewrites: Tokens,
-    /// Calls that it was expected to live for; 0 in journals that do not say.
-    #[serde(default)]
-    pub calls: u64,
 }
 
 /// How a job ended.

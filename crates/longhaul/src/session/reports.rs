@@ -40,6 +40,12 @@ impl Session {
         self.record(Entry::Taught { added, growth });
     }
 
+    /// Teaches from a record of other requests what the provider's cache returns: of a request that extended the one
+    /// before, after so many seconds.
+    pub fn teach_cache(&mut self, expected: Tokens, returned: Tokens, pause_s: Option<u64>) {
+        self.record(Entry::CacheTaught { expected, returned, pause_s });
+    }
+
     /// The provider refused a request as too long: the next one is compacted, whatever it counts
     /// here. A window that the provider named is the window from now on; where it named none, the size of
     /// the request that it refused is.

@@ -5,8 +5,11 @@ use std::collections::VecDeque;
 
 use super::journal::{Entry, SentRequest, Ticket};
 use crate::size::meter::Measure;
+use crate::size::models::CacheRule;
 use crate::size::tokens::Tokens;
+use crate::size::usage::Charged;
 use crate::view::cache::PromptCache;
+use crate::view::cache_returns::CacheReturns;
 
 /// So many requests may wait for their usage.
 const WAITING: usize = 64;
@@ -18,6 +21,8 @@ struct Waiting {
     size: Measure,
     /// What the cache should return of it, if it extends the request before.
     cached: Option<Tokens>,
+    /// The time since the request before, in seconds.
+    pause: Option<u64>,
 }
 
 /// Requests, as the journal says.
@@ -32,6 +37,8 @@ pub(super) struct Requests {
     /// window is set or another model goes on.
     pub(super) refused: Option<Tokens>,
     pub(super) cache: PromptCache,
+    /// What the provider's cache really returned.
+    pub(super) returns: CacheReturns,
     /// Requests whose usage may still come, with their sizes, oldest first.
     waiting: VecDeque<Waiting>,
     /// Something happened since the last request that may make the next one another.
@@ -47,14 +54,15 @@ impl Requests {
         match entry {
             Entry::Sent(sent) => {
                 self.calls = sent.ticket.0;
+                let pause = self.cache.pause(sent.time);
                 self.last = Some(*sent);
                 self.last_prompt = sent.prompt;
                 self.refused = None;
                 self.changed = false;
                 self.cache.used_at(sent.time);
-                let extends = !sent.broke && !sent.cold && sent.billed.read > Tokens::ZERO;
+                let extends = !sent.broke && sent.billed.read > Tokens::ZERO;
                 let cached = extends.then_some(sent.billed.read);
-                self.waiting.push_back(Waiting { ticket: sent.ticket, size: sent.size, cached });
+                self.waiting.push_back(Waiting { ticket: sent.ticket, size: sent.size, cached, pause });
                 if self.waiting.len() > WAITING {
                     self.waiting.pop_front();
                 }
@@ -78,7 +86,7 @@ impl Requests {
                 self.waiting.clear();
                 (self.refused, self.changed) = (None, true);
                 if other_model {
-                    self.cache = PromptCache::new();
+                    (self.cache, self.returns) = (PromptCache::new(), CacheReturns::default());
                 }
             }
             // In another window the request that was refused may fit.
@@ -86,6 +94,7 @@ impl Requests {
             // A new kind of entry must say here whether the next request may be another for it.
             Entry::Began { .. }
             | Entry::Taught { .. }
+            | Entry::CacheTaught { .. }
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }
@@ -110,14 +119,24 @@ impl Requests {
         }
     }
 
+    /// How many calls are expected before the next fold. Sessions that have lasted long go on for long, and folds come
+    /// every few dozen calls.
+    pub(super) fn calls_expected(&self) -> u64 {
+        const MOST: u64 = 40;
+        self.calls.min(MOST)
+    }
+
     /// The size of a request whose usage may still come.
     pub(super) fn size(&self, ticket: Ticket) -> Option<Measure> {
         self.waiting(ticket).map(|waiting| waiting.size)
     }
 
-    /// What the cache should return of it, if it extends the request before.
-    pub(super) fn cached(&self, ticket: Ticket) -> Option<Tokens> {
-        self.waiting(ticket)?.cached
+    /// The provider billed a request: what its cache returned.
+    pub(super) fn charged(&mut self, ticket: Ticket, charged: &Charged, rule: &CacheRule) {
+        let Some(Waiting { cached: Some(expected), pause, .. }) = self.waiting(ticket).copied() else {
+            return;
+        };
+        self.returns.reported(expected, charged.read, pause, rule);
     }
 
     fn waiting(&self, ticket: Ticket) -> Option<&Waiting> {

@@ -10,6 +10,13 @@ const STEPS: u64 = 8;
 /// An average says nothing before so many steps.
 const FEW: i64 = 4;
 
+/// After a forced compaction a session is taken to make at least so many calls.
+const CALLS_AFTER_FORCED: u64 = 6;
+/// The newest part, and the summary, may have so much whatever they cost.
+const SMALLEST_PART: Tokens = Tokens(2_000);
+/// A summary may have this share of what it stands for whatever it costs, in percent.
+const USUAL_SUMMARY: u8 = 30;
+
 /// What a rung of the ladder works to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
@@ -48,8 +55,11 @@ impl Session {
     /// What the ladder works to, round by round. After the profile's own target comes the room that a forced
     /// compaction must leave: for it fewer of the newest steps stay whole, and the summary is shorter.
     pub(super) fn targets(&self, target: Tokens, why: Why) -> Vec<Target> {
-        let mut targets = vec![Target::plain(target)];
-        if self.profile.dial.is_none() || !matches!(why, Why::Forced(_)) {
+        if self.profile.dial.is_none() {
+            return vec![Target::plain(target)];
+        }
+        let mut targets = vec![self.affordable(target, why)];
+        if !matches!(why, Why::Forced(_)) {
             return targets;
         }
         let budget = self.budget();
@@ -61,6 +71,31 @@ impl Session {
             summary: Some(Tokens(most.0 / of_summary)),
         }));
         targets
+    }
+
+    /// The target of the first round: the profile's own, made smaller where the bill does not afford it. Where reading
+    /// from the cache is cheap or the conversation is short, what a fold has billed again counts for more than what it
+    /// saves.
+    fn affordable(&self, target: Tokens, why: Why) -> Target {
+        let (carrying, account, rates) = (self.carrying(), self.state.progress.account, self.state.rates());
+        match why {
+            Why::PaysBack | Why::Cold => {
+                let newest = self.tokens(self.newest_steps() + self.tail_measure());
+                let summary = account.allowance(Tokens::ZERO, rates) - newest;
+                let summary = Some(summary.max(carrying.old.percent(USUAL_SUMMARY)));
+                Target { size: target, newest: None, summary }
+            }
+            Why::Forced(_) => {
+                let saved = Tokens(carrying.excess.0.saturating_mul(CALLS_AFTER_FORCED));
+                let allowance = account.allowance(saved, rates);
+                let newest = allowance.percent(60).max(SMALLEST_PART);
+                let summary = allowance.percent(40).max(SMALLEST_PART);
+                let stays = self.tokens(self.state.view.fixed().measure + self.head_measure());
+                let size = target.min(stays + newest + summary);
+                Target { size, newest: Some(newest), summary: Some(summary) }
+            }
+            Why::Entry | Why::Rule | Why::Switched | Why::Host | Why::Asked => Target::plain(target),
+        }
     }
 
     /// Reports once that system prompt, tools and what must stay leave little room.

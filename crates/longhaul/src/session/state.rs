@@ -14,8 +14,9 @@ use crate::conversation::log::Log;
 use crate::edits::archive::{Archive, Handle, Originals};
 use crate::edits::edit::EditId;
 use crate::edits::ledger::Ledger;
+use crate::policy::account::Rates;
 use crate::size::meter::Measure;
-use crate::size::models::Model;
+use crate::size::models::{CacheRule, Model};
 use crate::view::cache::PromptCache;
 use crate::view::{Fixed, Sources, View};
 
@@ -130,10 +131,14 @@ impl State {
         {
             is_believed = self.sizes.meter.observe(size, *prompt);
         }
-        if let Entry::Usage { ticket, charged: Some(charged), .. } = entry
-            && let Some(expected) = self.requests.cached(*ticket)
-        {
-            self.progress.account.reported(expected, charged.read);
+        match entry {
+            Entry::Usage { ticket, charged: Some(charged), .. } => {
+                self.requests.charged(*ticket, charged, &self.limits.cache());
+            }
+            Entry::CacheTaught { expected, returned, pause_s } => {
+                self.requests.returns.reported(*expected, *returned, *pause_s, &self.limits.cache());
+            }
+            _ => {}
         }
         self.limits.apply(entry);
         self.authors.apply(entry, self.log.end());
@@ -175,6 +180,16 @@ impl State {
         let system = self.log.system_messages().iter().map(|at| self.log.edition_at(*at));
         let system = system.filter_map(|at| self.sizes.all().get(at.index())).copied();
         self.view.fixed().measure + system.sum()
+    }
+
+    /// How the provider caches, by its documentation and what it was seen to do.
+    pub(super) fn cache_rule(&self) -> CacheRule {
+        self.requests.returns.corrected(self.limits.cache())
+    }
+
+    /// What tokens really cost in this conversation.
+    pub(super) fn rates(&self) -> Rates {
+        Rates::of(self.limits.model.price, self.requests.returns)
     }
 
     /// Brings the view up to log and ledger.

@@ -47,6 +47,11 @@ impl PromptCache {
         self.last = time.or(self.last);
     }
 
+    /// The time since the request before, in seconds, if it is known.
+    pub(crate) fn pause(&self, now: Option<Time>) -> Option<u64> {
+        u64::try_from(now?.0.saturating_sub(self.last?.0) / 1_000_000).ok()
+    }
+
     /// True if the prefix is no longer there by `now`. Without times nobody knows, and it is
     /// taken to be there.
     pub fn is_cold(&self, now: Option<Time>, rule: &CacheRule) -> bool {

@@ -20,9 +20,7 @@ pub static COLD: Trigger = Trigger {
         };
         let much = match now.profile.dial {
             // Whether the cache is cold is a guess: it must not cost much if it is not.
-            Some(_) => {
-                now.excess > now.size.percent(MUCH) && now.account.affords(now.rewritten, now.rates())
-            }
+            Some(_) => now.excess > now.size.percent(MUCH) && now.is_affordable(),
             None => now.size > target,
         };
         let fires =

@@ -17,7 +17,7 @@ pub static PAYS_BACK: Trigger = Trigger {
     says: "carrying what a fold would take has cost more than the fold",
     fires: |now| {
         let dial = now.profile.dial?;
-        let pays = dial.pays_back(now.carried, now.rewritten, now.rates());
+        let pays = dial.pays_back(now.carried, now.rewritten, now.rates);
         (pays && is_worth_it(now) && !now.is_short() && !now.stopped).then_some(Start {
             why: Why::PaysBack,
             target: Tokens::ZERO,
@@ -32,19 +32,18 @@ fn is_worth_it(now: &Situation<'_>) -> bool {
     let saves = |price: u64| {
         u128::from(now.excess.0) * u128::from(now.calls_expected) * u128::from(price) / 1_000_000
     };
-    now.excess >= least
-        && now.account.affords(now.rewritten, now.rates())
-        && now.price.is_none_or(|price| saves(price.cache_read) >= CENT)
+    now.excess >= least && now.is_affordable() && now.price.is_none_or(|_| saves(now.rates.reading) >= CENT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::account::Account;
+    use crate::policy::account::{Account, Rates};
     use crate::policy::profile::Profile;
     use crate::size::budget::Budget;
     use crate::size::models::Price;
     use crate::size::usage::Billed;
+    use crate::view::cache_returns::CacheReturns;
 
     fn fires(window: u64, excess: u64, calls_expected: u64, cache_read: Option<u64>) -> bool {
         let profile = Profile::longhaul();
@@ -76,6 +75,7 @@ mod tests {
             excess: Tokens(excess),
             rewritten: Tokens(1_000),
             price: cache_read.map(price),
+            rates: Rates::of(cache_read.map(price), CacheReturns::default()),
             account,
             stopped: false,
         };
