@@ -17,22 +17,24 @@ use longhaul_fake::{Answer, Api, Call, Fake, Settings as Script};
 use longhaul_gateway::{Gateway, start};
 use serde_json::Value;
 
-/// A conversation through the gateway may cost this many percent of what it costs without.
+/// The cost of a conversation through the gateway is at most this many percent of its cost without.
 const MOST_PERCENT: u64 = 105;
 
-/// One break for this many calls is allowed: a compaction must leave room for the steps that come.
+/// At most one call in this many is a break: a compaction must leave room for the steps that come.
 const CALLS_PER_BREAK: usize = 6;
 
 /// What a provider counted of a conversation.
 #[derive(Debug, PartialEq, Eq)]
 struct Bill {
     calls: usize,
-    /// Calls of whose predecessor's prompt a part was not read from the cache.
+    /// Calls that did not read the whole prompt of the call before them from the cache.
     breaks: usize,
     /// Tokens that were read from the cache.
     read: u64,
     /// All other tokens of prompts.
     new: u64,
+    /// Tokens of the largest prompt.
+    peak: u64,
 }
 
 impl Bill {
@@ -42,7 +44,8 @@ impl Bill {
         let breaks = log.windows(2).filter(|pair| pair[1].counts.cached + 1 < kept(&pair[0]));
         let read = log.iter().map(|call| call.counts.cached).sum();
         let prompts: u64 = log.iter().map(|call| call.counts.prompt).sum();
-        Self { calls: log.len(), breaks: breaks.count(), read, new: prompts - read }
+        let peak = log.iter().map(|call| call.counts.prompt).max().unwrap();
+        Self { calls: log.len(), breaks: breaks.count(), read, new: prompts - read, peak }
     }
 
     /// In tokens of uncached input: reading costs a tenth of it, and writing a quarter more.
@@ -123,8 +126,19 @@ async fn inspected(gateway: &Gateway, path: &str) -> Value {
 #[tokio::test]
 async fn no_agent_costs_more_through_the_gateway() {
     let mut table = format!(
-        "{:<22}{:<18}{:>8}{:>12}{:>7}{:>7}{:>8}{:>9}{:>9}{:>9}{:>9}\n",
-        "agent", "API", "window", "max_tokens", "calls", "folds", "breaks", "read", "new", "cost", "without"
+        "{:<22}{:<18}{:>8}{:>12}{:>7}{:>7}{:>8}{:>8}{:>9}{:>9}{:>9}{:>9}\n",
+        "agent",
+        "API",
+        "window",
+        "max_tokens",
+        "calls",
+        "folds",
+        "breaks",
+        "peak",
+        "read",
+        "new",
+        "cost",
+        "without"
     );
     let mut too_much = Vec::new();
     for agent in &AGENTS {
@@ -136,10 +150,11 @@ async fn no_agent_costs_more_through_the_gateway() {
             "{}: the agent's own prompts",
             agent.name
         );
+        assert!(bill.peak <= agent.window, "{} sent {} tokens", agent.name, bill.peak);
         let max_tokens = agent.max_tokens().map_or_else(|| "-".to_owned(), |most| most.to_string());
         writeln!(
             table,
-            "{:<22}{:<18}{:>8}{:>12}{:>7}{:>7}{:>8}{:>9}{:>9}{:>9}{:>9}",
+            "{:<22}{:<18}{:>8}{:>12}{:>7}{:>7}{:>8}{:>8}{:>9}{:>9}{:>9}{:>9}",
             agent.name,
             agent.api.name(),
             agent.window,
@@ -147,6 +162,7 @@ async fn no_agent_costs_more_through_the_gateway() {
             bill.calls,
             folds,
             bill.breaks,
+            bill.peak,
             bill.read,
             bill.new,
             bill.cost(),
