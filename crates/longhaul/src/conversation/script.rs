@@ -86,12 +86,10 @@ fn source_of(call: &ToolCall) -> Option<String> {
     }
     match call.arguments.value() {
         Value::String(source) => Some(source),
-        Value::Object(mut fields) => {
-            ["input", "code"].iter().find_map(|name| match fields.remove(*name) {
-                Some(Value::String(source)) => Some(source),
-                _ => None,
-            })
-        }
+        Value::Object(mut fields) => ["input", "code"].iter().find_map(|name| match fields.remove(*name) {
+            Some(Value::String(source)) => Some(source),
+            _ => None,
+        }),
         _ => None,
     }
 }
@@ -110,14 +108,19 @@ impl Made<'_> {
     /// Where in a result's text the output of each call stands, in the order of the calls. A single range is the
     /// output of all calls together. The host's header is in no range.
     pub fn outputs(&self, result: &ToolResult) -> Vec<Range<usize>> {
-        let text = &*result.text;
+        self.outputs_in(&result.text, result.content.as_deref())
+    }
+
+    /// The same, of a text that stands for the result.
+    pub(crate) fn outputs_in(&self, text: &str, blocks: Option<&[Block]>) -> Vec<Range<usize>> {
         if !self.is_script() {
             return vec![Range { start: 0, end: text.len() }];
         }
         let body = header(text);
         let wanted = self.calls.len();
         if wanted > 1 {
-            let parts = by_blocks(result, wanted).or_else(|| by_labels(text, body, &self.labels, wanted));
+            let parts =
+                by_blocks(text, blocks, wanted).or_else(|| by_labels(text, body, &self.labels, wanted));
             if let Some(parts) = parts {
                 return parts;
             }
@@ -151,18 +154,18 @@ fn header(text: &str) -> usize {
 }
 
 /// The host writes each print as a block of its own, after one with the header.
-fn by_blocks(result: &ToolResult, wanted: usize) -> Option<Vec<Range<usize>>> {
-    let blocks = result.content.as_deref()?;
+fn by_blocks(text: &str, blocks: Option<&[Block]>, wanted: usize) -> Option<Vec<Range<usize>>> {
+    let blocks = blocks?;
     let mut parts = Vec::with_capacity(blocks.len());
     let mut from = 0;
     for block in blocks {
         let Block::Text(block) = block else { return None };
-        let start = from + result.text.get(from..)?.find(&*block.text)?;
+        let start = from + text.get(from..)?.find(&*block.text)?;
         from = start + block.text.len();
         parts.push(start..from);
     }
     let first = parts.first()?;
-    if header(&result.text) >= first.end {
+    if header(text) >= first.end {
         parts.remove(0);
     }
     (parts.len() == wanted).then_some(parts)

@@ -190,7 +190,8 @@ impl<'a> Reader<'a> {
             } else if self.is_sign(at, b'=') && !self.are_signs(at, [b'=', b'>']) && at > 0 {
                 let start = at + 1 + usize::from(self.is_name(at + 1, "async"));
                 let is_keyword = self.is_name(start, "function");
-                let start = if is_keyword { start + 1 + usize::from(self.name(start + 1).is_some()) } else { start };
+                let start =
+                    if is_keyword { start + 1 + usize::from(self.name(start + 1).is_some()) } else { start };
                 (self.name(at - 1).filter(|_| !self.is_field(at - 1)), self.function_at(start, !is_keyword))
             } else {
                 continue;
@@ -223,13 +224,16 @@ impl<'a> Reader<'a> {
     /// Where an expression that is the body of a function ends: at a semicolon, a comma or a bracket.
     fn end_of_expression(&self, mut at: usize) -> usize {
         let ends = |at: usize| {
-            self.is_sign(at, b';') || self.is_sign(at, b',') || matches!(self.kind(at), None | Some(Kind::Close))
+            self.is_sign(at, b';')
+                || self.is_sign(at, b',')
+                || matches!(self.kind(at), None | Some(Kind::Close))
         };
         let start = at;
         while !ends(at) {
             let next = self.after(at);
             // Without a semicolon the next line begins with a word.
-            let is_statement = ["const", "let", "var", "await", "text", "for", "if", "return", "async", "function"];
+            let is_statement =
+                ["const", "let", "var", "await", "text", "for", "if", "return", "async", "function"];
             if next > start + 1 && self.name(next).is_some_and(|name| is_statement.contains(&name)) {
                 let line = self.source.get(self.tokens[next - 1].end..self.tokens[next].start);
                 if line.is_some_and(|between| between.contains('\n')) {
@@ -243,8 +247,12 @@ impl<'a> Reader<'a> {
 
     /// Calls in functions that nobody called by name.
     fn unused_functions(&mut self) {
-        let mut unused: Vec<(usize, usize)> =
-            self.functions.values().filter(|function| !function.is_read).map(|function| function.body).collect();
+        let mut unused: Vec<(usize, usize)> = self
+            .functions
+            .values()
+            .filter(|function| !function.is_read)
+            .map(|function| function.body)
+            .collect();
         unused.sort_unstable();
         let mut read = 0;
         for (start, end) in unused {
@@ -309,7 +317,8 @@ impl<'a> Reader<'a> {
                 Bound::Each(values) => values.iter().map(part).collect::<Option<Vec<_>>>().map(Bound::Each),
             };
             // `{field: name}`
-            let name = if end > start + 2 && self.is_sign(start + 1, b':') { self.name(start + 2) } else { None };
+            let name =
+                if end > start + 2 && self.is_sign(start + 1, b':') { self.name(start + 2) } else { None };
             if let Some(part) = part
                 && self.work(size_of_bound(&part)).is_some()
             {
@@ -351,8 +360,7 @@ impl<'a> Reader<'a> {
                 self.call(tool, at + 1);
             } else if self.functions.contains_key(name) {
                 let elements = self.elements(at + 1);
-                let values =
-                    elements.into_iter().map(|range| self.argument(range).map(Bound::One)).collect();
+                let values = elements.into_iter().map(|range| self.argument(range).map(Bound::One)).collect();
                 self.run(name, values, depth);
             } else {
                 self.node_function(name, at);
@@ -416,7 +424,8 @@ impl<'a> Reader<'a> {
                 // On a new line the next statement begins, unless the one before goes on.
                 Some(Kind::Name | Kind::Open(b'{')) if end > start => {
                     let between = self.source.get(self.tokens[last].end..self.tokens[end].start);
-                    between.is_some_and(|text| text.contains('\n')) && !matches!(self.kind(last), Some(Kind::Sign(_)))
+                    between.is_some_and(|text| text.contains('\n'))
+                        && !matches!(self.kind(last), Some(Kind::Sign(_)))
                 }
                 _ => false,
             };
@@ -462,7 +471,9 @@ impl<'a> Reader<'a> {
         }
         let list = match self.kind(at - 1) {
             Some(Kind::Name) if !self.is_field(at - 1) => at - 1,
-            Some(Kind::Close) if self.tokens.get(self.tokens[at - 1].other).is_some() => self.tokens[at - 1].other,
+            Some(Kind::Close) if self.tokens.get(self.tokens[at - 1].other).is_some() => {
+                self.tokens[at - 1].other
+            }
             _ => return,
         };
         // `Object.entries(list).map`
@@ -536,7 +547,9 @@ impl<'a> Reader<'a> {
         if !self.opens(at + 1, b'(') {
             return;
         }
-        let Some((_, tool, parameters)) = NODE.iter().find(|(names, ..)| names.contains(&name)) else { return };
+        let Some((_, tool, parameters)) = NODE.iter().find(|(names, ..)| names.contains(&name)) else {
+            return;
+        };
         let elements = self.elements(at + 1);
         self.in_rounds(|reader| {
             let mut arguments = Map::new();
@@ -582,7 +595,9 @@ impl<'a> Reader<'a> {
         let mut patches = String::new();
         for token in self.tokens {
             let text = &self.source[token.start..token.end];
-            if matches!(token.kind, Kind::String | Kind::Chunk) && PATCHES.iter().any(|sign| text.contains(sign)) {
+            if matches!(token.kind, Kind::String | Kind::Chunk)
+                && PATCHES.iter().any(|sign| text.contains(sign))
+            {
                 patches.push_str(&unescaped(text));
                 patches.push('\n');
             }
@@ -717,7 +732,9 @@ impl<'a> Reader<'a> {
             "true" => return Some((true.into(), at + 1)),
             "false" => return Some((false.into(), at + 1)),
             "null" | "undefined" => return Some((Value::Null, at + 1)),
-            "String" if self.is_sign(at + 1, b'.') && self.is_name(at + 2, "raw") && self.opens(at + 3, b'`') => {
+            "String"
+                if self.is_sign(at + 1, b'.') && self.is_name(at + 2, "raw") && self.opens(at + 3, b'`') =>
+            {
                 return Some((self.template(at + 3, str::to_owned, depth)?, self.after(at + 3)));
             }
             "JSON" | "Object" if self.is_sign(at + 1, b'.') && self.opens(at + 3, b'(') => {
@@ -727,9 +744,10 @@ impl<'a> Reader<'a> {
                     ("stringify", value) => Value::String(value.to_string()),
                     ("keys", Value::Object(fields)) => fields.into_iter().map(|(name, _)| name).collect(),
                     ("values", Value::Object(fields)) => fields.into_iter().map(|(_, value)| value).collect(),
-                    ("entries", Value::Object(fields)) => {
-                        fields.into_iter().map(|(name, value)| Value::from(vec![name.into(), value])).collect()
-                    }
+                    ("entries", Value::Object(fields)) => fields
+                        .into_iter()
+                        .map(|(name, value)| Value::from(vec![name.into(), value]))
+                        .collect(),
                     _ => return None,
                 };
                 return Some((value, self.after(at + 3)));
@@ -868,7 +886,9 @@ fn size_of(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 8,
         Value::Array(items) => items.iter().map(size_of).sum::<usize>() + 8,
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + size_of(value)).sum::<usize>() + 8,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + size_of(value)).sum::<usize>() + 8
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }

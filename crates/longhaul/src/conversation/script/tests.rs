@@ -78,14 +78,26 @@ fn calls_as_models_write_them() {
 
 #[test]
 fn texts_in_every_kind_of_quotation_mark() {
-    assert_eq!(commands(r#"tools.exec_command({cmd: 'it\'s \x41 \u0042 \u{1F600} \uD83D\uDE00'})"#), ["it's A B 😀 😀"]);
-    assert_eq!(commands("tools.exec_command({cmd: `cat <<'E'\\n\\`x\\` $HOME \\${Y}\nE`})"), ["cat <<'E'\n`x` $HOME ${Y}\nE"]);
+    assert_eq!(
+        commands(r#"tools.exec_command({cmd: 'it\'s \x41 \u0042 \u{1F600} \uD83D\uDE00'})"#),
+        ["it's A B 😀 😀"]
+    );
+    assert_eq!(
+        commands("tools.exec_command({cmd: `cat <<'E'\\n\\`x\\` $HOME \\${Y}\nE`})"),
+        ["cat <<'E'\n`x` $HOME ${Y}\nE"]
+    );
     assert_eq!(commands(r"tools.exec_command({cmd: String.raw`grep '\d+\n' a`})"), [r"grep '\d+\n' a"]);
-    assert_eq!(commands(r#"tools.exec_command({cmd: "cd a" + " && " + ('make ' + 'x')})"#), ["cd a && make x"]);
+    assert_eq!(
+        commands(r#"tools.exec_command({cmd: "cd a" + " && " + ('make ' + 'x')})"#),
+        ["cd a && make x"]
+    );
     assert_eq!(commands(r#"tools.exec_command({cmd: ["set -e", `make`].join("\n")})"#), ["set -e\nmake"]);
     // A template may hold a call, and a call stands where an expression does.
     assert_eq!(commands(r#"text(`out: ${(await tools.exec_command({cmd: "ls"})).output}`)"#), ["ls"]);
-    assert_eq!(commands(r#"if (/["'`]/.test(x)) await tools.exec_command({cmd: "ls /"}); else y = a / b / c"#), ["ls /"]);
+    assert_eq!(
+        commands(r#"if (/["'`]/.test(x)) await tools.exec_command({cmd: "ls /"}); else y = a / b / c"#),
+        ["ls /"]
+    );
 }
 
 #[test]
@@ -111,11 +123,18 @@ fn variables_loops_and_small_functions() {
 #[test]
 fn what_cannot_be_read_stays_as_it_is() {
     // No call: the script is the call.
-    for source in ["const hits = ALL_TOOLS.filter(tool => tool.name); text(hits)", "tools", "tools.", "text('tools.x()')"] {
+    for source in [
+        "const hits = ALL_TOOLS.filter(tool => tool.name); text(hits)",
+        "tools",
+        "tools.",
+        "text('tools.x()')",
+    ] {
         let call = exec(source);
         assert!(!made_by(&call).is_script(), "{source}");
     }
-    for call in [call("exec", &json!({"command": "ls tools.d"})), call("Bash", &json!({"input": "tools.a({})"}))] {
+    for call in
+        [call("exec", &json!({"command": "ls tools.d"})), call("Bash", &json!({"input": "tools.a({})"}))]
+    {
         assert_eq!(made_by(&call).calls(), std::slice::from_ref(&call));
     }
     // An expression stays as its source, a variable that nobody knows is left out.
@@ -171,14 +190,23 @@ fn a_script_of_node_reads_and_writes_files() {
     assert_eq!(names, [Box::from("read_file")]);
 }
 
-const TWO: &str = "const r = await Promise.all([tools.exec_command({cmd: 'a'}), tools.exec_command({cmd: 'b'})]);";
+const TWO: &str =
+    "const r = await Promise.all([tools.exec_command({cmd: 'a'}), tools.exec_command({cmd: 'b'})]);";
 
 #[test]
 fn outputs_fall_apart_where_the_script_says_so() {
     let head = "Script completed\nWall time 0.2 seconds\nOutput:\n\n";
     for (print, printed, wanted) in [
-        ("r.forEach((x, i) => text(`--- ${i} ---\\n${x.output}`))", "--- 0 ---\none\ntwo\n--- 1 ---\nthree\n", ["one\ntwo\n", "three\n"]),
-        ("text('## first\\n' + r[0].output); text('## second\\n' + r[1].output)", "## first\none\n## second\ntwo", ["one\n", "two"]),
+        (
+            "r.forEach((x, i) => text(`--- ${i} ---\\n${x.output}`))",
+            "--- 0 ---\none\ntwo\n--- 1 ---\nthree\n",
+            ["one\ntwo\n", "three\n"],
+        ),
+        (
+            "text('## first\\n' + r[0].output); text('## second\\n' + r[1].output)",
+            "## first\none\n## second\ntwo",
+            ["one\n", "two"],
+        ),
         ("text(r.map(x => x.output).join('\\n=====\\n'))", "one\n=====\ntwo", ["one\n", "two"]),
     ] {
         let result = result(&format!("{head}{printed}"));
@@ -186,7 +214,10 @@ fn outputs_fall_apart_where_the_script_says_so() {
     }
     // The output has such a line of its own, or nothing stands between the outputs: they stay together.
     for (print, printed) in [
-        ("for (const [i, x] of r.entries()) text(`--- ${i} ---\\n${x.output}`)", "--- 0 ---\n--- old ---\n--- 1 ---\nb"),
+        (
+            "for (const [i, x] of r.entries()) text(`--- ${i} ---\\n${x.output}`)",
+            "--- 0 ---\n--- old ---\n--- 1 ---\nb",
+        ),
         ("for (const x of r) text(x.output)", "one\ntwo\n"),
     ] {
         let result = result(&format!("{head}{printed}"));
@@ -208,7 +239,10 @@ fn the_header_of_the_host_is_no_output() {
     let one = "text((await tools.exec_command({cmd: 'a'})).output)";
     for (text, output) in [
         (cut, "first"),
-        ("Script failed\nWall time 1 seconds\nOutput:\n\nScript error:\nError: no", "Script error:\nError: no"),
+        (
+            "Script failed\nWall time 1 seconds\nOutput:\n\nScript error:\nError: no",
+            "Script error:\nError: no",
+        ),
         ("Script running with cell ID 7\nWall time 11.0 seconds\nOutput:\n", ""),
         ("plain\nOutput:\nx", "plain\nOutput:\nx"),
         ("", ""),
@@ -248,7 +282,8 @@ fn the_reader_is_linear_and_bounded() {
         assert!(took.as_secs() < 10, "{piece}: {took:?}");
     }
     // What is written twice at each step is not written two to the fortieth times.
-    let source = format!("let a = 'x'; {} tools.exec_command({{cmd: a.length + a}})", "a = a + a; ".repeat(40));
+    let source =
+        format!("let a = 'x'; {} tools.exec_command({{cmd: a.length + a}})", "a = a + a; ".repeat(40));
     assert!(made_by(&exec(&source)).calls()[0].arguments.as_str().len() < 100_000);
     // Nor is a loop in a loop run for ever.
     let many = format!("const l = [{}]; l.map(a => l.map(b => tools.x(a)))", "1,".repeat(5_000));
@@ -257,13 +292,67 @@ fn the_reader_is_linear_and_bounded() {
 
 fn source() -> impl Strategy<Value = String> {
     let pieces = [
-        "tools", ".", "exec_command", "apply_patch", "(", ")", "[", "]", "{", "}", "`", "${", "'", "\"", "\\", "\n", ",", ":",
-        ";", "=", "=>", "+", "const ", "for (", " of ", "x", "y", "function f", "f(", "text(", ".map(", "...", "String.raw`",
-        "/", "//", "/*", "*/", "1.5", "-", "?.", "é", "\\u{1F6", "\\uD83D", "*** Begin Patch\n", "cmd: 'ls'", "await ",
-        "fs.readFile(", ".join(", "Object.entries(", "JSON.stringify(", "++", "[x]", "async ", "true", "null",
+        "tools",
+        ".",
+        "exec_command",
+        "apply_patch",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "`",
+        "${",
+        "'",
+        "\"",
+        "\\",
+        "\n",
+        ",",
+        ":",
+        ";",
+        "=",
+        "=>",
+        "+",
+        "const ",
+        "for (",
+        " of ",
+        "x",
+        "y",
+        "function f",
+        "f(",
+        "text(",
+        ".map(",
+        "...",
+        "String.raw`",
+        "/",
+        "//",
+        "/*",
+        "*/",
+        "1.5",
+        "-",
+        "?.",
+        "é",
+        "\\u{1F6",
+        "\\uD83D",
+        "*** Begin Patch\n",
+        "cmd: 'ls'",
+        "await ",
+        "fs.readFile(",
+        ".join(",
+        "Object.entries(",
+        "JSON.stringify(",
+        "++",
+        "[x]",
+        "async ",
+        "true",
+        "null",
     ];
-    prop::collection::vec(prop_oneof![9 => prop::sample::select(pieces.to_vec()).prop_map(str::to_owned), 1 => "\\PC{0,9}"], 0..60)
-        .prop_map(|pieces| pieces.concat())
+    prop::collection::vec(
+        prop_oneof![9 => prop::sample::select(pieces.to_vec()).prop_map(str::to_owned), 1 => "\\PC{0,9}"],
+        0..60,
+    )
+    .prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
