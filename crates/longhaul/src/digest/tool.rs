@@ -265,7 +265,8 @@ fn patched(arguments: &Value) -> Vec<String> {
         ["input", "patch", "diff"].iter().filter_map(|name| arguments.get(name).and_then(Value::as_str));
     let named =
         |line: &str| SIGNS.iter().find_map(|sign| line.strip_prefix(sign)).map(|path| path.trim().to_owned());
-    texts.flat_map(|text| text.lines().filter_map(named)).collect()
+    // A script may compute a path that nobody knows.
+    texts.flat_map(|text| text.lines().filter_map(named)).filter(|path| !path.contains("${")).collect()
 }
 
 fn files_in(arguments: &Value) -> Vec<String> {

@@ -108,7 +108,10 @@ impl<'a> Utterances<'a> {
                             let name =
                                 if is_script { made.name.to_string().into() } else { (&*call.name).into() };
                             let tool = wanted.aliases.kind_of(made);
-                            let arguments = arguments(made, tool);
+                            let mut arguments = arguments(made, tool);
+                            if is_script {
+                                arguments.splice(0..0, patched(made, tool));
+                            }
                             let id = (&*call.id, number);
                             all.push((Some(at), Utterance::Call { id, name, tool, arguments }));
                         }
@@ -301,6 +304,16 @@ fn start_and_end(text: &str) -> [&str; 2] {
     }
     let (start, end) = (text.floor_char_boundary(HUGE / 2), text.ceil_char_boundary(text.len() - HUGE / 2));
     [&text[..start], &text[end..]]
+}
+
+/// The files that a patch changes, for the heading of a call that has no path: the patch is too long for it.
+fn patched(call: &ToolCall, tool: ToolKind) -> Vec<Argument> {
+    let subject = if tool == ToolKind::Edit { tool.subject(&call.arguments) } else { String::new() };
+    if !subject.is_empty() || !matches!(tool, ToolKind::Edit | ToolKind::Bash) {
+        return Vec::new();
+    }
+    let files = tool.files(&call.arguments).into_iter();
+    files.map(|value| Argument { kind: LineKind::Argument, value }).collect()
 }
 
 /// The arguments of a call, strings as their text.
