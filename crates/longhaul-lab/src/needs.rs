@@ -513,3 +513,53 @@ impl Holdings {
 fn may_be_listed(line: &str) -> bool {
     line.chars().all(|c| c.is_alphanumeric() || " _.@~/-".contains(c))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul::Role;
+
+    fn script(source: &str) -> Message {
+        let arguments = Json::from(&serde_json::json!({ "input": source }));
+        Message::new(Role::Assistant, vec![Block::call("c", "exec", arguments)])
+    }
+
+    const SOURCE: &str = "const max_output_tokens = 9000; const results_of_all = await Promise.all([\n\
+        tools.exec_command({cmd: \"sed -n 1,80p shop/src/cart.rs\\nrg total_of_cart\"}),\n\
+        tools.edit_file({path: 'shop/src/tax.rs', old_string: 'let rate_of_tax = 19;\\nlet b', new_string: 'let new_rate_2 = 20;'}),\n\
+        tools.apply_patch(`*** Begin Patch\n*** Update File: shop/src/cart.rs\n+x\n*** Add File: shop/src/order.rs\n*** End Patch`)]);";
+
+    #[test]
+    fn a_script_needs_what_the_calls_in_it_need() {
+        let (names, lines) = wanted_by(&script(SOURCE));
+        for name in ["shop/src/cart.rs", "total_of_cart", "shop/src/tax.rs", "rate_of_tax"] {
+            assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        for name in ["max_output_tokens", "results_of_all", "nrg", "new_rate_2"] {
+            assert!(!names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        assert_eq!(lines, ["let rate_of_tax = 19;"]);
+        assert!(
+            text_of(&script(SOURCE))
+                .contains("exec_command\nsed -n 1,80p shop/src/cart.rs\nrg total_of_cart\n")
+        );
+    }
+
+    #[test]
+    fn files_that_a_script_patched_are_changed_files() {
+        let mut needs = Needs::new(|text| text.len() as f64);
+        let message = script(SOURCE);
+        needs.push(&message, &text_of(&message));
+        assert_eq!(Holdings::default().named_files(&needs), (0, 3));
+        let mut holdings = Holdings::default();
+        let piece = needs.piece("`shop/src/tax.rs`: changed 1×, `shop/src/order.rs`: changed 1×");
+        holdings.change(0, &[piece], Vec::new());
+        assert_eq!(holdings.named_files(&needs), (2, 3));
+        // A patch outside of a script counts as well.
+        let patch = serde_json::json!({"input": "*** Begin Patch\n*** Update File: shop/src/list.rs\n+x\n"});
+        let call = Block::call("p", "apply_patch", Json::from(&patch));
+        let message = Message::new(Role::Assistant, vec![call]);
+        needs.push(&message, &text_of(&message));
+        assert_eq!(holdings.named_files(&needs), (2, 4));
+    }
+}
