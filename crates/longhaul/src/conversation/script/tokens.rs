@@ -75,10 +75,10 @@ impl Lexer<'_> {
 
     /// A closing bracket. One that fits no open bracket is a sign like others.
     fn close(&mut self, sign: u8) {
-        let fits = match (self.opened(), sign) {
-            (Some(b'('), b')') | (Some(b'['), b']') | (Some(b'{' | b'$'), b'}') | (Some(b'`'), b'`') => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (self.opened(), sign),
+            (Some(b'('), b')') | (Some(b'['), b']') | (Some(b'{' | b'$'), b'}') | (Some(b'`'), b'`')
+        );
         let number = self.tokens.len();
         match self.open.pop_if(|_| fits) {
             Some(open) => {
