@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use longhaul::{Block, Message};
+use longhaul::conversation::made_by;
+use longhaul::{Block, Message, ToolCall};
 use serde::Serialize;
 
 /// The longest text that is sent with a list, in UTF-16 units.
@@ -22,10 +23,15 @@ pub(crate) fn of_block(block: &Block) -> Cow<'_, str> {
     }
 }
 
-/// What a block says among others: a call with the name of its tool.
+/// What a block says among others: a call with the name of its tool, a script after the calls in it.
 fn said_by(block: &Block) -> Cow<'_, str> {
     match block {
-        Block::ToolCall(call) => format!("{} {}", call.name, call.arguments.as_str()).into(),
+        Block::ToolCall(call) => {
+            let said = |call: &ToolCall| format!("{} {}", call.name, call.arguments.as_str());
+            let made = made_by(call);
+            let inside = made.calls().iter().filter(|_| made.is_script());
+            inside.chain([call]).map(said).collect::<Vec<_>>().join("\n").into()
+        }
         block => of_block(block),
     }
 }
@@ -171,6 +177,10 @@ mod tests {
         let message = Message::user("xy").with_blocks(vec![Block::text("ab"), Block::text("cd")]);
         assert_eq!(head_of(&message, 4), ("ab\nc".to_owned(), 5));
         assert_eq!(of_message(&message), "ab\ncd");
+        let source = longhaul::Json::new(r#"{"input":"tools.exec_command({cmd: 'ls'})"}"#).unwrap();
+        let message = message.with_blocks(vec![Block::call("c", "exec", source)]);
+        let said = "exec_command {\"cmd\":\"ls\"}\nexec {\"input\":\"tools.exec_command({cmd: 'ls'})\"}";
+        assert_eq!((&*of_message(&message), head_of(&message, 12).0), (said, said[..12].to_owned()));
         assert_eq!(cut("aé".into(), 2), ("a".to_owned(), true));
     }
 }

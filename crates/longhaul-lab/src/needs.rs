@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use longhaul::conversation::{Made, made_by};
 use longhaul::digest::ToolKind;
-use longhaul::{Block, Extra, Json, Message};
+use longhaul::{Block, Extra, Json, Message, ToolCall};
 use regex::Regex;
 
 use crate::numbered::{LINE_MARK, LineIndex, Names};
@@ -18,7 +19,7 @@ const FAR: u32 = 6;
 const LINE: usize = 12;
 
 /// The text of a message as it is searched: blocks apart by newlines, a call as its name and
-/// its argument values.
+/// its argument values, a script as the calls in it.
 pub fn text_of(message: &Message) -> String {
     let mut out: Vec<String> = Vec::new();
     for block in message.blocks() {
@@ -26,9 +27,11 @@ pub fn text_of(message: &Message) -> String {
             Block::Text(b) => out.push(b.text.to_string()),
             Block::Thinking(b) => out.push(b.text.to_string()),
             Block::ToolCall(b) => {
-                let mut lines = vec![b.name.to_string()];
-                lines.extend(argument_values(&b.arguments).into_iter().map(|(_, value)| value));
-                out.push(lines.join("\n"));
+                for call in made_by(b).calls() {
+                    let mut lines = vec![call.name.to_string()];
+                    lines.extend(argument_values(&call.arguments).into_iter().map(|(_, value)| value));
+                    out.push(lines.join("\n"));
+                }
             }
             Block::ToolResult(b) => out.push(b.text.to_string()),
             Block::Opaque(b) => out.push(b.value.as_str().to_owned()),
@@ -270,10 +273,8 @@ impl Needs {
             self.step += 1;
         }
         for call in message.calls() {
-            let tool = ToolKind::of(&call.name, &call.arguments);
-            if matches!(tool, ToolKind::Edit | ToolKind::Write) {
-                let path = tool.subject(&call.arguments);
-                // A path without a slash is no name that could be looked for.
+            for path in changed_files(call) {
+                // A path without a slash is not a name that could be looked for.
                 let path = words(&path).find(|word| word.contains('/'));
                 if let Some(mark) = path.map(|path| self.names.name(path))
                     && !std::mem::replace(&mut self.known_of(mark).is_changed, true)
@@ -321,24 +322,34 @@ impl Needs {
     }
 }
 
-/// Needs of an answer, as text: names, and lines of an edit's old text.
+/// The files that a call changes. Of a script, those that each call in it changes, patches included.
+fn changed_files(call: &ToolCall) -> Vec<String> {
+    let made = made_by(call);
+    let files = made.calls().iter().flat_map(|call| {
+        let tool = ToolKind::of(&call.name, &call.arguments);
+        match tool {
+            ToolKind::Edit | ToolKind::Write => tool.files(&call.arguments),
+            ToolKind::Bash if made.is_script() => tool.files(&call.arguments),
+            _ => Vec::new(),
+        }
+    });
+    files.collect()
+}
+
+/// Needs of an answer, as text: names, and lines of an edit's old text. A script needs what the calls in it
+/// need.
 pub fn wanted_by(answer: &Message) -> (Vec<String>, Vec<String>) {
     let (mut names, mut lines) = (Vec::new(), Vec::new());
-    for call in answer.calls() {
-        for (name, value) in argument_values(&call.arguments) {
-            // What the model writes new is no need.
-            if matches!(
-                &*name,
-                "content" | "new_string" | "new_str" | "newText" | "file_text" | "description"
-            ) {
-                continue;
-            }
-            names.extend(words(&value).map(str::to_owned));
-            if matches!(&*name, "old_string" | "old_str" | "oldText" | "old_text" | "search") {
-                let old =
-                    value.split('\n').map(str::trim).filter(|line| line.chars().nth(LINE - 1).is_some());
-                lines.extend(old.map(str::to_owned));
-            }
+    let made: Vec<Made<'_>> = answer.calls().map(made_by).collect();
+    for (name, value) in made.iter().flat_map(Made::calls).flat_map(|call| argument_values(&call.arguments)) {
+        // What the model writes new is no need.
+        if matches!(&*name, "content" | "new_string" | "new_str" | "newText" | "file_text" | "description") {
+            continue;
+        }
+        names.extend(words(&value).map(str::to_owned));
+        if matches!(&*name, "old_string" | "old_str" | "oldText" | "old_text" | "search") {
+            let old = value.split('\n').map(str::trim).filter(|line| line.chars().nth(LINE - 1).is_some());
+            lines.extend(old.map(str::to_owned));
         }
     }
     (names, lines)
@@ -501,4 +512,54 @@ impl Holdings {
 /// True if a line may stand in a list of names, which are apart by single spaces.
 fn may_be_listed(line: &str) -> bool {
     line.chars().all(|c| c.is_alphanumeric() || " _.@~/-".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul::Role;
+
+    fn script(source: &str) -> Message {
+        let arguments = Json::from(&serde_json::json!({ "input": source }));
+        Message::new(Role::Assistant, vec![Block::call("c", "exec", arguments)])
+    }
+
+    const SOURCE: &str = "const max_output_tokens = 9000; const results_of_all = await Promise.all([\n\
+        tools.exec_command({cmd: \"sed -n 1,80p shop/src/cart.rs\\nrg total_of_cart\"}),\n\
+        tools.edit_file({path: 'shop/src/tax.rs', old_string: 'let rate_of_tax = 19;\\nlet b', new_string: 'let new_rate_2 = 20;'}),\n\
+        tools.apply_patch(`*** Begin Patch\n*** Update File: shop/src/cart.rs\n+x\n*** Add File: shop/src/order.rs\n*** End Patch`)]);";
+
+    #[test]
+    fn a_script_needs_what_the_calls_in_it_need() {
+        let (names, lines) = wanted_by(&script(SOURCE));
+        for name in ["shop/src/cart.rs", "total_of_cart", "shop/src/tax.rs", "rate_of_tax"] {
+            assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        for name in ["max_output_tokens", "results_of_all", "nrg", "new_rate_2"] {
+            assert!(!names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        assert_eq!(lines, ["let rate_of_tax = 19;"]);
+        assert!(
+            text_of(&script(SOURCE))
+                .contains("exec_command\nsed -n 1,80p shop/src/cart.rs\nrg total_of_cart\n")
+        );
+    }
+
+    #[test]
+    fn files_that_a_script_patched_are_changed_files() {
+        let mut needs = Needs::new(|text| text.len() as f64);
+        let message = script(SOURCE);
+        needs.push(&message, &text_of(&message));
+        assert_eq!(Holdings::default().named_files(&needs), (0, 3));
+        let mut holdings = Holdings::default();
+        let piece = needs.piece("`shop/src/tax.rs`: changed 1×, `shop/src/order.rs`: changed 1×");
+        holdings.change(0, &[piece], Vec::new());
+        assert_eq!(holdings.named_files(&needs), (2, 3));
+        // A patch outside of a script counts as well.
+        let patch = serde_json::json!({"input": "*** Begin Patch\n*** Update File: shop/src/list.rs\n+x\n"});
+        let call = Block::call("p", "apply_patch", Json::from(&patch));
+        let message = Message::new(Role::Assistant, vec![call]);
+        needs.push(&message, &text_of(&message));
+        assert_eq!(holdings.named_files(&needs), (2, 4));
+    }
 }

@@ -11,6 +11,7 @@ pub(crate) mod mention;
 pub(crate) mod message;
 pub(crate) mod raw;
 pub(crate) mod repair;
+pub(crate) mod script;
 pub(crate) mod step;
 
 pub use bond::{Bond, BondKind, bonds};
@@ -25,4 +26,5 @@ pub use message::{
 };
 pub use raw::{BlockPart, Raw, RawPart};
 pub use repair::{NoteReason, PLACEHOLDER, Repair, Shown};
+pub use script::{Made, made_by};
 pub use step::{Turn, Unit, UnitKind};

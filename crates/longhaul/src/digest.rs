@@ -1,13 +1,15 @@
 //! Digests: the short form of a text, which says what is missing, how much, and its handle.
 //! Never larger than the original, and never to be mistaken for it: what is left out is
 //! marked with brackets that no tool prints. By position and size here; by what was printed in
-//! `content` (which kind), `rank` (which lines) and `select` (how many); on entry in `entry`.
+//! `content` (which kind), `rank` (which lines) and `select` (how many); on entry in `entry`; of several
+//! outputs in one result in `outputs`.
 
 mod by_tool;
 mod content;
 mod cut;
 mod entry;
 mod json;
+mod outputs;
 mod rank;
 mod select;
 mod tool;
@@ -24,6 +26,7 @@ pub(crate) use by_tool::by_tool;
 pub use content::ContentKind;
 pub use cut::{Cut, Ends};
 pub(crate) use entry::{HUGE, Most, entry};
+pub(crate) use outputs::Outputs;
 pub(crate) use rank::{Failures, without_number};
 pub(crate) use select::is_digest;
 use select::{Room, select};
@@ -117,15 +120,17 @@ pub(crate) fn by_content(
 /// assert!(short.contains("test empty ... FAILED") && short.len() < 400);
 /// ```
 pub fn of_call(call: &ToolCall, text: &str, handle: Handle) -> Option<String> {
-    let tool = ToolKind::of(&call.name, &call.arguments);
-    by_content(text, tool, &tool.subject(&call.arguments), &NameSet::default(), handle)
+    let aliases = Aliases::default();
+    Outputs::of(Some(call), text, None, &aliases)
+        .digest(text, |text, tool, subject| by_content(text, tool, &subject(), &NameSet::default(), handle))
 }
 
 /// What history keeps of what a call gave, by its tool: so many entries, hits or lines. `None` if
 /// it is short already.
 pub fn of_call_by_tool(call: &ToolCall, text: &str, handle: Handle) -> Option<String> {
-    let tool = ToolKind::of(&call.name, &call.arguments);
-    by_tool(text, tool, &tool.subject(&call.arguments), handle)
+    let aliases = Aliases::default();
+    Outputs::of(Some(call), text, None, &aliases)
+        .digest(text, |text, tool, subject| by_tool(text, tool, &subject(), handle))
 }
 
 /// The first `head` and last `tail` bytes of a text, and a mark between; `None` if that would

@@ -5,6 +5,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use longhaul::conversation::made_by;
+use longhaul::{Extra, Json, ToolCall};
+
 use super::conversation::{Call, Compaction, Conversation, LargeResult, Part, Repeated};
 use super::node::Node;
 
@@ -61,6 +64,8 @@ struct Asked {
     tool: String,
     what: String,
     repeats: Repeats,
+    /// A script asked, not the model.
+    is_script: bool,
 }
 
 /// Results of one question.
@@ -111,8 +116,11 @@ impl Recorder {
         let mut bytes = tool.len() as u64;
         arguments.texts(&mut |text| bytes += text.len() as u64 + 8);
         self.add(Part::Calls, bytes);
-        let (what, repeats) = question(tool, arguments);
-        self.made.insert(id.to_owned(), Asked { tool: tool.to_owned(), what, repeats });
+        let asked = of_script(tool, arguments).unwrap_or_else(|| {
+            let (what, repeats) = question(tool, arguments);
+            Asked { tool: tool.to_owned(), what, repeats, is_script: false }
+        });
+        self.made.insert(id.to_owned(), asked);
     }
 
     /// A tool answered.
@@ -123,8 +131,9 @@ impl Recorder {
             tool: String::new(),
             what: String::new(),
             repeats: Repeats::Never,
+            is_script: false,
         });
-        let tool = match tool.filter(|tool| !tool.is_empty()) {
+        let tool = match tool.filter(|tool| !tool.is_empty() && !asked.is_script) {
             Some(tool) => tool.to_owned(),
             None if asked.tool.is_empty() => "unknown tool".to_owned(),
             None => asked.tool,
@@ -436,6 +445,44 @@ fn question(tool: &str, arguments: &Node<'_>) -> (String, Repeats) {
     (what, repeats)
 }
 
+/// What the calls in a script asked, if the arguments are a script. Where all are of one tool, that is the tool.
+fn of_script(tool: &str, arguments: &Node<'_>) -> Option<Asked> {
+    // Some agents write the arguments as a text.
+    let parsed = if let Node::Text(text) = arguments { Node::read(text.as_bytes()) } else { None };
+    let fields = parsed.as_ref().unwrap_or(arguments);
+    let texts = [fields.get("input").text(), fields.get("code").text(), arguments.text()];
+    let source = texts.into_iter().find(|text| !text.is_empty())?;
+    let call = ToolCall {
+        id: "".into(),
+        name: tool.into(),
+        arguments: Json::from(&serde_json::json!({ "input": source })),
+        server: false,
+        extra: Extra::NONE,
+    };
+    let made = made_by(&call);
+    let (first, others) = made.calls().split_first().filter(|_| made.is_script())?;
+    let mut asked = Asked {
+        tool: first.name.to_string(),
+        what: String::new(),
+        repeats: Repeats::Always,
+        is_script: true,
+    };
+    if others.iter().any(|call| call.name != first.name) {
+        tool.clone_into(&mut asked.tool);
+    }
+    for call in made.calls() {
+        let fields = Node::read(call.arguments.as_str().as_bytes()).unwrap_or(Node::Nothing);
+        let (what, repeats) = question(&call.name, &fields);
+        join(&mut asked.what, &what);
+        asked.repeats = match (asked.repeats, repeats) {
+            (Repeats::Never, _) | (_, Repeats::Never) => Repeats::Never,
+            (Repeats::IfUnchanged, _) | (_, Repeats::IfUnchanged) => Repeats::IfUnchanged,
+            (Repeats::Always, Repeats::Always) => Repeats::Always,
+        };
+    }
+    Some(asked)
+}
+
 /// Adds a text, in one line and cut.
 fn join(to: &mut String, text: &str) {
     for word in text.split_whitespace() {
@@ -497,6 +544,34 @@ mod tests {
         );
         let again = &done.repeated[0];
         assert_eq!((again.times, again.unchanged, &*again.what), (20, 19, "a.rs"));
+    }
+
+    #[test]
+    fn a_script_is_the_calls_in_it() {
+        let recorder = |arguments: Node<'_>| {
+            let mut recorder = Recorder::new("s");
+            for n in 0..3 {
+                recorder.bill(call(n, 9_000, 10), "m");
+                recorder.call_tool("c", "exec", &arguments);
+                recorder.result("c", Some("exec"), &Node::Text("x".repeat(4_000).into()), 5);
+            }
+            recorder.bill(call(9, 9_000, 10), "m");
+            recorder.finish()
+        };
+        let source = "const r = await tools.exec_command({cmd: 'cat a.rs', workdir: '/srv'}); text(r.output)";
+        let json = serde_json::json!({ "input": source }).to_string();
+        for arguments in
+            [Node::Text(source.into()), Node::Text(json.clone().into()), Node::read(json.as_bytes()).unwrap()]
+        {
+            let done = recorder(arguments);
+            assert!(done.filled.contains_key(&Part::Results("exec_command".to_owned())), "{:?}", done.filled);
+            assert_eq!((&*done.largest[0].tool, &*done.largest[0].what), ("exec_command", "cat a.rs"));
+            assert_eq!((done.repeated[0].times, &*done.repeated[0].what), (3, "cat a.rs"));
+        }
+        let source = "tools.exec_command({cmd: 'make'}); tools.apply_patch('*** Begin Patch')";
+        let done = recorder(Node::Text(source.into()));
+        assert_eq!((&*done.largest[0].tool, &*done.largest[0].what), ("exec", "make *** Begin Patch"));
+        assert!(done.repeated.is_empty());
     }
 
     #[test]

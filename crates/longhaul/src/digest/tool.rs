@@ -215,9 +215,24 @@ impl ToolKind {
         row.map_or(Self::Other, |(kind, _)| *kind)
     }
 
-    /// The files that a call names, where it lists several of them, each with its path.
-    pub(crate) fn files(arguments: &Json) -> Vec<String> {
-        files_in(&arguments.value())
+    /// The files that a call reads or changes: those that it lists, the one that it is about, or those that a
+    /// patch among its arguments names.
+    pub fn files(self, arguments: &Json) -> Vec<String> {
+        let value = arguments.value();
+        match self {
+            Self::Read | Self::Edit | Self::Write => {
+                let listed = files_in(&value);
+                if listed.len() > 1 {
+                    return listed;
+                }
+                let subject = self.subject(arguments);
+                let subject = subject.trim();
+                if subject.is_empty() { patched(&value) } else { vec![subject.to_owned()] }
+            }
+            // A patch may be given to a shell.
+            Self::Bash => patched(&serde_json::json!({ "patch": self.subject(arguments) })),
+            _ => Vec::new(),
+        }
     }
 
     /// The command line of a call that runs one, or the path or pattern of any other.
@@ -240,6 +255,18 @@ impl ToolKind {
         };
         names.iter().find_map(|name| text(value.get(name)?)).unwrap_or_else(|| files_in(&value).join(" "))
     }
+}
+
+/// Files that a patch names.
+fn patched(arguments: &Value) -> Vec<String> {
+    const SIGNS: [&str; 5] =
+        ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
+    let texts =
+        ["input", "patch", "diff"].iter().filter_map(|name| arguments.get(name).and_then(Value::as_str));
+    let named =
+        |line: &str| SIGNS.iter().find_map(|sign| line.strip_prefix(sign)).map(|path| path.trim().to_owned());
+    // A script may compute a path that nobody knows.
+    texts.flat_map(|text| text.lines().filter_map(named)).filter(|path| !path.contains("${")).collect()
 }
 
 fn files_in(arguments: &Value) -> Vec<String> {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::log::Log;
+use crate::conversation::script::made_by;
 use crate::digest::{Aliases, ToolKind};
 use crate::policy::strategy::{self, Strategy};
 
@@ -49,10 +50,12 @@ impl Work {
         for message in &log.messages()[self.seen..] {
             self.inputs.extend(message.words().map(|words| words.chars().count()));
             for call in message.calls() {
-                match aliases.kind_of(call) {
-                    ToolKind::Edit | ToolKind::Write | ToolKind::Bash => self.code += 1,
-                    ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => self.analysis += 1,
-                    ToolKind::Todo | ToolKind::Recall | ToolKind::Other => self.other += 1,
+                for made in made_by(call).calls() {
+                    match aliases.kind_of(made) {
+                        ToolKind::Edit | ToolKind::Write | ToolKind::Bash => self.code += 1,
+                        ToolKind::Read | ToolKind::Grep | ToolKind::Glob | ToolKind::Ls => self.analysis += 1,
+                        ToolKind::Todo | ToolKind::Recall | ToolKind::Other => self.other += 1,
+                    }
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::Session;
 use super::journal::Entry;
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role, ToolResult};
-use crate::digest::{self, Most, ToolKind};
+use crate::digest::{self, Most, Outputs};
 use crate::edits::archive::Original;
 use crate::edits::edit::{EditKind, Why};
 use crate::text::names::names;
@@ -54,11 +54,12 @@ impl Session {
         let handle = || original.handle();
         let call = self.log().call_of(at, result);
         let text = if self.profile.entry_digests {
-            let tool = call.map_or(ToolKind::Other, |call| self.profile.aliases.kind_of(call));
-            let subject = || call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
+            let outputs = Outputs::of(call, &result.text, result.content.as_deref(), &self.profile.aliases);
             let most = Most { any: cut.bytes, output: self.profile.long_output() };
             let known = |text| names(text).filter(|name| self.uses.is_of_model(name)).collect();
-            digest::entry(&result.text, tool, subject, most, known, handle)
+            outputs.digest(&result.text, |text, tool, subject| {
+                digest::entry(text, tool, subject, most, known, handle)
+            })
         } else {
             None
         };

@@ -13,6 +13,7 @@ use super::sentences::{self, Telling, wishes};
 use super::statement::{Command, File, Problem, Request, Todo, TodoState};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role, ToolCall, ToolResult};
+use crate::conversation::script::{self, made_by};
 use crate::digest::{Aliases, ToolKind};
 
 /// A line that is quoted is cut to this.
@@ -71,7 +72,7 @@ impl Facts {
                     }
                     (Block::ToolResult(result), _) => {
                         if let Some(call) = calls.get(&*result.id) {
-                            facts.called(at, call, result, aliases.kind_of(call));
+                            facts.answered(at, call, result, aliases);
                         }
                     }
                     _ => {}
@@ -100,19 +101,66 @@ impl Facts {
         self.last_words = sentences::answer(text).map(|first| (at, first)).or(self.last_words.take());
     }
 
-    fn called(&mut self, at: Position, call: &ToolCall, result: &ToolResult, tool: ToolKind) {
+    /// What a call did, or each call of a script.
+    fn answered(&mut self, at: Position, call: &ToolCall, result: &ToolResult, aliases: &Aliases) {
+        let made = made_by(call);
+        if !made.is_script() {
+            let tool = aliases.kind_of(call);
+            let runs = matches!(tool, ToolKind::Bash | ToolKind::Other);
+            let status = if runs { exit_status(result) } else { None };
+            let failed = status.map_or(result.is_error, |status| status != 0);
+            let ended = Ended { status, failed, well: !failed };
+            return self.called(at, call, &result.text, ended, tool);
+        }
+        let failed = script::has_failed(result);
+        let outputs = made.outputs(result);
+        let calls = made.calls();
+        let are_apart = outputs.len() == calls.len();
+        let is_change = |call: &ToolCall| matches!(aliases.kind_of(call), ToolKind::Edit | ToolKind::Write);
+        let changes = calls.iter().filter(|call| is_change(call)).count();
+        let blames_patch = failed && result.text.contains("patch");
+        for (number, call) in calls.iter().enumerate() {
+            let tool = aliases.kind_of(call);
+            let output = if are_apart { &result.text[outputs[number].clone()] } else { "" };
+            let status = if tool == ToolKind::Bash { failing::status_in(output) } else { None };
+            // Which call ended a script is known if there is one, or if the error names it. A file is named
+            // rather than forgotten.
+            let is_blamed = calls.len() == 1 || blames_patch && changes == 1 && is_change(call);
+            let failed_here = status.map_or(failed && is_blamed, |status| status != 0);
+            // A script prints what a command wrote, and rarely how it ended.
+            let well = !failed && !failed_here && (tool != ToolKind::Bash || status.is_some());
+            self.called(at, call, output, Ended { status, failed: failed_here, well }, tool);
+            if tool == ToolKind::Bash && !failed_here {
+                tool.files(&call.arguments).into_iter().for_each(|path| self.touch(at, path, true));
+            }
+        }
+        let of_one = |call: &ToolCall| shorten(aliases.kind_of(call).subject(&call.arguments).trim(), CALL);
+        let subjects = calls.iter().map(of_one).collect::<Vec<_>>().join("; ");
+        let name = format!("{} {}", call.name, shorten(&subjects, CALL)).trim_end().replace('`', "'");
+        if !failed {
+            self.solve(name);
+        } else if calls.len() > 1 && !(blames_patch && changes == 1) {
+            let line = failing::why(&result.text, None);
+            self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
+            self.errors.push((at, Problem { line: shorten(&line, LINE), call: name, solved: false }));
+        }
+    }
+
+    /// Something went well: errors of the same name are solved.
+    fn solve(&mut self, done: String) {
+        let solved = self.unsolved.remove(&done);
+        solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
+        self.went_well.insert(done);
+    }
+
+    fn called(&mut self, at: Position, call: &ToolCall, output: &str, ended: Ended, tool: ToolKind) {
+        let Ended { status, failed, well } = ended;
         let whole = tool.subject(&call.arguments);
         let subject = shorten(whole.trim(), SHORT);
-        let runs = matches!(tool, ToolKind::Bash | ToolKind::Other);
-        let status = if runs { exit_status(result) } else { None };
-        let failed = status.map_or(result.is_error, |status| status != 0);
         match tool {
             ToolKind::Read | ToolKind::Edit | ToolKind::Write if !failed => {
-                let mut paths = ToolKind::files(&call.arguments);
-                if paths.len() < 2 {
-                    paths = if subject.is_empty() { patched(call) } else { vec![subject.clone()] };
-                }
-                paths.into_iter().for_each(|path| self.touch(at, path, tool != ToolKind::Read));
+                let paths = tool.files(&call.arguments).into_iter();
+                paths.for_each(|path| self.touch(at, shorten(&path, SHORT), tool != ToolKind::Read));
             }
             ToolKind::Todo => self.todos = todos(call).map(|todos| (at, todos)).or(self.todos.take()),
             // What only looks around says nothing of what was done.
@@ -122,22 +170,18 @@ impl Facts {
             _ => {}
         }
         let name = format!("{} {}", call.name, shorten(&subject, CALL)).trim_end().replace('`', "'");
-        if failed && failing::is_no_problem(tool, &whole, &result.text) {
+        if failed && failing::is_no_problem(tool, &whole, output) {
             return;
         }
         if failed {
-            let line = failing::why(&result.text, status);
+            let line = failing::why(output, status);
             let undone = if tool == ToolKind::Bash { failing::undone(whole.trim()) } else { None };
             let undone = undone.map_or_else(|| name.clone(), str::to_owned);
             self.unsolved.entry(undone).or_default().push(self.errors.len());
             self.errors.push((at, Problem { line: shorten(&line, LINE), call: name, solved: false }));
-        } else {
+        } else if well {
             let done = if tool == ToolKind::Bash { failing::done(&whole) } else { Vec::new() };
-            for done in done.into_iter().map(str::to_owned).chain([name]) {
-                let solved = self.unsolved.remove(&done);
-                solved.into_iter().flatten().for_each(|error| self.errors[error].1.solved = true);
-                self.went_well.insert(done);
-            }
+            done.into_iter().map(str::to_owned).chain([name]).for_each(|done| self.solve(done));
         }
     }
 
@@ -151,6 +195,15 @@ impl Facts {
         file.changes += usize::from(changed);
         (*newest, *last) = (at, self.touches);
     }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy)]
+struct Ended {
+    status: Option<i64>,
+    failed: bool,
+    /// It is known that it did not fail.
+    well: bool,
 }
 
 /// The task list that a call writes.
@@ -170,19 +223,6 @@ fn todos(call: &ToolCall) -> Option<Vec<Todo>> {
     });
     let todos: Vec<Todo> = todos.collect();
     (!todos.is_empty()).then_some(todos)
-}
-
-/// Files that a patch without a path names.
-fn patched(call: &ToolCall) -> Vec<String> {
-    let value = call.arguments.value();
-    let texts = ["input", "patch", "diff"].iter().filter_map(|name| value.get(name).and_then(Value::as_str));
-    let named = |line: &str| {
-        ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"]
-            .iter()
-            .find_map(|sign| line.strip_prefix(sign))
-            .map(|path| shorten(path.trim(), SHORT))
-    };
-    texts.flat_map(|text| text.lines().filter_map(named)).collect()
 }
 
 /// A text on one line that is not too long to be quoted.

@@ -9,7 +9,11 @@ use crate::text::ansi;
 
 /// The exit status that a result names, in the ways agents write it.
 pub(crate) fn exit_status(result: &ToolResult) -> Option<i64> {
-    let text = &*result.text;
+    status_in(&result.text)
+}
+
+/// The same, of an output that is a part of a result.
+pub(super) fn status_in(text: &str) -> Option<i64> {
     let number = |text: &str| {
         let text = text.trim_start_matches([' ', ':', '=', '"']);
         let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();

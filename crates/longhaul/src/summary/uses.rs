@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role};
+use crate::conversation::script::made_by;
 use crate::digest::{Aliases, HUGE, ToolKind};
 use crate::text::hash::Quick;
 use crate::text::names::{names, names_in_json};
@@ -95,19 +96,35 @@ impl Uses {
                     for name in names_in_json(call.arguments.as_str()) {
                         self.mention_name(at, name, Place::Call);
                     }
-                    let kind = aliases.kind_of(call);
-                    if matches!(kind, ToolKind::Read | ToolKind::Edit | ToolKind::Write) {
-                        let step = self.answers.len() as u32;
-                        let file = self.files.entry(hash(&kind.subject(&call.arguments)));
-                        let file = file.or_default();
-                        file.last_step = step;
-                        if kind != ToolKind::Read {
-                            file.changed = step;
+                    let made = made_by(call);
+                    if !made.is_script() {
+                        let kind = aliases.kind_of(call);
+                        if matches!(kind, ToolKind::Read | ToolKind::Edit | ToolKind::Write) {
+                            self.touch(&kind.subject(&call.arguments), kind);
                         }
+                        continue;
+                    }
+                    for call in made.calls() {
+                        // Escapes of the script hide where a name begins.
+                        for name in names_in_json(call.arguments.as_str()) {
+                            self.mention_name(at, name, Place::Call);
+                        }
+                        let kind = aliases.kind_of(call);
+                        kind.files(&call.arguments).iter().for_each(|path| self.touch(path, kind));
                     }
                 }
                 Block::Image(_) | Block::Opaque(_) => {}
             }
+        }
+    }
+
+    /// This step reads or changes a file.
+    fn touch(&mut self, path: &str, kind: ToolKind) {
+        let step = self.answers.len() as u32;
+        let file = self.files.entry(hash(path)).or_default();
+        file.last_step = step;
+        if kind != ToolKind::Read {
+            file.changed = step;
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{Context, Proposal, Strategy};
 use crate::conversation::log::Position;
 use crate::conversation::message::Block;
-use crate::digest::{self, ToolKind};
+use crate::digest::{self, Outputs};
 
 /// Results of finished turns become digests by tool.
 pub static FINISHED_RESULTS: Strategy = Strategy {
@@ -30,10 +30,11 @@ fn digests(context: &Context<'_>, at: Position) -> Vec<Proposal> {
     });
     let short = results.filter_map(|(block, result)| {
         let call = context.call_of(at, result);
-        let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
-        let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
         let said = context.result_at(at, block, result);
-        let text = digest::by_tool(said.text, tool, &subject, said.handle())?;
+        let outputs = Outputs::of(call, said.text, result.content.as_deref(), &context.profile.aliases);
+        let handle = said.handle();
+        let text = outputs
+            .digest(said.text, |text, tool, subject| digest::by_tool(text, tool, &subject(), handle))?;
         // It may be shown shorter already, as it entered.
         let shown = context.shown(at, block).map_or(said.text.len(), str::len);
         if text.len() < shown { said.digested(at, block, text) } else { None }

@@ -4,6 +4,7 @@ use super::importance::{ERROR_OR_FIX, LEAST, has_any, is_of_person, said};
 use super::{Context, FoldPlan, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Block;
+use crate::conversation::script::made_by;
 use crate::conversation::step::UnitKind;
 use crate::digest::ToolKind;
 use crate::summary::exit_status;
@@ -74,7 +75,9 @@ fn changes(context: &Context<'_>, at: Position) -> bool {
     let Some(message) = context.message(at) else { return false };
     message.blocks().iter().any(|block| match block {
         Block::ToolCall(call) => {
-            matches!(context.profile.aliases.kind_of(call), ToolKind::Edit | ToolKind::Write)
+            let changes =
+                |call| matches!(context.profile.aliases.kind_of(call), ToolKind::Edit | ToolKind::Write);
+            made_by(call).calls().iter().any(changes)
         }
         Block::ToolResult(result) => exit_status(result).map_or(result.is_error, |status| status != 0),
         _ => false,

@@ -1,10 +1,12 @@
 //! Old tool results become digests, oldest first, until enough is gone.
 
+use std::cell::LazyCell;
+
 use super::{Context, Proposal, ResultText, Strategy};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, ToolResult};
 use crate::conversation::step::UnitKind;
-use crate::digest::{self, ToolKind};
+use crate::digest::{self, Outputs, ToolKind};
 use crate::size::tokens::Tokens;
 use crate::text::names::NameSet;
 
@@ -72,11 +74,13 @@ fn by_content(
     names: &NameSet<'_>,
 ) -> Option<String> {
     let call = context.call_of(at, result);
-    let tool = call.map_or(ToolKind::Other, |call| context.profile.aliases.kind_of(call));
-    // Whoever recalls a text wants all of it. In a digest it would have to be recalled once more.
-    if tool == ToolKind::Recall {
-        return None;
-    }
-    let subject = call.map(|call| tool.subject(&call.arguments)).unwrap_or_default();
-    digest::by_content(said.text, tool, &subject, names, said.handle())
+    let outputs = Outputs::of(call, said.text, result.content.as_deref(), &context.profile.aliases);
+    let handle = LazyCell::new(|| said.handle());
+    outputs.digest(said.text, |text, tool, subject| {
+        // Whoever recalls a text wants all of it. In a digest it would have to be recalled once more.
+        if tool == ToolKind::Recall {
+            return None;
+        }
+        digest::by_content(text, tool, &subject(), names, *handle)
+    })
 }

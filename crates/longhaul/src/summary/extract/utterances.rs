@@ -1,19 +1,22 @@
 //! What messages and earlier summaries say, one after the other, and the entries that are made of it.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use super::entry::{Candidate, DONE, Entry, NOTED, SHOWN, Speaker, indented};
 use super::{Inherited, Wanted};
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Role, ToolCall};
+use crate::conversation::script::{Made, made_by};
 use crate::digest::{Failures, HUGE, ToolKind, is_digest, without_number};
 use crate::summary::Material;
 use crate::summary::failing::is_of_harness;
 use crate::summary::value::Earlier;
 use crate::summary::worth::LineKind;
 use crate::text::cut::middle_by_bytes;
-use crate::text::names::NameMap;
+use crate::text::hash::Quick;
 
 /// What a person said at once is kept up to this, in bytes.
 const USER: usize = 1_500;
@@ -39,17 +42,20 @@ enum Utterance<'a> {
     Answer(&'a str),
     Thought(&'a str),
     Call {
-        id: &'a str,
-        name: &'a str,
+        id: CallId<'a>,
+        name: Cow<'a, str>,
         tool: ToolKind,
         arguments: Vec<Argument>,
     },
     Result {
-        id: &'a str,
+        id: CallId<'a>,
         text: &'a str,
     },
     Picture,
 }
+
+/// The id of a call, and its number in the script that makes it.
+type CallId<'a> = (&'a str, usize);
 
 /// An argument of a call, a string as its text.
 struct Argument {
@@ -60,6 +66,7 @@ struct Argument {
 impl<'a> Utterances<'a> {
     pub(super) fn of(material: &[&'a Material], wanted: Wanted<'_>) -> Self {
         let mut all = Vec::new();
+        let mut scripts: HashMap<&str, Made<'_>, Quick> = HashMap::default();
         for material in material {
             let (at, message) = match material {
                 Material::Summary(earlier) => {
@@ -91,21 +98,45 @@ impl<'a> Utterances<'a> {
                         all.push((Some(at), Utterance::Host(start)));
                         Utterance::Host(end)
                     }
-                    (Block::Text(text), Role::Tool) => Utterance::Result { id: "", text: &text.text },
+                    (Block::Text(text), Role::Tool) => Utterance::Result { id: ("", 0), text: &text.text },
                     (Block::Text(text), Role::Assistant) => Utterance::Answer(&text.text),
                     (Block::Text(text), Role::System | Role::Summary) => Utterance::Note(&text.text),
                     (Block::ToolCall(call), _) => {
-                        let tool = wanted.aliases.kind_of(call);
-                        let arguments = arguments(call, tool);
-                        Utterance::Call { id: &call.id, name: &call.name, tool, arguments }
-                    }
-                    (Block::ToolResult(result), _) if result.text.len() > HUGE => {
-                        let [start, end] = start_and_end(&result.text);
-                        all.push((Some(at), Utterance::Result { id: &result.id, text: start }));
-                        Utterance::Result { id: &result.id, text: end }
+                        let made = made_by(call);
+                        let is_script = made.is_script();
+                        for (number, made) in made.calls().iter().enumerate() {
+                            let name =
+                                if is_script { made.name.to_string().into() } else { (&*call.name).into() };
+                            let tool = wanted.aliases.kind_of(made);
+                            let mut arguments = arguments(made, tool);
+                            if is_script {
+                                arguments.splice(0..0, patched(made, tool));
+                            }
+                            let id = (&*call.id, number);
+                            all.push((Some(at), Utterance::Call { id, name, tool, arguments }));
+                        }
+                        if is_script {
+                            scripts.insert(&call.id, made);
+                        }
+                        continue;
                     }
                     (Block::ToolResult(result), _) => {
-                        Utterance::Result { id: &result.id, text: &result.text }
+                        let made = scripts.get(&*result.id);
+                        let outputs = made.map_or_else(Vec::new, |made| made.outputs(result));
+                        let calls = made.map_or(0, |made| made.calls().len());
+                        // Outputs that cannot be told apart are told under the last call.
+                        let first = calls.saturating_sub(outputs.len());
+                        let all_of_it = Range { start: 0, end: result.text.len() };
+                        let outputs = if outputs.is_empty() { vec![all_of_it] } else { outputs };
+                        for (number, output) in outputs.into_iter().enumerate() {
+                            let id = (&*result.id, first + number);
+                            let [start, end] = start_and_end(&result.text[output]);
+                            all.push((Some(at), Utterance::Result { id, text: start }));
+                            if !end.is_empty() {
+                                all.push((Some(at), Utterance::Result { id, text: end }));
+                            }
+                        }
+                        continue;
                     }
                     (Block::Image(_), _) => Utterance::Picture,
                     (Block::Thinking(thinking), _) => Utterance::Thought(&thinking.text),
@@ -120,7 +151,7 @@ impl<'a> Utterances<'a> {
 
     pub(super) fn entries(&'a self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
-        let mut calls: NameMap<'_, (usize, LineKind)> = NameMap::default();
+        let mut calls: HashMap<CallId<'_>, (usize, LineKind), Quick> = HashMap::default();
         let line = |text: &'a str, worth: f32, kind: LineKind| Candidate { text, worth, kind, kept: false };
         for (at, utterance) in &self.all {
             let at = *at;
@@ -190,7 +221,7 @@ impl<'a> Utterances<'a> {
                     for Argument { kind, value } in arguments.iter().filter(|argument| !is_short(argument)) {
                         entry.add(at, value, lines(value).map(|text| line(text, 0.0, *kind)));
                     }
-                    calls.insert(id, (entries.len(), kind_of_result(*tool, name)));
+                    calls.insert(*id, (entries.len(), kind_of_result(*tool, name)));
                     entry
                 }
                 Utterance::Result { id, text } => {
@@ -211,8 +242,8 @@ impl<'a> Utterances<'a> {
                     // Its call is not told: it was folded before, or there was none.
                     let mut entry = Entry::new(Speaker::Result, at, "", 0.0, kind);
                     entry.add(at, text, found);
-                    if !id.is_empty() {
-                        calls.insert(id, (entries.len(), kind));
+                    if !id.0.is_empty() {
+                        calls.insert(*id, (entries.len(), kind));
                     }
                     entry
                 }
@@ -273,6 +304,16 @@ fn start_and_end(text: &str) -> [&str; 2] {
     }
     let (start, end) = (text.floor_char_boundary(HUGE / 2), text.ceil_char_boundary(text.len() - HUGE / 2));
     [&text[..start], &text[end..]]
+}
+
+/// The files that a patch changes, for the heading of a call that has no path: the patch is too long for it.
+fn patched(call: &ToolCall, tool: ToolKind) -> Vec<Argument> {
+    let subject = if tool == ToolKind::Edit { tool.subject(&call.arguments) } else { String::new() };
+    if !subject.is_empty() || !matches!(tool, ToolKind::Edit | ToolKind::Bash) {
+        return Vec::new();
+    }
+    let files = tool.files(&call.arguments).into_iter();
+    files.map(|value| Argument { kind: LineKind::Argument, value }).collect()
 }
 
 /// The arguments of a call, strings as their text.
