@@ -29,6 +29,9 @@ pub async fn started(settings: Settings) -> Result<Gateway, Failure> {
 pub async fn stopped(gateway: Gateway) {
     let figures = gateway.figures();
     gateway.stop().await;
-    // Where stderr is closed nobody wants to know.
+    // Where stderr is closed there is no reader.
+    if let Some(cramped) = figures.cramped {
+        _ = writeln!(anstream::stderr(), "longhaul: {cramped}");
+    }
     _ = writeln!(anstream::stderr(), "{}", options::summary(&figures));
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
+use longhaul::session::Cramped;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_inspector::events::News;
@@ -241,6 +242,8 @@ pub struct Call {
     pub(crate) asking: Asking,
     /// What the answer may have at most, where the provider refuses what the client asks for.
     pub(crate) shorter_answer: Option<Tokens>,
+    /// How little room there is for the next steps, when it is noticed.
+    pub(crate) cramped: Option<Cramped>,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// Where it belongs; `None` for a call that no desk of ours made.
@@ -276,6 +279,7 @@ impl Call {
             broke: None,
             asking,
             shorter_answer: None,
+            cramped: None,
             is_heard: false,
             at: None,
         }
@@ -558,6 +562,7 @@ fn call(
         broke,
         asking,
         shorter_answer,
+        cramped: conversation.cramped(),
         is_heard: false,
         at: Some(at),
     }

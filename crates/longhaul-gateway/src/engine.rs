@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longhaul::session::Overflow;
+use longhaul::session::{Cramped, Overflow};
 use longhaul::{Tokens, Usage};
 use longhaul_inspector::Inspector;
 use longhaul_inspector::access::Access;
@@ -313,6 +313,8 @@ pub(crate) struct Brief {
     pub(crate) broke: Option<Break>,
     /// What the answer may have at most, where that is less than the client asks for.
     pub(crate) shorter_answer: Option<Tokens>,
+    /// How little room there is for the next steps, when it is noticed.
+    pub(crate) cramped: Option<Cramped>,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -328,8 +330,8 @@ pub(crate) struct OpenCall {
 
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
-        let Call { session, how, view, full, edits, broke, asking, shorter_answer, .. } = call;
-        let brief = Brief { session, how, view, full, edits, broke, shorter_answer };
+        let Call { session, how, view, full, edits, broke, asking, shorter_answer, cramped, .. } = call;
+        let brief = Brief { session, how, view, full, edits, broke, shorter_answer, cramped };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
     }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longhaul::Usage;
+use longhaul::session::Cramped;
 
 use crate::desk::{How, Reason};
 use crate::engine::Brief;
@@ -36,6 +37,8 @@ pub struct Figures {
     pub breaks: BTreeMap<&'static str, u64>,
     /// Calls that go on with a conversation, and of which the provider read nothing from its cache.
     pub uncached: u64,
+    /// How little room a conversation has for its next steps, where the first one noticed it.
+    pub cramped: Option<Cramped>,
     /// Streams that ended before their end.
     pub cut: u64,
     /// Sessions that were not to be kept any longer, and were deleted.
@@ -211,6 +214,7 @@ impl Counters {
         figures.saved += sent.full.0.saturating_sub(sent.view.0);
         let goes_on = matches!(sent.how, How::Extends | How::Retry);
         figures.uncached += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
+        figures.cramped = figures.cramped.or(sent.cramped);
         if let Some(broke) = sent.broke {
             *figures.breaks.entry(broke.name()).or_default() += 1;
         }

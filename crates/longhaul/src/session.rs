@@ -64,7 +64,7 @@ use crate::view::{Outgoing, View};
 use checkpoints::Checkpoints;
 use journal::{Counting, Cursor, Entry, Journal, Ticket};
 pub use loading::{Known, LoadError};
-pub use notice::Notice;
+pub use notice::{Cramped, Notice};
 pub use prepared::{PrepareError, Prepared, TooLarge};
 pub use reading::Found;
 pub use reports::Overflow;

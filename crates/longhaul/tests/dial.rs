@@ -193,13 +193,13 @@ fn chains_hold_through_store_fork_undo_and_redo() {
 fn a_cold_moment_folds_what_is_there() {
     let mut session = begun(Profile::longhaul(), 200_000);
     let at = |minute: i64| Some(Time(minute * 60_000_000));
-    for n in 0..12 {
+    for n in 0..24 {
         assert!(matches!(session.prepare(at(0)).unwrap(), Prepared::Send(_)));
         step(&mut session, n);
     }
     assert!(matches!(session.prepare(at(0)).unwrap(), Prepared::Send(_)));
     assert_eq!(folds(&session), []);
-    step(&mut session, 12);
+    step(&mut session, 24);
     assert!(matches!(session.prepare(at(30)).unwrap(), Prepared::Send(_)));
     assert!(matches!(folds(&session)[..], [(_, Why::Cold)]), "{:?}", folds(&session));
 }

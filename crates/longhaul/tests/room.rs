@@ -63,14 +63,15 @@ fn a_cramped_window_is_reported_once() {
     let mut told = Vec::new();
     for n in 0..30 {
         ready(&mut session);
-        told.extend(session.take_notices().into_iter().filter(|n| matches!(n, Notice::Cramped { .. })));
+        told.extend(session.take_notices().into_iter().filter(|n| matches!(n, Notice::Cramped(_))));
         step(&mut session, n, 8_000);
     }
     let [notice] = &told[..] else { panic!("{told:?}") };
     let says = notice.to_string();
     assert!(
-        says.contains("room for 5 steps only (17004 of 27200 tokens always stay)")
-            && says.contains("use a larger window"),
+        says.contains(
+            "room for 5 steps only: 17004 of 27200 tokens stay, whatever is compacted. Use a larger window"
+        ),
         "{says}"
     );
     let mut roomy = begun(Profile::longhaul(), 200_000, 32_000, 17_000);
@@ -78,7 +79,7 @@ fn a_cramped_window_is_reported_once() {
         ready(&mut roomy);
         step(&mut roomy, n, 8_000);
     }
-    assert!(!roomy.take_notices().iter().any(|n| matches!(n, Notice::Cramped { .. })));
+    assert!(!roomy.take_notices().iter().any(|n| matches!(n, Notice::Cramped(_))));
 }
 
 proptest! {
@@ -158,6 +159,27 @@ fn one_report_of_ten_times_the_prompt_changes_nothing() {
         step(&mut session, n, 3_000);
     }
     assert!(breaks(&session) < 5, "{}", breaks(&session));
+}
+
+#[test]
+fn an_overflow_that_names_a_smaller_prompt_does_not_make_sizes_nothing() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 60_000));
+    session.push(Message::user("Find the bug."));
+    for n in 0..14 {
+        ready(&mut session);
+        step(&mut session, n, 12_000);
+    }
+    let ticket = ticket(&mut session);
+    let size = session.size().tokens;
+    let said = Overflow {
+        prompt: Some(size.min(Tokens(size.0 * 2 / 5))),
+        window: Some(Tokens(10_000)),
+        answer: None,
+    };
+    session.overflowed(ticket, said);
+    ready(&mut session);
+    let counted = Meter::for_model(session.model()).tokens(session.view().measure()).tokens;
+    assert!(session.size().tokens >= Tokens(counted.0 * 3 / 10) && counted > Tokens(1_000), "{counted:?}");
 }
 
 /// A session whose provider wants prompt and answer together in its window, and said so.

@@ -61,6 +61,9 @@ pub struct Args {
     /// Decide and bill at these prices: a token read from the cache and a new one, as factors of an ordinary one
     #[arg(long, value_name = "READ,WRITE")]
     prices: Option<Prices>,
+    /// Tokens that each request allows its answer, as `max_tokens` does; without it, the longest answer of the model
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
     /// Who writes summaries
     #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
     summariser: SummariserKind,
@@ -97,7 +100,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profile = summaries.for_profile(config.profile(&args.profile)?);
     let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &inputs)).transpose()?;
     let mut out = anstream::stdout().lock();
-    let mut total = Figures::default();
+    let mut total = Figures::at(args.prices().unwrap_or_default());
     let (mut read, mut unread) = (0, Unread::default());
     for (number, input) in inputs.iter().enumerate() {
         progress(number, inputs.len(), &input.path);
@@ -172,7 +175,10 @@ impl<'a> Replay<'a> {
     fn new(args: &'a Args, profile: &Profile, summaries: &Summaries, name: String) -> Self {
         let model = args.model.as_deref().unwrap_or_default();
         let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
-        let recorded = recorded.with_prices(args.prices()).with_summaries(summaries.clone());
+        let recorded = recorded
+            .with_prices(args.prices())
+            .with_max_output(args.max_tokens)
+            .with_summaries(summaries.clone());
         Self {
             args,
             name,
@@ -308,14 +314,16 @@ fn summary(out: &mut impl Write, window: Tokens, summaries: &Summaries, total: &
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
     writeln!(out)?;
     let cost = format!(
-        "{} at a window of {}: {} tokens sent. They cost {}, {} of the whole log's {} (in tokens: a repeated prefix × 0.1, \
-         what is new × 1.25).",
+        "{} at a window of {}: {} tokens sent. They cost {}, {} of the whole log's {} (in tokens: a repeated prefix × {}, \
+         what is new × {}).",
         terminal::counted(total.calls, "call", "calls"),
         terminal::grouped(window.0),
         terminal::short(total.tokens_sent),
         terminal::short(total.cost_sent()),
         terminal::percent((full > 0).then(|| total.cost_sent() as f64 / full as f64)),
         terminal::short(full),
+        total.prices().read(),
+        total.prices().write(),
     );
     paragraph(out, &cost)?;
     if let Some(name) = summaries.name() {

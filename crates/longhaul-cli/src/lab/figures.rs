@@ -35,6 +35,11 @@ impl Figures {
         Self { prices, ..Self::default() }
     }
 
+    /// What tokens cost.
+    pub fn prices(&self) -> Prices {
+        self.prices
+    }
+
     /// A call was made, or could not be made (`sent` is `None`).
     pub fn add_call(&mut self, full: Tokens, full_before: Tokens, sent: Option<Sent>, prepare_us: u64) {
         self.calls += 1;

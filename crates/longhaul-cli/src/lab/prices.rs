@@ -48,6 +48,16 @@ impl Prices {
         Price { cache_read: at(self.read), cache_write: at(self.write), cache_write_1h: None, ..price }
     }
 
+    /// What a token read from the cache costs, as a factor of an ordinary one.
+    pub fn read(self) -> f64 {
+        self.read as f64 / 1_000.0
+    }
+
+    /// What a new token costs, as a factor of an ordinary one.
+    pub fn write(self) -> f64 {
+        self.write as f64 / 1_000.0
+    }
+
     /// What a prompt costs, in thousandths of a token.
     pub fn cost_milli(self, billed: Billed) -> u64 {
         let cost = |tokens: u64, price: u64| tokens.saturating_mul(price);
@@ -62,7 +72,7 @@ impl Prices {
 
 impl fmt::Display for Prices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{},{}", self.read as f64 / 1_000.0, self.write as f64 / 1_000.0)
+        write!(f, "{},{}", self.read(), self.write())
     }
 }
 

@@ -49,6 +49,8 @@ pub struct RecordedSession {
     has_begun: bool,
     /// How long prefixes live in the provider's cache, where that is known better than by the model.
     cache_lifetime: Option<u64>,
+    /// What requests allow their answers, where that is not the model's own.
+    max_output: Option<u64>,
     growth: Growth,
     /// The recorded call before, unless the agent compacted since: the cache should return its prompt.
     before: Option<RecordedCall>,
@@ -120,6 +122,7 @@ impl RecordedSession {
             overhead: Overhead::Unknown,
             has_begun: false,
             cache_lifetime: None,
+            max_output: None,
             growth: Growth::default(),
             before: None,
             prices: None,
@@ -137,6 +140,19 @@ impl RecordedSession {
             self.session = if is_neutral { session.with_meter(Meter::neutral()) } else { session };
         }
         self
+    }
+
+    /// With requests that allow their answers so many tokens. To be set before anything is taken in.
+    pub fn with_max_output(mut self, max_output: Option<u64>) -> Self {
+        self.max_output = max_output;
+        self.allow_output();
+        self
+    }
+
+    fn allow_output(&mut self) {
+        if let Some(tokens) = self.max_output {
+            self.session.set_max_output(Tokens(tokens));
+        }
     }
 
     /// With summaries written so, where the profile asks for them.
@@ -288,6 +304,7 @@ impl RecordedSession {
             session.set_cache_lifetime(seconds);
         }
         let before = std::mem::replace(&mut self.session, session);
+        self.allow_output();
         before.log().messages().iter().for_each(|message| self.push(message.clone()));
     }
 

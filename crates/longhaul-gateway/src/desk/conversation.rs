@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
+use longhaul::session::Cramped;
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::{
     Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals,
@@ -42,6 +43,8 @@ pub(super) struct Conversation {
     also_named: Option<(usize, Chain)>,
     /// Bytes of all messages.
     said: usize,
+    /// How little room there is, until it is reported.
+    cramped: Option<Cramped>,
     /// The job that is being written.
     writing: Option<u64>,
     /// Up to where the journal was looked at for requests that broke the provider's cache.
@@ -124,6 +127,7 @@ impl Conversation {
             named,
             also_named: None,
             said,
+            cramped: None,
             writing: None,
         }
     }
@@ -345,8 +349,9 @@ impl Conversation {
             }
         };
         for notice in self.session.take_notices() {
-            if let Notice::Cramped { .. } = notice {
-                tracing::warn!(session = %self.id(), "{notice}");
+            if let Notice::Cramped(cramped) = notice {
+                tracing::warn!(session = %self.id(), "{cramped}");
+                self.cramped = Some(cramped);
             }
         }
         if self.session.since(self.keeper.stored()).any(cannot_be_made_again) {
@@ -398,6 +403,11 @@ impl Conversation {
         let why = new().filter_map(Break::of).min().unwrap_or(Break::Other);
         self.looked_at = self.session.cursor();
         broke.then_some(why)
+    }
+
+    /// How little room there is, when it is noticed.
+    pub(super) fn cramped(&mut self) -> Option<Cramped> {
+        self.cramped.take()
     }
 
     /// What the answer may have at most, where the provider refuses what the client asks for.

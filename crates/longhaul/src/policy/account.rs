@@ -40,6 +40,12 @@ impl Rates {
         Self { reading: listed.reading.saturating_add(missed), ..listed }
     }
 
+    /// True if reading is cheaper, next to writing, than most providers take.
+    pub(crate) fn is_cheap_to_read(self) -> bool {
+        u128::from(self.reading) * u128::from(Self::USUAL.writing)
+            < u128::from(self.writing) * u128::from(Self::USUAL.reading)
+    }
+
     /// How much more a new token costs than one that is read.
     pub(crate) fn more(self) -> u64 {
         // Where nothing is cheaper from the cache, a fold still costs memory.

@@ -86,9 +86,10 @@ pub(crate) struct Situation<'a> {
 }
 
 impl Situation<'_> {
-    /// A fold by price risks little, should the conversation end right after it.
-    fn is_affordable(&self) -> bool {
-        self.rewritten <= self.account.allowance(Tokens::ZERO, self.rates)
+    /// A fold by price risks little, should the conversation end after so many calls.
+    fn is_affordable(&self, calls: u64) -> bool {
+        let not_read = Tokens(self.excess.0.saturating_mul(calls));
+        self.rewritten <= self.account.allowance(not_read, self.rates)
     }
 
     /// The conversation is too short for anything but what is asked for or forced.

@@ -255,7 +255,12 @@ impl Session {
         let counts = progress.failed.is_empty() && !progress.kept_history_at(requests.calls);
         let budget = self.budget();
         let trigger = (counts && budget.target < budget.trigger).then_some(budget.trigger);
-        self.record_and_watch(Entry::CompactionEnded { after: self.size().tokens, trigger });
+        let after = self.size().tokens;
+        self.record_and_watch(Entry::CompactionEnded { after, trigger });
+        if matches!(why, Why::Forced(_)) && self.profile.dial.is_some() {
+            // It has taken what it could.
+            self.notice_room(after);
+        }
         None
     }
 

@@ -8,6 +8,32 @@ use crate::edits::guard::Refusal;
 use crate::policy::breaker::Tripped;
 use crate::size::tokens::Tokens;
 
+/// How little room there is for the next steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cramped {
+    /// Tokens that stay, whatever is compacted.
+    pub stays: Tokens,
+    /// The hard limit.
+    pub hard: Tokens,
+    /// The size of an average step.
+    pub step: Tokens,
+}
+
+impl fmt::Display for Cramped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stays, hard, step } = *self;
+        let steps = match (hard - stays).0 / step.0.max(1) {
+            1 => "one step".to_owned(),
+            steps => format!("{steps} steps"),
+        };
+        write!(
+            f,
+            "room for {steps} only: {stays} of {hard} tokens stay, whatever is compacted. \
+             Use a larger window or fewer tools"
+        )
+    }
+}
+
 /// Something that a person may want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,15 +52,8 @@ pub enum Notice {
         /// Why.
         refusal: Refusal,
     },
-    /// System prompt, tools and what must stay leave room for fewer than eight average steps. Reported once.
-    Cramped {
-        /// What stays in every request.
-        stays: Tokens,
-        /// The hard limit.
-        hard: Tokens,
-        /// The size of an average step.
-        step: Tokens,
-    },
+    /// What no compaction can take leaves room for fewer than eight average steps. Reported once.
+    Cramped(Cramped),
     /// Compaction is stopped for a while, or done without a model.
     Stopped(Tripped),
 }
@@ -43,11 +62,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Large { size, warn } => write!(f, "the prompt has {size} tokens, more than {warn}"),
-            Self::Cramped { stays, hard, step } => write!(
-                f,
-                "room for {} steps only ({stays} of {hard} tokens always stay): use a larger window or fewer tools",
-                (*hard - *stays).0 / step.0.max(1)
-            ),
+            Self::Cramped(cramped) => cramped.fmt(f),
             Self::Refused { strategy, refusal } => write!(f, "{strategy}: {refusal}"),
             Self::Stopped(tripped) => tripped.fmt(f),
         }

@@ -1,7 +1,7 @@
 //! Room for the next steps: a forced compaction takes so much in one go that it does not come back at the next
 //! call.
 
-use super::{Notice, Session};
+use super::{Cramped, Notice, Session};
 use crate::edits::edit::Why;
 use crate::size::tokens::Tokens;
 
@@ -11,7 +11,7 @@ const STEPS: u64 = 8;
 const FEW: i64 = 4;
 
 /// After a forced compaction a session is taken to make at least so many calls.
-const CALLS_AFTER_FORCED: u64 = 6;
+const CALLS_AFTER: u64 = 6;
 /// The newest part, and the summary, may have so much whatever they cost.
 const SMALLEST_PART: Tokens = Tokens(2_000);
 /// A summary may have this share of what it stands for whatever it costs, in percent.
@@ -85,8 +85,9 @@ impl Session {
                 let summary = Some(summary.max(carrying.old.percent(USUAL_SUMMARY)));
                 Target { size: target, newest: None, summary }
             }
-            Why::Forced(_) => {
-                let saved = Tokens(carrying.excess.0.saturating_mul(CALLS_AFTER_FORCED));
+            // At the usual price a forced fold is paid back within a few calls.
+            Why::Forced(_) if rates.is_cheap_to_read() => {
+                let saved = Tokens(carrying.excess.0.saturating_mul(CALLS_AFTER));
                 let allowance = account.allowance(saved, rates);
                 let newest = allowance.percent(60).max(SMALLEST_PART);
                 let summary = allowance.percent(40).max(SMALLEST_PART);
@@ -94,19 +95,24 @@ impl Session {
                 let size = target.min(stays + newest + summary);
                 Target { size, newest: Some(newest), summary: Some(summary) }
             }
-            Why::Entry | Why::Rule | Why::Switched | Why::Host | Why::Asked => Target::plain(target),
+            Why::Forced(_) | Why::Entry | Why::Rule | Why::Switched | Why::Host | Why::Asked => {
+                Target::plain(target)
+            }
         }
     }
 
     /// Reports once that system prompt, tools and what must stay leave little room.
     pub(super) fn notice_cramped(&mut self) {
-        let (hard, needed) = (self.budget().hard, self.next_steps());
-        let stays = self.tokens(self.state.system_layer() + self.tail_measure());
-        let room = hard - stays;
-        if room < needed && !self.is_cramped_noticed {
+        self.notice_room(self.tokens(self.state.system_layer() + self.tail_measure()));
+    }
+
+    /// Reports once that these tokens, which stay, leave little room.
+    pub(super) fn notice_room(&mut self, stays: Tokens) {
+        let hard = self.budget().hard;
+        if hard - stays < self.next_steps() && !self.is_cramped_noticed {
             self.is_cramped_noticed = true;
             let step = self.average_step();
-            self.notice(Notice::Cramped { stays, hard, step });
+            self.notice(Notice::Cramped(Cramped { stays, hard, step }));
         }
     }
 }

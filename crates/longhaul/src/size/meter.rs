@@ -101,6 +101,8 @@ struct Report {
 const JUMP: u8 = 25;
 /// … and at least so many tokens.
 const SMALL_JUMP: Tokens = Tokens(4_000);
+/// No prompt is less than this share of what the tokenizer counts, in percent.
+const LEAST: u8 = 30;
 /// A prompt may hold so much that no message shows: tools of the provider, its own instructions.
 const UNSEEN: Tokens = Tokens(50_000);
 
@@ -224,7 +226,9 @@ impl Meter {
         }
         let grown = self.tokens(change);
         let shrunk = self.tokens(Measure::default() - change);
-        let tokens = base.prompt + grown.tokens - shrunk.tokens;
+        // A base that counts less than we do must not make what is left of it nothing.
+        let least = self.tokens(view).tokens.percent(LEAST);
+        let tokens = (base.prompt + grown.tokens - shrunk.tokens).max(least);
         Count { tokens, kind: grown.kind.max(CountKind::Calibrated) }
     }
 
@@ -292,7 +296,7 @@ impl Meter {
 fn is_possible(report: Report) -> bool {
     let counted = Tokens(u64::try_from(report.view.counted).unwrap_or(0));
     // Of data that is counted by its bytes the provider may bill next to nothing.
-    let least = if report.view.rough { Tokens(1) } else { counted.percent(30) };
+    let least = if report.view.rough { Tokens(1) } else { counted.percent(LEAST) };
     (least..=counted.scaled(3_000_000) + UNSEEN).contains(&report.prompt)
 }
 

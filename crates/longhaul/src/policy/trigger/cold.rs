@@ -19,8 +19,8 @@ pub static COLD: Trigger = Trigger {
             None => now.budget.target,
         };
         let much = match now.profile.dial {
-            // Whether the cache is cold is a guess: it must not cost much if it is not.
-            Some(_) => now.excess > now.size.percent(MUCH) && now.is_affordable(),
+            // Whether the cache is cold is a guess: it must not cost much if it is not. One more call is expected.
+            Some(_) => now.excess > now.size.percent(MUCH) && now.is_affordable(1),
             None => now.size > target,
         };
         let fires =

@@ -32,7 +32,7 @@ fn is_worth_it(now: &Situation<'_>) -> bool {
     let saves = |price: u64| {
         u128::from(now.excess.0) * u128::from(now.calls_expected) * u128::from(price) / 1_000_000
     };
-    now.excess >= least && now.is_affordable() && now.price.is_none_or(|_| saves(now.rates.reading) >= CENT)
+    now.excess >= least && now.is_affordable(0) && now.price.is_none_or(|_| saves(now.rates.reading) >= CENT)
 }
 
 #[cfg(test)]
