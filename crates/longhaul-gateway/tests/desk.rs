@@ -616,7 +616,7 @@ fn what_the_client_takes_away_itself_breaks_nothing() {
             let desk = desk(&ground);
             (0..30).for_each(|n| drop(asked(&desk, &named(step(api, n)))));
             let first = sent(&desk, &named(step(api, 30)));
-            let mut before = bytes(&first, &step(api, 30));
+            let (mut before, mut edits) = (bytes(&first, &step(api, 30)), first.edits);
             for n in 31..34 {
                 let mut messages = conversation(api, n);
                 change(api, &mut messages);
@@ -624,8 +624,10 @@ fn what_the_client_takes_away_itself_breaks_nothing() {
                 let call = sent(&desk, &incoming);
                 assert_eq!((call.how, call.session), (How::Extends, first.session), "{api:?} {number} {n}");
                 let body = bytes(&call, &incoming);
-                assert!(extends(api, &before, &body), "{api:?} {number} {n}");
-                before = body;
+                // A fold may be due after the first request that the client changed.
+                let folded = n > 31 && call.edits > edits;
+                assert!(folded || extends(api, &before, &body), "{api:?} {number} {n}");
+                (before, edits) = (body, call.edits);
             }
         }
     }

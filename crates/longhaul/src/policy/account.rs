@@ -6,10 +6,6 @@ use crate::size::tokens::Tokens;
 use crate::size::usage::Billed;
 use crate::view::cache_returns::CacheReturns;
 
-/// If the conversation ended right after a fold by price, it may have cost so much more than sending everything, in
-/// thousandths.
-const MOST_LOSS: u128 = 45;
-
 /// Sums over all requests of a conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Account {
@@ -74,10 +70,10 @@ impl Account {
     }
 
     /// How many tokens may be billed again now, so that the conversation would not be much more expensive than sending
-    /// everything if it ended after reading so many tokens less.
-    pub(crate) fn allowance(&self, not_read: Tokens, rates: Rates) -> Tokens {
+    /// everything (by this loss, in thousandths) if it ended after reading so many tokens less.
+    pub(crate) fn allowance(&self, most_loss: u64, not_read: Tokens, rates: Rates) -> Tokens {
         let saved = u128::from(not_read.0) * u128::from(rates.reading);
-        let may_cost = rates.cost(self.whole) * (1_000 + MOST_LOSS) / 1_000 + saved;
+        let may_cost = rates.cost(self.whole) * (1_000 + u128::from(most_loss)) / 1_000 + saved;
         let more = u128::from(rates.writing.saturating_sub(rates.reading)).max(1);
         let tokens = may_cost.saturating_sub(rates.cost(self.sent)) / more;
         Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
@@ -95,13 +91,13 @@ mod tests {
         let sent = |read, written| Billed { read: Tokens(read), written: Tokens(written) };
         account.sent(sent(0, 100_000), Tokens(100_000));
         // 100,000 × 1.25 is 125,000; 4.5 % of it are 5,625, and a token more costs 1.15.
-        assert_eq!(account.allowance(Tokens::ZERO, Rates::USUAL), Tokens(4_891));
-        assert_eq!(account.allowance(Tokens(10_000), Rates::USUAL), Tokens(5_760));
+        assert_eq!(account.allowance(45, Tokens::ZERO, Rates::USUAL), Tokens(4_891));
+        assert_eq!(account.allowance(45, Tokens(10_000), Rates::USUAL), Tokens(5_760));
         for _ in 0..10 {
             account.sent(sent(20_000, 0), Tokens(100_000));
         }
         // What was saved may be spent: 80,000 tokens that were not read, ten times.
-        assert_eq!(account.allowance(Tokens::ZERO, Rates::USUAL), Tokens(78_369));
+        assert_eq!(account.allowance(45, Tokens::ZERO, Rates::USUAL), Tokens(78_369));
     }
 
     #[test]

@@ -77,6 +77,12 @@ impl Dial {
         u64::try_from(cheaper).unwrap_or(u64::MAX).clamp(100, usual)
     }
 
+    /// If the conversation ended right after a fold by price, it may have cost so much more than sending everything, in
+    /// thousandths. A small bill needs earlier folds, and each of them is a risk.
+    pub(crate) fn most_loss(self) -> u64 {
+        u64::from(270 / self.recalls).max(45)
+    }
+
     /// Carrying tokens has cost so much that a fold pays back: the sum over calls of tokens that a fold would
     /// have taken, against what the provider bills again after it.
     pub(crate) fn pays_back(self, carried: Tokens, rewritten: Tokens, rates: Rates) -> bool {

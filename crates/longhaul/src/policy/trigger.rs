@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::edits::edit::Why;
 use crate::policy::account::{Account, Rates};
+use crate::policy::dial::Dial;
 use crate::policy::profile::Profile;
 use crate::size::budget::Budget;
 use crate::size::models::Price;
@@ -89,7 +90,8 @@ impl Situation<'_> {
     /// A fold by price risks little, should the conversation end after so many calls.
     fn is_affordable(&self, calls: u64) -> bool {
         let not_read = Tokens(self.excess.0.saturating_mul(calls));
-        self.rewritten <= self.account.allowance(not_read, self.rates)
+        let most_loss = self.profile.dial.map_or(0, Dial::most_loss);
+        self.rewritten <= self.account.allowance(most_loss, not_read, self.rates)
     }
 
     /// The conversation is too short for anything but what is asked for or forced.

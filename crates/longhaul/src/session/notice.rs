@@ -26,10 +26,10 @@ impl fmt::Display for Cramped {
             1 => "one step".to_owned(),
             steps => format!("{steps} steps"),
         };
+        let tools = if stays.0 > hard.0 / 2 { " or fewer tools" } else { "" };
         write!(
             f,
-            "room for {steps} only: {stays} of {hard} tokens stay, whatever is compacted. \
-             Use a larger window or fewer tools"
+            "room for {steps} of {step} tokens: {stays} of {hard} always stay; use a larger window{tools}"
         )
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{Cramped, Notice, Session};
 use crate::edits::edit::Why;
+use crate::policy::dial::Dial;
 use crate::size::tokens::Tokens;
 
 /// A forced compaction leaves room for so many average steps of the session.
@@ -78,17 +79,18 @@ impl Session {
     /// saves.
     fn affordable(&self, target: Tokens, why: Why) -> Target {
         let (carrying, account, rates) = (self.carrying(), self.state.progress.account, self.state.rates());
+        let most_loss = self.profile.dial.map_or(0, Dial::most_loss);
         match why {
             Why::PaysBack | Why::Cold => {
                 let newest = self.tokens(self.newest_steps() + self.tail_measure());
-                let summary = account.allowance(Tokens::ZERO, rates) - newest;
+                let summary = account.allowance(most_loss, Tokens::ZERO, rates) - newest;
                 let summary = Some(summary.max(carrying.old.percent(USUAL_SUMMARY)));
                 Target { size: target, newest: None, summary }
             }
             // At the usual price a forced fold is paid back within a few calls.
             Why::Forced(_) if rates.is_cheap_to_read() => {
                 let saved = Tokens(carrying.excess.0.saturating_mul(CALLS_AFTER));
-                let allowance = account.allowance(saved, rates);
+                let allowance = account.allowance(most_loss, saved, rates);
                 let newest = allowance.percent(60).max(SMALLEST_PART);
                 let summary = allowance.percent(40).max(SMALLEST_PART);
                 let stays = self.tokens(self.state.view.fixed().measure + self.head_measure());
