@@ -11,6 +11,7 @@ mod live;
 mod overlap;
 mod summarising;
 mod turns;
+mod upstream_limits;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
@@ -35,6 +36,7 @@ use live::{Hint, Live, Shared};
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
+use upstream_limits::UpstreamLimits;
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -254,6 +256,7 @@ pub struct Call {
 struct At {
     ticket: Ticket,
     conversation: Shared,
+    upstream: Arc<str>,
     /// `None` from the time that the call is not sent again.
     request: Option<Request>,
 }
@@ -307,6 +310,7 @@ pub struct Desk {
     turns: Turns,
     /// Who wants to know of calls that ended.
     news: Arc<News>,
+    upstream_limits: UpstreamLimits,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -328,8 +332,9 @@ impl Desk {
         }
         let live = Arc::new(Live::new(settings.memory));
         let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
-        let desk =
-            Self { settings: RwLock::new(Arc::new(settings.clone())), store, live, turns, news, writer };
+        let upstream_limits = UpstreamLimits::open(store.clone())?;
+        let current = RwLock::new(Arc::new(settings.clone()));
+        let desk = Self { settings: current, store, live, turns, news, upstream_limits, writer };
         desk.change(settings);
         Ok(desk)
     }
@@ -419,9 +424,13 @@ impl Desk {
     fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
         let Found { conversation, request, how } = found;
         let mut locked = conversation.lock()?;
-        match locked.take(&self.settings(), &incoming.tenant, &request) {
+        let model = request.frame().model.as_deref().unwrap_or_default();
+        let shared_window = self.upstream_limits.window(&incoming.upstream, model);
+        match locked.take(&self.settings(), &incoming.tenant, &request, shared_window) {
             Ok(ticket) => {
-                let call = call(&conversation, &mut locked, request, how, ticket);
+                let upstream = incoming.upstream.clone();
+                let at = At { ticket, conversation: conversation.clone(), upstream, request: None };
+                let call = call(&mut locked, request, how, at);
                 self.live.used(&conversation, locked.bytes(), hints, locked.end());
                 self.summarise(&conversation, &mut locked);
                 Ok(call)
@@ -483,22 +492,33 @@ impl Desk {
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
-        let At { ticket, conversation: shared, request } = call.at?;
-        let request = request?;
+        let mut at = call.at?;
+        let request = at.request.take()?;
+        self.learn(&at, &request, overflow);
+        let shared = at.conversation.clone();
         let mut conversation = shared.lock().ok()?;
         if conversation.new_from(&request) != Some(request.messages().len()) {
             // Another request has gone on from here meanwhile.
             return None;
         }
-        let ticket = conversation.overflowed(ticket, overflow).ok()?;
-        let smaller = self::call(&shared, &mut conversation, request, call.how, ticket);
+        at.ticket = conversation.overflowed(at.ticket, overflow).ok()?;
+        let smaller = self::call(&mut conversation, request, call.how, at);
         let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
         (smaller.view < call.view || is_shorter).then_some(smaller)
+    }
+
+    /// A refusal teaches all conversations with this upstream and model.
+    fn learn(&self, at: &At, request: &Request, overflow: Overflow) {
+        let model = request.frame().model.as_deref().unwrap_or_default();
+        self.upstream_limits.refused(&at.upstream, model, overflow);
     }
 
     /// The provider refused a call as too long, and nothing is sent instead.
     pub fn refused(&self, call: Call, overflow: Overflow) {
         let Some(at) = call.at else { return };
+        if let Some(request) = &at.request {
+            self.learn(&at, request, overflow);
+        }
         let stored = at
             .conversation
             .lock()
@@ -536,18 +556,12 @@ fn beside_requests(profile: Profile, has_model: bool) -> Profile {
 }
 
 /// A call of a conversation that is ready.
-fn call(
-    shared: &Shared,
-    conversation: &mut Conversation,
-    request: Request,
-    how: How,
-    ticket: Ticket,
-) -> Call {
+fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
     let body = conversation.body(&request);
     let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let asking = Asking::of(&request.frame().settings);
-    let at = At { ticket, conversation: shared.clone(), request: Some(request) };
+    let at = At { request: Some(request), ..at };
     let session = conversation.id();
     // A conversation that begins has nothing before it.
     let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));

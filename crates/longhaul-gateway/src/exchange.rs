@@ -238,7 +238,9 @@ impl Shared {
             }
         };
         let headers = headers::without_keys(&asked.parts.headers);
-        let incoming = |body| Incoming { tenant: asked.tenant.clone(), api: asked.api, headers, body };
+        let upstream = self.upstream.shown(Side::of(asked.api), &asked.parts);
+        let incoming =
+            |body| Incoming { tenant: asked.tenant.clone(), api: asked.api, upstream, headers, body };
         (body, text.map(incoming))
     }
 

@@ -1,5 +1,6 @@
 //! The providers: where they are, and the client that asks them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
@@ -48,6 +49,19 @@ impl Upstream {
         })
     }
 
+    /// The address of the provider that a request is for, without credentials. Empty if there is none.
+    pub(crate) fn shown(&self, side: Side, parts: &Parts) -> Arc<str> {
+        self.base(side, parts).map_or_else(|| "".into(), |base| base.shown.clone())
+    }
+
+    fn base(&self, side: Side, parts: &Parts) -> Option<&Base> {
+        match (parts.extensions.get::<Other>(), side) {
+            (Some(Other(number)), _) => self.others.get(*number),
+            (None, Side::Anthropic) => Some(&self.anthropic),
+            (None, Side::OpenAi) => Some(&self.openai),
+        }
+    }
+
     /// Sends a request, and waits for the head of the answer. What is said of an error has no address and no
     /// key.
     pub(crate) async fn send(
@@ -57,13 +71,7 @@ impl Upstream {
         headers: HeaderMap,
         body: Body,
     ) -> Result<http::Response<Body>, String> {
-        let base = match (parts.extensions.get::<Other>(), side) {
-            (Some(Other(number)), _) => {
-                self.others.get(*number).ok_or("there is no provider of this number")?
-            }
-            (None, Side::Anthropic) => &self.anthropic,
-            (None, Side::OpenAi) => &self.openai,
-        };
+        let base = self.base(side, parts).ok_or("there is no provider of this number")?;
         let address = base.address(&parts.uri).ok_or("the path cannot be passed on")?;
         let request = self.client.request(parts.method.clone(), address).headers(headers).body(body);
         request.send().await.map(Into::into).map_err(|error| causes(&error.without_url()))
@@ -78,6 +86,8 @@ fn client(connect: Duration) -> ClientBuilder {
 /// Where a provider is: what stands before a path.
 struct Base {
     url: String,
+    /// The same without credentials.
+    shown: Arc<str>,
     /// The version is in the base, and goes out of the path.
     has_version: bool,
 }
@@ -88,12 +98,10 @@ impl Base {
         let Self { url: base, .. } = Self::exact(base)?;
         let has_path = Url::parse(&base).is_ok_and(|url| url.path().len() > 1);
         Ok(match side {
-            Side::Anthropic => {
-                Self { url: base.strip_suffix("/v1").unwrap_or(&base).to_owned(), has_version: false }
-            }
+            Side::Anthropic => Self::at(base.strip_suffix("/v1").unwrap_or(&base).to_owned(), false),
             // Whoever writes a path means it.
-            Side::OpenAi if has_path => Self { url: base, has_version: true },
-            Side::OpenAi => Self { url: format!("{base}/v1"), has_version: true },
+            Side::OpenAi if has_path => Self::at(base, true),
+            Side::OpenAi => Self::at(format!("{base}/v1"), true),
         })
     }
 
@@ -108,7 +116,11 @@ impl Base {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("has a query or a fragment"));
         }
-        Ok(Self { url: base.to_owned(), has_version: false })
+        Ok(Self::at(base.to_owned(), false))
+    }
+
+    fn at(url: String, has_version: bool) -> Self {
+        Self { shown: shown(&url).into(), url, has_version }
     }
 
     /// The address of what a client asks us for.
@@ -126,7 +138,7 @@ impl Base {
 
 impl std::fmt::Debug for Base {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&shown(&self.url))
+        f.write_str(&self.shown)
     }
 }
 

@@ -150,6 +150,32 @@ async fn a_refused_answer_is_asked_for_shorter_and_nothing_is_folded() {
     assert_eq!(same, log[3].body);
     assert_eq!(gateway.figures().resent, 1);
     gateway.stop().await;
+
+    // Another gateway on the same store asks for less at once, in another conversation: of this model and this upstream.
+    let fresh = |model: &str| {
+        let mut body = step(Api::Anthropic, 0, false);
+        body["model"] = model.into();
+        body["max_tokens"] = 199_000.into();
+        body["messages"][0]["content"] = "Is there a second bug?".into();
+        body
+    };
+    let known = model(Api::Anthropic);
+    let elsewhere = self::script().start().await;
+    for (upstream, name, lowered) in
+        [(&fake, known, true), (&fake, "another-model", false), (&elsewhere, known, false)]
+    {
+        let mut settings = self::settings(upstream);
+        settings.desk.store = folder.path().join("sessions.db").display().to_string();
+        settings.desk.window = Some(Tokens(200_000));
+        let gateway = start(settings).await.unwrap();
+        let seen = ask(&url(&gateway), Api::Anthropic, &fresh(name), LONG).await;
+        assert_eq!((seen.status, seen.end), (200, End::Clean), "{name}");
+        let asked = upstream.log().last().unwrap().body["max_tokens"].as_u64().unwrap();
+        assert_eq!(asked < 199_000, lowered, "{name}: {asked}");
+        let says = seen.header("x-longhaul").unwrap();
+        assert_eq!(says.ends_with(&format!("; max_tokens={asked}")), lowered, "{name}: {says}");
+        gateway.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -90,7 +90,13 @@ impl Talk {
     fn incoming(&self) -> Incoming {
         let mut headers = HeaderMap::new();
         headers.insert("user-agent", HeaderValue::from_static("claude-cli/2.1"));
-        Incoming { tenant: "".into(), api: self.api, headers, body: self.body.to_string().into() }
+        Incoming {
+            tenant: "".into(),
+            api: self.api,
+            upstream: "".into(),
+            headers,
+            body: self.body.to_string().into(),
+        }
     }
 }
 

@@ -21,13 +21,15 @@ use std::time::{Duration, Instant};
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Handle, Snapshot};
+use longhaul::{Archive, Handle, Snapshot, Tokens};
 
 use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
-use crate::store::{About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored};
+use crate::store::{
+    About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+};
 use address::Address;
 use appending::{text, uuid};
 use pool::{Connection, PATIENCE, Pool};
@@ -205,6 +207,34 @@ impl Store for PostgresStore {
             let json: Option<String> = row.map(|row| row.try_get(0)).transpose()?;
             // A form of another version: it is learnt again.
             Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+        })
+    }
+
+    fn keep_limit(&self, limit: &UpstreamLimit) -> Result<(), StoreError> {
+        let window = i64::try_from(limit.window.0).unwrap_or(i64::MAX);
+        self.server.call(async |connection| {
+            let insert = "
+                INSERT INTO longhaul.upstream_limit (upstream, model, tokens) VALUES ($1, $2, $3)
+                ON CONFLICT (upstream, model) DO UPDATE SET tokens = excluded.tokens";
+            let insert = connection.statement(insert).await?;
+            let (upstream, model) = (text(&limit.upstream), text(&limit.model));
+            connection.client.execute(&insert, &[&upstream, &model, &window]).await?;
+            Ok(())
+        })
+    }
+
+    fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError> {
+        self.server.call(async |connection| {
+            let select =
+                connection.statement("SELECT upstream, model, tokens FROM longhaul.upstream_limit").await?;
+            let rows = connection.client.query(&select, &[]).await?;
+            let limit = |row: &tokio_postgres::Row| {
+                let (upstream, model): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+                let window: i64 = row.try_get(2)?;
+                let window = Tokens(u64::try_from(window).unwrap_or(0));
+                Ok(UpstreamLimit { upstream: upstream.into(), model: model.into(), window })
+            };
+            rows.iter().map(limit).collect()
         })
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Handle, Snapshot};
+use longhaul::{Archive, Handle, Snapshot, Tokens};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::background::{AtEnd, Background, Pace};
@@ -27,7 +27,9 @@ use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
-use crate::store::{About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored};
+use crate::store::{
+    About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+};
 use faults::Faults;
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
@@ -315,6 +317,31 @@ impl Store for SqliteStore {
                 .optional()?;
             // A form of another version: it is learnt again.
             Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
+        })
+    }
+
+    fn keep_limit(&self, limit: &UpstreamLimit) -> Result<(), StoreError> {
+        let window = i64::try_from(limit.window.0).unwrap_or(i64::MAX);
+        self.file.write(|connection, _, _| {
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO upstream_limit (upstream, model, window) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![limit.upstream, limit.model, window])?;
+            Ok(())
+        })
+    }
+
+    fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError> {
+        self.file.read(|reader| {
+            let mut select =
+                reader.connection.prepare_cached("SELECT upstream, model, window FROM upstream_limit")?;
+            let rows = select.query_map([], |row| {
+                let window: i64 = row.get(2)?;
+                let window = Tokens(u64::try_from(window).unwrap_or(0));
+                Ok(UpstreamLimit { upstream: row.get(0)?, model: row.get(1)?, window })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })
     }
 

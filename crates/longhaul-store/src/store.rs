@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Snapshot, Time};
+use longhaul::{Archive, Snapshot, Time, Tokens};
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -83,6 +83,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What was learnt of how a model counts: a new session begins with it.
     fn learnt(&self, model: &str) -> Result<Option<Calibration>, StoreError>;
 
+    /// Keeps a limit that an upstream has for a model. It replaces the one that was kept for both.
+    fn keep_limit(&self, limit: &UpstreamLimit) -> Result<(), StoreError>;
+
+    /// The limits of all upstreams.
+    fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError>;
+
     /// The texts that a session keeps apart from its entries. Texts of other sessions are not in it.
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError>;
 
@@ -97,6 +103,17 @@ pub trait Store: Send + Sync + fmt::Debug {
             Form::Journal => export::journal(&stored.entries, &*self.archive(id)?, out),
         }
     }
+}
+
+/// A limit that an upstream showed when it refused a request: it counts the answer that a request allows with its prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamLimit {
+    /// The address of the upstream, without credentials.
+    pub upstream: Box<str>,
+    /// The model, as requests name it.
+    pub model: Box<str>,
+    /// The window in which both must fit.
+    pub window: Tokens,
 }
 
 /// The name of a stored session: a UUID whose order is that of time (version 7).

@@ -16,7 +16,7 @@ use longhaul::{
     Tokens,
 };
 use longhaul_store::{
-    About, Filter, Form, Keeper, Pruned, Retention, SessionId, SqliteStore, Store, StoreError,
+    About, Filter, Form, Keeper, Pruned, Retention, SessionId, SqliteStore, Store, StoreError, UpstreamLimit,
 };
 
 fn what_was_appended_is_loaded(ground: &Ground) {
@@ -425,6 +425,27 @@ fn sizes_and_what_was_learnt_are_kept(ground: &Ground) {
     assert_eq!(loaded.snapshots(), session.snapshots());
 }
 
+fn limits_of_upstreams_are_kept(ground: &Ground) {
+    let limit = |upstream: &str, model: &str, window| UpstreamLimit {
+        upstream: upstream.into(),
+        model: model.into(),
+        window: Tokens(window),
+    };
+    let store = ground.open();
+    let [a, b, again] = [
+        limit("http://a/v1", "m", 200_000),
+        limit("http://b", "m", 32_768),
+        limit("http://a/v1", "m", 131_072),
+    ];
+    assert_eq!(store.limits().unwrap(), []);
+    for limit in [&a, &b, &again] {
+        store.keep_limit(limit).unwrap();
+    }
+    let mut limits = ground.open().limits().unwrap();
+    limits.sort_by(|one, other| one.upstream.cmp(&other.upstream));
+    assert_eq!(limits, [again, b]);
+}
+
 fn an_append_that_failed_and_was_stored_all_the_same_is_no_conflict(ground: &Ground) {
     let store = ground.open();
     let mut session = long_session();
@@ -666,6 +687,7 @@ on_each_store!(
     what_was_said_is_found,
     keys_of_tool_servers_are_in_no_stored_byte,
     sizes_and_what_was_learnt_are_kept,
+    limits_of_upstreams_are_kept,
     an_append_that_failed_and_was_stored_all_the_same_is_no_conflict,
     words_are_found_before_and_after_they_were_indexed,
     words_are_indexed_while_nobody_waits,

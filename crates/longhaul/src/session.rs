@@ -249,6 +249,11 @@ impl Session {
         }
     }
 
+    /// The window in which the provider wants prompt and allowed answer together, if it does.
+    pub fn shared_window(&self) -> Option<Tokens> {
+        self.state.limits.shared_window()
+    }
+
     /// What the request may allow its answer, if the provider refuses what it asks for: prompt and answer
     /// together pass the window.
     pub fn shorter_answer(&self) -> Option<Tokens> {

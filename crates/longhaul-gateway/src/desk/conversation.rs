@@ -300,6 +300,7 @@ impl Conversation {
         settings: &Arc<DeskSettings>,
         tenant: &str,
         request: &Request,
+        shared_window: Option<Tokens>,
     ) -> Result<Ticket, Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
         if !Arc::ptr_eq(&self.settings, settings) {
@@ -311,6 +312,9 @@ impl Conversation {
             && self.session.budget().window != window
         {
             self.session.set_window(window);
+        }
+        if let Some(window) = shared_window {
+            self.session.set_shared_window(window);
         }
         let identities = request.identities();
         if self.common(&identities) < self.len() {

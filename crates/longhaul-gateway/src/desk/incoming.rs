@@ -16,6 +16,8 @@ pub struct Incoming {
     pub tenant: Arc<str>,
     /// What it speaks.
     pub api: Api,
+    /// The address of the upstream that it is for, without credentials.
+    pub upstream: Arc<str>,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body, without what it was compressed with.

@@ -110,6 +110,14 @@ impl Session {
         self.allow(Allowed { max_output: Some(tokens), ..self.state.limits.allowed() });
     }
 
+    /// The window in which the provider wants prompt and allowed answer together, as it said in another conversation
+    /// with this model: answers are allowed less where both would pass it.
+    pub fn set_shared_window(&mut self, window: Tokens) {
+        if self.shared_window() != Some(window) {
+            self.record(Entry::AnswerCounts { window });
+        }
+    }
+
     /// How long the provider is asked to remember prefixes. Without it, the model's row says it.
     pub fn set_cache_lifetime(&mut self, seconds: u64) {
         self.allow(Allowed { cache_lifetime_s: Some(seconds), ..self.state.limits.allowed() });

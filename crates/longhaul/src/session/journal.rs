@@ -128,6 +128,11 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Tokens>,
     },
+    /// The provider counts the answer that a request allows with its prompt, as another conversation has shown.
+    AnswerCounts {
+        /// The window in which it wants both.
+        window: Tokens,
+    },
     /// A person or the model asked for a compaction.
     Asked {
         /// What it is to be about.
@@ -244,6 +249,7 @@ impl Entry {
             | Self::Taught { .. }
             | Self::CacheTaught { .. }
             | Self::Refused { .. }
+            | Self::AnswerCounts { .. }
             | Self::CompactionBegan(_)
             | Self::CompactionEnded { .. }
             | Self::SummaryPaid { .. }

@@ -20,7 +20,7 @@ pub(super) struct Limits {
     frame_output: Option<Tokens>,
     /// The longest answer that the provider reported.
     longest_answer: Tokens,
-    /// The window in which the provider wants prompt and allowed answer together, if it does.
+    /// The window in which the provider wants prompt and allowed answer together, if a refusal has shown that it does.
     shared_window: Option<Tokens>,
 }
 
@@ -52,11 +52,12 @@ impl Limits {
             }
             Entry::Refused { window, size, answer, .. } => {
                 if answer.is_some() {
-                    self.shared_window = *window;
+                    self.shared_window = window.or(self.shared_window);
                 }
                 let learnt = window.unwrap_or(*size);
                 self.learnt = Some(self.learnt.map_or(learnt, |before| before.min(learnt)));
             }
+            Entry::AnswerCounts { window } => self.shared_window = Some(*window),
             Entry::Frame(frame) => self.frame_output = frame.max_output(),
             Entry::MaxOutput(tokens) => self.frame_output = *tokens,
             Entry::Usage { charged: Some(charged), .. } => {
@@ -85,9 +86,20 @@ impl Limits {
     }
 
     pub(super) fn budget(&self, profile: &Profile) -> Budget {
-        let output = self.asked_output().unwrap_or(self.model.max_output);
-        let longest = if self.shared_window.is_some() { self.least_answer() } else { self.longest_answer };
+        let asked = self.asked_output();
+        let longest = match self.shared_window() {
+            Some(window) if asked.is_some() => self.least_answer(window),
+            _ => self.longest_answer,
+        };
+        let output = asked.unwrap_or(self.model.max_output);
         Budget::after_answer(self.window(profile), output, longest, profile.shares)
+    }
+
+    /// The window in which the provider wants prompt and allowed answer together, if it does: as it said when it
+    /// refused a request, or else by the model's row.
+    pub(super) fn shared_window(&self) -> Option<Tokens> {
+        let of_model = || self.model.counts_answer.unwrap_or(false).then_some(self.model.window);
+        self.shared_window.or_else(of_model)
     }
 
     /// The longest answer that the host or the frame asks for.
@@ -95,19 +107,20 @@ impl Limits {
         self.allowed.max_output.or(self.frame_output)
     }
 
-    /// No request allows its answer less than this, unless it asks for less.
-    fn least_answer(&self) -> Tokens {
+    /// No request allows its answer less than this, unless it asks for less. In a window that is too small for that,
+    /// half of it.
+    fn least_answer(&self, window: Tokens) -> Tokens {
         const LEAST: Tokens = Tokens(8_000);
-        self.longest_answer.max(LEAST)
+        self.longest_answer.max(LEAST).min(window.percent(50))
     }
 
     /// What a request of this size may allow its answer, where the provider wants both in one window and the
     /// request asks for more. `thinking` is what its thinking may take, which is less than the answer.
     pub(super) fn shorter_answer(&self, size: Tokens, thinking: Option<Tokens>) -> Option<Tokens> {
-        let (window, asked) = (self.shared_window?, self.asked_output()?);
+        let (window, asked) = (self.shared_window()?, self.asked_output()?);
         // Sizes are estimates.
         let free = window - size - window.percent(1);
-        let least = self.least_answer().max(thinking.map_or(Tokens::ZERO, |tokens| tokens + Tokens(1)));
+        let least = self.least_answer(window).max(thinking.map_or(Tokens::ZERO, |tokens| tokens + Tokens(1)));
         let most = free.max(least);
         (most < asked).then_some(most)
     }

@@ -95,6 +95,7 @@ impl Requests {
             Entry::Began { .. }
             | Entry::Taught { .. }
             | Entry::CacheTaught { .. }
+            | Entry::AnswerCounts { .. }
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }

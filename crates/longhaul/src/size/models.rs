@@ -29,6 +29,10 @@ pub struct Model {
     pub price: Option<Price>,
     /// How its provider caches prompts.
     pub cache: CacheRule,
+    /// Whether its provider refuses a prompt that passes the window together with the answer that the request allows,
+    /// where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts_answer: Option<bool>,
 }
 
 /// Dollars per million tokens, in millionths of a dollar: whole numbers, so that decisions
@@ -124,6 +128,7 @@ impl Models {
             image: ImageRule::Tiles,
             price: None,
             cache: CacheRule { kind: CacheKind::Automatic, granularity: 128, ..CacheRule::default() },
+            counts_answer: None,
         };
         Self { rows: Vec::new(), unknown }
     }
@@ -225,6 +230,7 @@ struct Row {
     price: Option<RowPrice>,
     #[serde(default)]
     cache: CacheRule,
+    counts_answer: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -269,6 +275,7 @@ impl Row {
             image: self.image,
             price: self.price.map(RowPrice::in_micros),
             cache: self.cache,
+            counts_answer: self.counts_answer,
         };
         Ok((self.r#match.into_iter().map(|glob| glob.to_lowercase().into()).collect(), model))
     }
