@@ -152,11 +152,11 @@ async fn a_refused_answer_is_asked_for_shorter_and_nothing_is_folded() {
     gateway.stop().await;
 
     // Another gateway on the same store asks for less at once, in another conversation: of this model and this upstream.
-    let fresh = |model: &str| {
+    let fresh = |model: &str, upstream: &Fake| {
         let mut body = step(Api::Anthropic, 0, false);
         body["model"] = model.into();
         body["max_tokens"] = 199_000.into();
-        body["messages"][0]["content"] = "Is there a second bug?".into();
+        body["messages"][0]["content"] = format!("Is there a bug in {}?", upstream.base_url()).into();
         body
     };
     let known = model(Api::Anthropic);
@@ -168,7 +168,7 @@ async fn a_refused_answer_is_asked_for_shorter_and_nothing_is_folded() {
         settings.desk.store = folder.path().join("sessions.db").display().to_string();
         settings.desk.window = Some(Tokens(200_000));
         let gateway = start(settings).await.unwrap();
-        let seen = ask(&url(&gateway), Api::Anthropic, &fresh(name), LONG).await;
+        let seen = ask(&url(&gateway), Api::Anthropic, &fresh(name, upstream), LONG).await;
         assert_eq!((seen.status, seen.end), (200, End::Clean), "{name}");
         let asked = upstream.log().last().unwrap().body["max_tokens"].as_u64().unwrap();
         assert_eq!(asked < 199_000, lowered, "{name}: {asked}");
