@@ -2,6 +2,7 @@
 //! knows beside them, and the log that holds all of it in order. Nothing here is ever edited.
 
 pub(crate) mod bond;
+pub(crate) mod canonical;
 pub(crate) mod edition;
 pub(crate) mod fact;
 pub(crate) mod frame;

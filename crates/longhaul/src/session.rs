@@ -7,12 +7,13 @@
 //! | what | where |
 //! |---|---|
 //! | entries, and how they are stored and loaded | `journal`, `loading`, `retracing`, `forking`, `checkpoints` |
-//! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors` |
+//! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors`, `binding` |
 //! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `jobs` (`resolve`), `folding`, `editing`, `switching`, `undoing` |
 //! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading` |
 //! | memos: view and keep set | `following` |
 
 mod authors;
+mod binding;
 mod carrying;
 mod chaining;
 mod checkpoints;

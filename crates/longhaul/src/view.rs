@@ -11,6 +11,7 @@ pub(crate) mod cache;
 pub(crate) mod cache_returns;
 mod edited;
 pub(crate) mod keep;
+pub(crate) mod prefix;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::conversation::frame::Frame;
 use crate::conversation::log::{Log, Position};
 use crate::conversation::message::{Block, Message, Role};
 use crate::conversation::repair::Shown;
+use crate::conversation::step::Unit;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
 use crate::edits::ledger::Ledger;
 use crate::size::meter::{Measure, Meter};
@@ -28,6 +30,7 @@ use edited::edited;
 
 pub use cache::{PromptCache, Sent, pays_back};
 pub use keep::{KeepItem, KeepKey, Kept, RULE_FILES, is_rule_file};
+pub use prefix::Prefix;
 
 /// Where a part of a view comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub enum Source {
     Message(Position),
     /// A fold or a hide.
     Edit(EditId),
+    /// A note of the host that stays where it was sent: its number.
+    HostNote(usize),
     /// The tail: what changes often.
     Tail,
 }
@@ -54,6 +59,7 @@ impl Source {
                 let span = ledger.get(id).and_then(|edit| edit.kind.spans().first().copied());
                 span.map_or(Position(0), |span| span.start)
             }
+            Self::HostNote(number) => ledger.host_note(number).map_or(Position(0), |note| note.at),
             Self::Note | Self::Rules => Position(0),
             Self::Tail => Position(u32::MAX),
         }
@@ -63,7 +69,7 @@ impl Source {
     pub(crate) fn edit(self) -> Option<EditId> {
         match self {
             Self::Edit(id) => Some(id),
-            Self::Note | Self::Rules | Self::Message(_) | Self::Tail => None,
+            Self::Note | Self::Rules | Self::Message(_) | Self::HostNote(_) | Self::Tail => None,
         }
     }
 }
@@ -160,8 +166,27 @@ struct Settled {
 /// Parts that edits made, to be used again after the next edit.
 #[derive(Debug, Clone, Default)]
 struct Made {
-    units: HashMap<Position, (Vec<EditId>, Vec<Part>)>,
+    units: HashMap<Position, (Look, Vec<Part>)>,
     folds: HashMap<EditId, Part>,
+}
+
+/// What the look of a unit follows from, beside the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Look {
+    /// Edits inside its messages.
+    edits: Vec<EditId>,
+    /// Thinking of its messages is gone.
+    is_unbound: bool,
+}
+
+impl Look {
+    fn of(ledger: &Ledger, unit: &Unit) -> Self {
+        let ats = || unit.span.range().map(|at| Position(at as u32));
+        Self {
+            edits: ats().flat_map(|at| ledger.inside(at)).copied().collect(),
+            is_unbound: ats().any(|at| ledger.is_unbound(at)),
+        }
+    }
 }
 
 /// What a view is made from.
@@ -362,6 +387,7 @@ impl View {
         let units = from.log.units();
         let mut at = self.settled.units;
         while let Some(unit) = units.get(at) {
+            self.show_host_notes(from, at);
             if let Some((span, id)) = from.ledger.covering(unit.span.start) {
                 if let Some(edit) = from.ledger.get(id).filter(|edit| starts_at(&edit.kind, span.start)) {
                     let part = self.made.fold(edit, from.meter);
@@ -376,6 +402,18 @@ impl View {
                 self.settle(at);
             }
         }
+        self.show_host_notes(from, at);
+    }
+
+    /// Shows the notes of the host between a unit and the one before it.
+    fn show_host_notes(&mut self, from: Sources<'_>, unit: usize) {
+        let units = from.log.units();
+        let before = unit.checked_sub(1).and_then(|before| units.get(before)).map(|unit| unit.span.start);
+        let end = units.get(unit).map_or(Position(u32::MAX), |unit| unit.span.start);
+        for (number, note) in from.ledger.host_notes_in(before, end) {
+            let (message, measure) = (note.message.clone(), from.meter.message(&note.message));
+            self.push(Part { source: Source::HostNote(number), message, measure });
+        }
     }
 
     /// So many units are shown for good.
@@ -386,25 +424,24 @@ impl View {
 
     fn show(&mut self, from: Sources<'_>, unit: usize) {
         let unit = &from.log.units()[unit];
-        let ats = || unit.span.range().map(|at| Position(at as u32));
-        if ats().all(|at| from.ledger.inside(at).is_empty()) {
+        let look = Look::of(from.ledger, unit);
+        if look == Look::default() {
             return self.show_parts(from, from.log.show_edited(unit, &|_, _| None));
         }
-        let edits: Vec<EditId> = ats().flat_map(|at| from.ledger.inside(at)).copied().collect();
         // A step that is still open may change with the next result: it is not remembered.
         let settled = from.log.units()[..from.log.settled_units()]
             .last()
             .is_some_and(|last| last.span.start >= unit.span.start);
-        if let Some((made_with, parts)) = self.made.units.get(&unit.span.start)
+        if let Some((made_as, parts)) = self.made.units.get(&unit.span.start)
             && settled
-            && *made_with == edits
+            && *made_as == look
         {
             return parts.clone().into_iter().for_each(|part| self.push(part));
         }
         let first = self.parts.len();
         self.show_parts(from, from.log.show_edited(unit, &|at, message| edited(from.ledger, at, message)));
         if settled {
-            self.made.units.insert(unit.span.start, (edits, self.parts[first..].to_vec()));
+            self.made.units.insert(unit.span.start, (look, self.parts[first..].to_vec()));
         }
     }
 

@@ -138,14 +138,14 @@ impl Frame {
     }
 
     /// The system prompt without what a client writes into it for whoever sends the bill.
-    fn system_of_prompt(&self) -> impl Iterator<Item = &Block> {
+    pub(crate) fn system_of_prompt(&self) -> impl Iterator<Item = &Block> {
         let billing = |block: &&Block| matches!(block, Block::Text(text) if text.text.starts_with(BILLING));
         self.system.iter().filter(move |block| !billing(block))
     }
 
     /// The tools that the prompt begins with. One that is loaded when it is found comes into the prompt
     /// where it was found.
-    fn tools_of_prompt(&self) -> impl Iterator<Item = &Tool> {
+    pub(crate) fn tools_of_prompt(&self) -> impl Iterator<Item = &Tool> {
         self.tools.iter().filter(|tool| !tool.is_deferred())
     }
 

@@ -28,6 +28,10 @@ impl Handle {
         Self::from_hash(&blake3::hash(text.as_bytes()))
     }
 
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     fn from_hash(hash: &blake3::Hash) -> Self {
         let mut half = [0; 16];
         half.copy_from_slice(&hash.as_bytes()[..16]);
@@ -253,6 +257,11 @@ pub(crate) struct Originals {
 impl Originals {
     /// Takes in an entry of the journal. `ledger` is as it was before the entry.
     pub(crate) fn apply(&mut self, entry: &Entry, ledger: &Ledger) {
+        if let Entry::Unbound(unbound) = entry {
+            for lost in &unbound.lost {
+                self.places.entry(lost.original).or_insert(Place::Thinking(lost.at));
+            }
+        }
         let Entry::Edit(edit) = entry else { return };
         if let EditKind::Answer { text, .. } = &edit.kind {
             self.places.entry(text.handle()).or_insert(Place::Answer(edit.clone()));

@@ -328,9 +328,33 @@ pub struct EditPrice {
     /// How many later requests a fold is expected to live for; 0 for other edits, and where it is not known.
     #[serde(default, skip_serializing_if = "is_none")]
     pub calls: u64,
+    /// Signed thinking that goes with it, where the model binds thinking to what stands before it.
+    #[serde(default, skip_serializing_if = "LostWith::is_nothing")]
+    pub thinking: LostWith,
     /// What its summary cost, if a model wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryBill>,
+}
+
+/// Signed thinking outside of an edit that goes with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostWith {
+    /// How many messages lose some.
+    pub messages: u32,
+    /// Its tokens.
+    pub tokens: Tokens,
+}
+
+impl LostWith {
+    /// True if no thinking goes.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// With that of one message more.
+    pub(crate) fn and(self, tokens: Tokens) -> Self {
+        Self { messages: self.messages + 1, tokens: self.tokens + tokens }
+    }
 }
 
 fn is_none(calls: &u64) -> bool {
@@ -342,13 +366,17 @@ impl EditPrice {
     /// again once, without what the others take away.
     pub fn of_batch<'a>(edits: impl IntoIterator<Item = &'a Edit>) -> Self {
         let (mut warm, mut saves, mut expected) = (Tokens::ZERO, Tokens::ZERO, 0);
-        for Self { rewrites, saves: own, calls, .. } in edits.into_iter().map(|edit| edit.price) {
+        let mut lost = LostWith::default();
+        for Self { rewrites, saves: own, calls, thinking, .. } in edits.into_iter().map(|edit| edit.price) {
             expected = calls.max(expected);
+            // What one edit takes no other does.
+            lost.messages += thinking.messages;
+            lost.tokens += thinking.tokens;
             if rewrites > Tokens::ZERO {
                 warm = warm.max(rewrites + own);
             }
             saves += own;
         }
-        Self { rewrites: warm - saves, saves, calls: expected, summary: None }
+        Self { rewrites: warm - saves, saves, calls: expected, thinking: lost, summary: None }
     }
 }

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use crate::conversation::log::{Position, Span};
 use crate::edits::archive::Handle;
-use crate::edits::edit::{Edit, EditId, EditKind, EditText};
+use crate::conversation::message::Message;
+use crate::edits::edit::{Edit, EditId, EditKind, EditText, Why};
+use crate::edits::unbound::{Runs, Unbound};
 use crate::session::journal::Entry;
+use crate::view::keep::{self, KeepKey, Kept};
 
 /// What became of an edit.
 #[derive(Debug, Clone)]
@@ -62,6 +65,18 @@ pub enum LedgerError {
     },
 }
 
+/// A note of the host that stays where it was sent.
+#[derive(Debug, Clone)]
+pub(crate) struct HostNote {
+    /// It stands before this message.
+    pub(crate) at: Position,
+    pub(crate) message: Arc<Message>,
+    /// The items that it states.
+    pub(crate) kept: Vec<Kept>,
+    /// Later notes state all its items again, and an edit has changed what stands before it.
+    dropped: bool,
+}
+
 /// The edits of a journal and what became of them.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
@@ -72,6 +87,13 @@ pub struct Ledger {
     outer: BTreeMap<Position, (Position, EditId)>,
     note: Option<Arc<str>>,
     rules: Option<Arc<str>>,
+    /// Notes of the host that stay where they were sent, in order.
+    host_notes: Vec<HostNote>,
+    /// Where signed thinking is gone for good.
+    unbound: Vec<Arc<Unbound>>,
+    unbound_runs: Runs,
+    /// What stays of it.
+    excerpts: HashMap<(Position, usize), Arc<str>>,
     /// Edits that a person took back: few.
     held: Vec<EditId>,
     /// How often anything but a new edit changed what is shown: an undo, a redo, another note, other rules.
@@ -89,6 +111,63 @@ impl Ledger {
     /// The rules that stand before the history, as they were in force when they were last written there.
     pub fn rules(&self) -> Option<&str> {
         self.rules.as_deref().filter(|rules| !rules.is_empty())
+    }
+
+    /// Notes of the host that may be shown, with their numbers, in order.
+    pub(crate) fn host_notes(&self) -> impl DoubleEndedIterator<Item = (usize, &HostNote)> {
+        self.host_notes.iter().enumerate().filter(|(_, note)| self.is_shown(note))
+    }
+
+    /// Those behind the message at `after` (all from the first on, if it is none), and not behind the one at `upto`.
+    pub(crate) fn host_notes_in(
+        &self,
+        after: Option<Position>,
+        upto: Position,
+    ) -> impl Iterator<Item = (usize, &HostNote)> {
+        let first = after.map_or(0, |after| self.host_notes.partition_point(|note| note.at <= after));
+        let end = self.host_notes.partition_point(|note| note.at <= upto);
+        let shown = move |number: usize| {
+            let note = &self.host_notes[number];
+            self.is_shown(note).then_some((number, note))
+        };
+        (first..end).filter_map(shown)
+    }
+
+    fn is_shown(&self, note: &HostNote) -> bool {
+        let before = note.at.0.checked_sub(1).map(Position);
+        !note.dropped && before.is_none_or(|at| self.covering(at).is_none())
+    }
+
+    /// A note of the host by its number.
+    pub(crate) fn host_note(&self, number: usize) -> Option<&HostNote> {
+        self.host_notes.get(number)
+    }
+
+    /// The newest note that is shown and states this item.
+    pub(crate) fn newest_note_of(&self, key: &KeepKey) -> Option<&Kept> {
+        let mut newest = self.host_notes().rev();
+        newest.find_map(|(_, note)| note.kept.iter().find(|kept| kept.key == *key))
+    }
+
+    /// All that is known of signed thinking that is gone for good, in the order it went.
+    pub fn unbound(&self) -> impl Iterator<Item = &Unbound> {
+        self.unbound.iter().map(|unbound| &**unbound)
+    }
+
+    /// True if signed thinking of a message is gone for good.
+    pub fn is_unbound(&self, at: Position) -> bool {
+        self.unbound_runs.contains(at)
+    }
+
+    /// What stays of a block of thinking that is gone.
+    pub(crate) fn excerpt(&self, at: Position, block: usize) -> Option<&Arc<str>> {
+        self.excerpts.get(&(at, block))
+    }
+
+    /// True if all messages are shown as they came, with nothing of the host among them.
+    pub fn is_untouched(&self) -> bool {
+        let hosts = self.note.is_some() || self.rules().is_some() || !self.host_notes.is_empty();
+        !hosts && self.unbound_runs.is_empty() && !self.edits().any(|(_, active)| active)
     }
 
     /// How often anything but a new edit changed what is shown.
@@ -232,9 +311,10 @@ impl Ledger {
     }
 
     /// Takes in an entry of the journal. The guard has let it through, or it is loaded.
-    pub(crate) fn apply(&mut self, entry: &Entry) {
+    pub(crate) fn apply(&mut self, entry: &Entry, end: Position) {
         match entry {
             Entry::Edit(edit) => {
+                self.drop_restated(edit);
                 self.edits.push(Standing { edit: edit.clone(), active: true, held: false });
                 self.show(edit);
             }
@@ -251,7 +331,39 @@ impl Ledger {
                 self.rules = Some(text.clone());
                 self.changes += 1;
             }
+            Entry::HostNote { text, kept } => {
+                let message = keep::host_message(text.to_string());
+                self.host_notes.push(HostNote { at: end, message, kept: kept.clone(), dropped: false });
+            }
+            Entry::Unbound(unbound) => {
+                self.unbound_runs.add(unbound.span);
+                for lost in &unbound.lost {
+                    let excerpts = lost.excerpts.iter();
+                    self.excerpts.extend(excerpts.map(|e| ((lost.at, e.block), e.text.clone())));
+                }
+                self.unbound.push(unbound.clone());
+                self.changes += 1;
+            }
             _ => {}
+        }
+    }
+
+    /// Drops notes after an edit whose items later notes state again: what follows the edit is billed again anyway.
+    fn drop_restated(&mut self, edit: &Edit) {
+        let breaks = match edit.why {
+            Why::Entry | Why::Host | Why::Switched => false,
+            Why::Rule | Why::Forced(_) | Why::Cold | Why::PaysBack | Why::Asked => true,
+        };
+        if !breaks || matches!(edit.kind, EditKind::DropThinking { .. }) {
+            return;
+        }
+        let Some(start) = edit.kind.spans().first().map(|span| span.start) else { return };
+        let mut restated: Vec<KeepKey> = Vec::new();
+        for note in self.host_notes.iter_mut().rev().take_while(|note| note.at > start) {
+            note.dropped |= note.kept.iter().all(|kept| restated.contains(&kept.key));
+            if !note.dropped {
+                restated.extend(note.kept.iter().map(|kept| kept.key.clone()));
+            }
         }
     }
 

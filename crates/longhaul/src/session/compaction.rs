@@ -5,6 +5,7 @@
 use super::carrying::Carrying;
 use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest};
 use super::room::Target;
+use super::state::State;
 use super::{Notice, PrepareError, Prepared, Session, TooLarge};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};
@@ -70,6 +71,7 @@ impl Session {
     fn prepare_by_usage(&mut self, now: Option<Time>) -> Result<Prepared, PrepareError> {
         self.follow();
         self.follow_rules(now);
+        self.unbind_stale();
         // What nothing can take away: no edit would help.
         let size = self.size().tokens;
         if size.min(self.tokens(self.state.system_layer())) > self.budget().hard {
@@ -96,6 +98,7 @@ impl Session {
         if let Some(job) = job.filter(|_| waits) {
             return Ok(Prepared::Summarise(job));
         }
+        self.unbind_stale();
         let (size, budget) = (self.size().tokens, self.budget());
         if size > budget.hard {
             return Err(self.too_large(size));
@@ -126,6 +129,8 @@ impl Session {
         let sent = requests.cache.compare(view, self.meter(), now, &self.state.cache_rule());
         let ticket = requests.next_ticket();
         self.notice_cramped();
+        let State { binding, view, log, limits, .. } = &mut self.state;
+        let prefix = limits.model.binds.then(|| binding.prefix(view, log));
         let view = &self.state.view;
         self.record(Entry::Sent(SentRequest {
             ticket,
@@ -140,6 +145,7 @@ impl Session {
             large,
             excess: self.carrying().excess,
             whole: self.tokens(self.full()),
+            prefix,
         }));
         self.checkpoints.pass(self.journal.end(), &self.state);
         self.prepared = true;

@@ -7,7 +7,7 @@ use super::journal::Entry;
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role};
 use crate::edits::archive::{Handle, Original};
-use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, EditText, Why};
+use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, EditText, LostWith, Why};
 use crate::edits::guard::{Check, Refusal};
 use crate::size::tokens::Tokens;
 use crate::summary::SummaryBill;
@@ -70,11 +70,15 @@ impl Session {
         let saves = before - after;
         let is_fold = matches!(kind, EditKind::Fold { .. });
         let calls = if is_fold { self.state.requests.calls_expected() } else { 0 };
-        let price = EditPrice { rewrites: warm - saves, saves, calls, summary };
+        let inside = |at: Position| kind.spans().iter().any(|span| span.contains(at));
+        let thinking = self.bound_after(first).into_iter().filter(|(at, _)| !inside(*at));
+        let thinking = thinking.fold(LostWith::default(), |lost, (_, tokens)| lost.and(tokens));
+        let price = EditPrice { rewrites: warm - saves - thinking.tokens, saves, calls, thinking, summary };
         let originals = vec![original];
         let strategy = strategy.into();
         let edit = Edit { id, kind, strategy, why, before, after, price, originals, depends };
         self.record(Entry::Edit(Arc::new(edit)));
+        self.unbind_after(id);
         id
     }
 

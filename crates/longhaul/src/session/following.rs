@@ -15,8 +15,14 @@ impl Session {
         self.follow_note();
         self.follow_keep_set();
         let differ = self.keep.rules_differ(self.log(), self.ledger());
-        if self.keep.must_cut_rules(self.ledger()) || differ && self.has_lost_prefix() {
+        let free = !self.state.binding.has_signed();
+        if self.keep.must_cut_rules(self.ledger()) || differ && free && self.has_lost_prefix() {
             self.write_rules();
+        }
+        if self.state.limits.model.binds
+            && let Some((text, kept)) = self.keep.note(self.log(), self.ledger())
+        {
+            self.record(Entry::HostNote { text: text.into(), kept });
         }
         self.follow_view();
     }
@@ -24,7 +30,8 @@ impl Session {
     /// Writes the rules that are in force before the history where that costs nothing beside: the cache is
     /// cold by `now`, or the request is too large and something of it must go.
     pub(super) fn follow_rules(&mut self, now: Option<Time>) {
-        let free = self.is_cold(now) || self.size().tokens > self.budget().hard;
+        let cold = self.is_cold(now) && !self.state.binding.has_signed();
+        let free = cold || self.size().tokens > self.budget().hard;
         if free && self.keep.rules_differ(self.log(), self.ledger()) {
             self.write_rules();
             self.follow_view();

@@ -18,6 +18,7 @@ impl Session {
         let mut fork = if whole { self.clone() } else { self.replayed(cursor)? };
         fork.notices.clear();
         fork.record(Entry::Forked { end: end.min(self.log().end()) });
+        self.tell_answers(&mut fork);
         fork.look();
         Ok(fork)
     }

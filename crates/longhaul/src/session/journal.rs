@@ -13,6 +13,7 @@ use crate::conversation::log::Position;
 use crate::conversation::message::{Message, Time};
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditText, Why};
+use crate::edits::unbound::Unbound;
 use crate::policy::task::Task;
 use crate::size::calibration::Calibration;
 use crate::size::meter::Measure;
@@ -21,12 +22,14 @@ use crate::size::tokens::Tokens;
 use crate::size::usage::{Billed, Charged};
 use crate::summary::SummaryPaid;
 use crate::summary::job::Question;
+use crate::view::keep::Kept;
+use crate::view::prefix::Prefix;
 
 use super::LoadError;
 
 /// The version of the form that entries are written in. With a new kind of entry it goes up, for
 /// journals that begin then; an engine that meets a kind it does not know names the entry.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,8 +81,24 @@ pub enum Entry {
         /// Their text; empty if none is in force any longer.
         text: Arc<str>,
     },
+    /// A note of the host was put behind the newest message, where it stays.
+    HostNote {
+        /// What is sent.
+        text: Arc<str>,
+        /// The items of the keep set that it states.
+        kept: Vec<Kept>,
+    },
+    /// Signed thinking no longer follows the prefix that produced it.
+    Unbound(Arc<Unbound>),
     /// A request was sent.
     Sent(SentRequest),
+    /// The provider signed thinking in its answer to a request, as the host has read it.
+    Answered {
+        /// The prefix of that request.
+        prefix: Prefix,
+        /// The handle of each signature.
+        seals: Vec<Handle>,
+    },
     /// Calls that waited for results got placeholders, for good: the hard limit left no room for what
     /// stands behind them.
     StepClosed,
@@ -235,6 +254,8 @@ impl Entry {
                 Self::JobOpened(Arc::new(Question { focus: None, problem: None, ..(**question).clone() }))
             }
             Self::RecallBy(_) => Self::RecallBy(RecallBy::Unsaid),
+            Self::HostNote { .. } => Self::HostNote { text: "".into(), kept: Vec::new() },
+            Self::Unbound(unbound) => Self::Unbound(Arc::new(unbound.without_content())),
             // A new kind of entry is looked at here before it is kept.
             Self::Began { .. }
             | Self::Counted(_)
@@ -243,6 +264,7 @@ impl Entry {
             | Self::Undo { .. }
             | Self::Redo { .. }
             | Self::Sent(_)
+            | Self::Answered { .. }
             | Self::StepClosed
             | Self::SentAgain { .. }
             | Self::Usage { .. }
@@ -328,6 +350,9 @@ pub struct SentRequest {
     /// What the whole conversation would have been; none in journals that do not say.
     #[serde(default, skip_serializing_if = "is_none")]
     pub whole: Tokens,
+    /// Names system prompt, tools and messages, for a model that binds thinking to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefix>,
 }
 
 fn is_none(tokens: &Tokens) -> bool {

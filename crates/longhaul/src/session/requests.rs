@@ -96,6 +96,7 @@ impl Requests {
             | Entry::Taught { .. }
             | Entry::CacheTaught { .. }
             | Entry::AnswerCounts { .. }
+            | Entry::Answered { .. }
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }
@@ -112,6 +113,8 @@ impl Requests {
             | Entry::Redo { .. }
             | Entry::NoteShown { .. }
             | Entry::RulesShown { .. }
+            | Entry::HostNote { .. }
+            | Entry::Unbound(_)
             | Entry::StepClosed
             | Entry::Asked { .. }
             | Entry::Task(_)

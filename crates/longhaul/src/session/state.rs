@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::authors::Authors;
+use super::binding::Binding;
 use super::journal::{Entry, RecallBy};
 use super::limits::Limits;
 use super::progress::Progress;
@@ -38,6 +39,7 @@ pub(super) struct State {
     pub(super) requests: Requests,
     pub(super) progress: Progress,
     pub(super) authors: Authors,
+    pub(super) binding: Binding,
     pub(super) recall_by: RecallBy,
     /// Nobody is there to answer.
     pub(super) unattended: bool,
@@ -56,6 +58,7 @@ impl State {
             requests: Requests::default(),
             progress: Progress::default(),
             authors: Authors::new(&model.name),
+            binding: Binding::default(),
             recall_by: RecallBy::default(),
             unattended: false,
             view: View::default(),
@@ -68,6 +71,9 @@ impl State {
         self.take_in(entry);
         if let Entry::Sent(_) = entry {
             self.look();
+            if self.limits.model.binds {
+                self.binding.sent(&self.view);
+            }
             let Self { requests, view, ledger, .. } = self;
             requests.cache.send(view, |part| part.source.start(ledger));
             view.mark_sent();
@@ -144,8 +150,9 @@ impl State {
         self.authors.apply(entry, self.log.end());
         self.sizes.apply(entry, &self.limits.model, self.log.messages());
         self.originals.apply(entry, &self.ledger);
+        self.binding.apply(entry, &self.log);
+        self.ledger.apply(entry, self.log.end());
         self.log.apply(entry);
-        self.ledger.apply(entry);
         if is_believed {
             self.requests.apply(entry, other_model);
         }

@@ -50,8 +50,8 @@ impl Session {
 
     /// Gets the texts that these entries will bring into view, if they are with the store.
     pub(super) fn fetch_for(&mut self, entries: &[Entry]) -> Result<(), LedgerError> {
-        let mut ledger = self.ledger().clone();
-        entries.iter().for_each(|entry| ledger.apply(entry));
+        let (mut ledger, end) = (self.ledger().clone(), self.log().end());
+        entries.iter().for_each(|entry| ledger.apply(entry, end));
         let fetched = self.state.fetch(&ledger.texts_apart(), self.store.as_deref());
         fetched.map_err(|LostText { edit, handle }| LedgerError::Lost { edit, handle })
     }

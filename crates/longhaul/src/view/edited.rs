@@ -6,12 +6,14 @@ use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, ToolCall, ToolResult};
 use crate::edits::edit::{EditKind, EditText};
 use crate::edits::ledger::Ledger;
+use crate::edits::unbound;
 
 /// The blocks of a message with its active edits; `None` if there is none.
 pub(super) fn edited(ledger: &Ledger, at: Position, message: &Message) -> Option<Vec<Option<Block>>> {
     let edits: Vec<&EditKind> =
         ledger.inside(at).iter().filter_map(|id| Some(&ledger.get(*id)?.kind)).collect();
-    if edits.is_empty() {
+    let is_unbound = ledger.is_unbound(at) && unbound::signed(message).next().is_some();
+    if edits.is_empty() && !is_unbound {
         return None;
     }
     // What the host answered is no error, whatever the client said.
@@ -20,8 +22,12 @@ pub(super) fn edited(ledger: &Ledger, at: Position, message: &Message) -> Option
     };
     let no_thinking = edits.iter().any(|edit| matches!(edit, EditKind::DropThinking { .. }));
     let blocks = message.blocks().iter().enumerate().map(|(number, block)| {
-        if no_thinking && matches!(block, Block::Thinking(_)) {
-            return None;
+        match block {
+            Block::Thinking(_) if no_thinking => return None,
+            Block::Thinking(thinking) if is_unbound && unbound::is_signed(&thinking.seal) => {
+                return ledger.excerpt(at, number).map(|text| Block::text(text.clone()));
+            }
+            _ => {}
         }
         // Of several edits of a block the newest shows.
         let newest = edits.iter().rev().find_map(|edit| match (edit, block) {

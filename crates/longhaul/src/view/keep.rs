@@ -72,6 +72,8 @@ pub fn is_rule_file(name: &str, rules: &[&str]) -> bool {
 
 /// What is said of rules that were taken back.
 const NO_LONGER: &str = "(These rules are no longer in force.)";
+/// The same of any other item that a note of the host still states.
+const WITHDRAWN: &str = "(No longer in force.)";
 /// What is said of a goal that a person set after the first request.
 const REPLACES: &str = "(This replaces the first request and every goal before it.)";
 
@@ -108,7 +110,7 @@ impl KeepSet {
     /// new or was taken back.
     pub(crate) fn rules_differ(&self, log: &Log, ledger: &Ledger) -> bool {
         let mut rules = self.items.iter().filter(|item| matches!(item.key, KeepKey::Rules(_)));
-        rules.any(|item| !is_shown(item, log, ledger))
+        rules.any(|item| !ledger.rules().is_some_and(|rules| are_in(rules, item, log)))
     }
 
     /// The rules that are in force, as they are to stand before the history.
@@ -133,6 +135,36 @@ impl KeepSet {
     pub(crate) fn tail(&self, log: &Log, ledger: &Ledger) -> String {
         let missing = self.items.iter().filter(|item| !is_shown(item, log, ledger));
         missing.map(|item| in_tail(item, ledger)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A note of the host that states what no other place of the view states, and takes back what no longer holds; `None`
+    /// if there is nothing to state. For models to which nothing may be shown in another place at the next request.
+    pub(crate) fn note(&self, log: &Log, ledger: &Ledger) -> Option<(String, Vec<Kept>)> {
+        let missing = self.items.iter().filter(|item| !is_shown(item, log, ledger));
+        let gone = self.withdrawn(ledger);
+        let due: Vec<&KeepItem> = missing.chain(&gone).collect();
+        let lines = due.iter().map(|item| match ledger.newest_note_of(&item.key) {
+            Some(_) if &*item.text != NO_LONGER => {
+                format!("(This replaces what stands above.)\n{}", render(std::slice::from_ref(*item)))
+            }
+            _ => in_tail(item, ledger),
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
+        (!due.is_empty()).then(|| (text, due.into_iter().map(Kept::of).collect()))
+    }
+
+    /// Items that a note states and that are no longer kept.
+    fn withdrawn(&self, ledger: &Ledger) -> Vec<KeepItem> {
+        let handle = Handle::of(WITHDRAWN);
+        let mut gone: Vec<KeepItem> = Vec::new();
+        for kept in ledger.host_notes().flat_map(|(_, note)| &note.kept) {
+            let is_known = |item: &KeepItem| item.key == kept.key;
+            let is_stated = ledger.newest_note_of(&kept.key).is_some_and(|newest| newest.text != handle);
+            if is_stated && !self.items.iter().any(is_known) && !gone.iter().any(is_known) {
+                gone.push(KeepItem { key: kept.key.clone(), text: WITHDRAWN.into(), handle, source: None });
+            }
+        }
+        gone
     }
 
     /// The items that would go with these runs, and those that stand in the tail: a fold takes them
@@ -175,12 +207,17 @@ fn kept_by(edit: &Edit) -> &[Kept] {
 /// True if the item stands in the history or in a summary.
 pub(crate) fn is_shown(item: &KeepItem, log: &Log, ledger: &Ledger) -> bool {
     if matches!(item.key, KeepKey::Rules(_)) {
-        return ledger.rules().is_some_and(|rules| are_in(rules, item, log));
+        return is_noted(item, ledger) || ledger.rules().is_some_and(|rules| are_in(rules, item, log));
     }
     if item.source.is_some_and(|at| ledger.covering(at).is_none()) {
         return true;
     }
-    is_restated(item, ledger)
+    is_noted(item, ledger) || is_restated(item, ledger)
+}
+
+/// True if the newest note of the host that states the item states it as it is.
+pub(crate) fn is_noted(item: &KeepItem, ledger: &Ledger) -> bool {
+    ledger.newest_note_of(&item.key).is_some_and(|kept| kept.is(item))
 }
 
 /// True if a fold that is shown restates the item.
@@ -193,7 +230,13 @@ fn is_restated(item: &KeepItem, ledger: &Ledger) -> bool {
 fn is_kept_elsewhere(item: &KeepItem, spans: &[Span], ledger: &Ledger) -> bool {
     let stays = |span: Span| !spans.iter().any(|new| new.start <= span.start && span.end <= new.end);
     let keeps = |id| ledger.get(id).is_some_and(|edit| kept_by(edit).iter().any(|kept| kept.is(item)));
-    ledger.outermost().any(|(span, id)| stays(span) && keeps(id))
+    let goes = |at: Position| {
+        let before = at.0.checked_sub(1).map(Position);
+        before.is_some_and(|before| spans.iter().any(|span| span.contains(before)))
+    };
+    let mut notes = ledger.host_notes().filter(|(_, note)| !goes(note.at));
+    notes.any(|(_, note)| note.kept.iter().any(|kept| kept.is(item)))
+        || ledger.outermost().any(|(span, id)| stays(span) && keeps(id))
 }
 
 /// Edits that hide a fold which restates one of these items. What is restated again hangs on them:

@@ -1,0 +1,317 @@
+//! Bound thinking: which prefix produced the signed thinking of each answer, and which of it no longer follows that
+//! prefix. What does not is left out of every later request, or the provider refuses them all.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::Session;
+use super::journal::{Entry, Ticket};
+use crate::conversation::canonical::{self, Canonical};
+use crate::conversation::log::{Log, Position, Span};
+use crate::conversation::message::{Message, Role, Thinking};
+use crate::edits::archive::{Handle, Original};
+use crate::edits::edit::{EditId, EditKind, Why};
+use crate::edits::unbound::{self, Excerpt, LostThinking, Unbound};
+use crate::size::tokens::Tokens;
+use crate::view::prefix::{Chain, Prefix};
+use crate::view::{Source, View};
+
+/// So many requests may wait for their answers.
+const WAITING: usize = 64;
+
+/// What produced the signed thinking of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A request of ours.
+    Request(Prefix),
+    /// The client's own messages, after this frame.
+    Client(Canonical),
+}
+
+/// Signed thinking and its prefixes, as the journal says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Binding {
+    /// Messages that came with signed thinking, in order, and what produced it.
+    origins: Vec<(Position, Origin)>,
+    /// Of them, those whose thinking may still be shown.
+    signed: Vec<Position>,
+    /// Requests whose answers may still come, newest last.
+    waiting: VecDeque<(Ticket, Prefix)>,
+    /// What the host reported of answers whose messages have not come yet, by seal.
+    answered: HashMap<Handle, Prefix>,
+    /// The host reports answers: one that was not reported was not given to a request of ours.
+    host_reports: bool,
+    /// The prefix that was sent last, and how many messages there were then.
+    last: Option<(Prefix, Position)>,
+    /// The prefixes of the view, as it was checked last.
+    view: Chain,
+    /// The prefixes of the messages as they came.
+    came: Chain,
+    /// The newest frame, by its version.
+    frame: Option<(usize, Canonical)>,
+    /// The frame that the view was checked with.
+    checked: Option<Canonical>,
+}
+
+impl Binding {
+    /// `log` is the log before the entry.
+    pub(super) fn apply(&mut self, entry: &Entry, log: &Log) {
+        match entry {
+            Entry::Message(message) => self.came(message, log),
+            Entry::Sent(sent) => {
+                self.last = sent.prefix.map(|prefix| (prefix, log.end()));
+                let waits = sent.prefix.map(|prefix| (sent.ticket, prefix));
+                self.waiting.extend(waits);
+                if self.waiting.len() > WAITING {
+                    self.waiting.pop_front();
+                }
+            }
+            Entry::Answered { prefix, seals } => {
+                self.host_reports = true;
+                self.answered.extend(seals.iter().map(|seal| (*seal, *prefix)));
+            }
+            Entry::Unbound(unbound) => self.signed.retain(|at| !unbound.span.contains(*at)),
+            // What was sent is of the other model.
+            Entry::Switched { .. } => (self.last, self.view) = (None, Chain::default()),
+            _ => {}
+        }
+    }
+
+    fn came(&mut self, message: &Message, log: &Log) {
+        if message.role() != Role::Assistant {
+            return;
+        }
+        let seals: Vec<Handle> = unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
+        if seals.is_empty() {
+            return;
+        }
+        let at = log.end();
+        let reported = seals.iter().filter_map(|seal| self.answered.remove(seal)).last();
+        // An answer may come as several messages.
+        let is_answer = |end: Position| {
+            let between = log.messages().get(end.index()..).unwrap_or_default();
+            between.iter().all(|message| message.role() == Role::Assistant)
+        };
+        let last = self.last.filter(|(_, end)| !self.host_reports && is_answer(*end));
+        let origin = match reported.or(last.map(|(prefix, _)| prefix)) {
+            Some(prefix) => Origin::Request(prefix),
+            None => Origin::Client(self.frame(log)),
+        };
+        self.origins.push((at, origin));
+        self.signed.push(at);
+    }
+
+    /// A request is sent: this is what the next one is compared with.
+    pub(super) fn sent(&mut self, view: &View) {
+        self.view.follow(view);
+    }
+
+    /// Some message with signed thinking may still be shown.
+    pub(super) fn has_signed(&self) -> bool {
+        !self.signed.is_empty()
+    }
+
+    /// The prefix of a request whose answer may still come.
+    pub(super) fn prefix_of(&self, ticket: Ticket) -> Option<Prefix> {
+        self.waiting.iter().rev().find(|(waiting, _)| *waiting == ticket).map(|(_, prefix)| *prefix)
+    }
+
+    /// Names the whole view.
+    pub(super) fn prefix(&mut self, view: &View, log: &Log) -> Prefix {
+        let frame = self.frame(log);
+        self.view.follow(view);
+        Prefix::of(&frame, &self.view.end())
+    }
+
+    fn frame(&mut self, log: &Log) -> Canonical {
+        let version = log.frame_version();
+        match self.frame {
+            Some((known, frame)) if known == version => frame,
+            _ => {
+                let frame = log.frame().map(canonical::frame).unwrap_or_default();
+                self.frame = Some((version, frame));
+                frame
+            }
+        }
+    }
+
+    /// The first message of the view whose signed thinking does not follow the prefix that produced it.
+    fn first_stale(&mut self, view: &View, log: &Log) -> Option<Position> {
+        let (parts, frame) = (view.parts(), self.frame(log));
+        let same = self.view.follow(view);
+        let first = if self.checked == Some(frame) { same } else { 0 };
+        self.checked = Some(frame);
+        if self.signed.is_empty() {
+            return None;
+        }
+        let at = |part: usize| match parts[part].source {
+            Source::Message(at) => Some(at),
+            _ => None,
+        };
+        for part in first..parts.len() {
+            let Some(here) = at(part) else { continue };
+            let is_shown = unbound::signed(&parts[part].message).next().is_some();
+            let Some(origin) = self.origin_of(here).filter(|_| is_shown) else { continue };
+            // What came as several messages was one answer.
+            let is_answer = |part: usize| parts[part].message.role() == Role::Assistant;
+            let begins = (0..part).rev().take_while(|part| is_answer(*part) && at(*part).is_some()).last();
+            let begins = begins.unwrap_or(part);
+            let stands = Prefix::of(&frame, &self.view.before(begins));
+            let produced = match origin {
+                Origin::Request(prefix) => prefix,
+                Origin::Client(frame) => {
+                    self.came.extend_from(usize::MAX, log.messages().iter());
+                    let begins = at(begins).map_or(0, Position::index);
+                    Prefix::of(&frame, &self.came.before(begins))
+                }
+            };
+            if stands != produced {
+                return Some(here);
+            }
+        }
+        None
+    }
+
+    fn origin_of(&self, at: Position) -> Option<Origin> {
+        let known = self.origins.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        Some(self.origins[known].1)
+    }
+
+    /// What produced the thinking of messages from a place of the log on.
+    fn produced_from(&self, from: Position) -> impl Iterator<Item = (Position, Prefix)> {
+        let first = self.origins.partition_point(|(at, _)| *at < from);
+        self.origins[first..].iter().filter_map(|(at, origin)| match origin {
+            Origin::Request(prefix) => Some((*at, *prefix)),
+            Origin::Client(_) => None,
+        })
+    }
+}
+
+/// The handle of a signature.
+fn seal_of(thinking: &Thinking) -> Option<Handle> {
+    thinking.seal.data().map(Handle::of)
+}
+
+impl Session {
+    /// The provider has signed thinking in its answer to a request. A host that reports one answer reports all: an
+    /// answer that was not reported counts as given to the client's own messages. What was not signed for this request
+    /// would be refused after it.
+    pub fn answered<'a>(&mut self, ticket: Ticket, seals: impl IntoIterator<Item = &'a str>) {
+        let seals: Vec<Handle> = seals.into_iter().map(Handle::of).collect();
+        if let Some(prefix) = self.state.binding.prefix_of(ticket).filter(|_| !seals.is_empty()) {
+            self.record(Entry::Answered { prefix, seals });
+        }
+    }
+
+    /// Leaves out all signed thinking from a message on, for good: the provider has refused it.
+    pub fn unbind_from(&mut self, at: Position) {
+        self.unbind(at, None);
+        self.look();
+    }
+
+    /// The signed thinking that an edit of this message would take with it: how many messages have some, and its
+    /// tokens. Nothing for a model that does not bind it.
+    pub fn thinking_after(&self, at: Position) -> (usize, Tokens) {
+        let shown = self.bound_after(at);
+        (shown.len(), shown.iter().map(|(_, tokens)| *tokens).sum())
+    }
+
+    fn bound_after(&self, from: Position) -> Vec<(Position, Tokens)> {
+        if !self.model().binds || !self.state.binding.has_signed() {
+            return Vec::new();
+        }
+        let parts = self.state.view.parts();
+        let first = parts.partition_point(|part| part.source.start(self.ledger()) < from);
+        let shown = parts[first..].iter().filter_map(|part| match part.source {
+            Source::Message(at) => Some((at, part)),
+            _ => None,
+        });
+        let tokens = |message: &Message| {
+            let blocks = unbound::signed(message).map(|(block, _)| self.meter().block(&message.blocks()[block]));
+            self.tokens(blocks.sum())
+        };
+        let signed = shown.filter(|(_, part)| unbound::signed(&part.message).next().is_some());
+        signed.map(|(at, part)| (at, tokens(&part.message))).collect()
+    }
+
+    /// Leaves out signed thinking that the edit has changed the prefix of.
+    pub(super) fn unbind_after(&mut self, edit: EditId) {
+        let Some(edit) = self.ledger().get(edit).cloned().filter(|_| self.model().binds) else { return };
+        let Some(first) = edit.kind.spans().first().copied() else { return };
+        match edit.kind {
+            // Thinking is no part of the prefix: what stands before all other thinking may go alone.
+            EditKind::DropThinking { .. } => {
+                let (because, tokens, lost) = (Some(edit.id), Tokens::ZERO, Vec::new());
+                self.record(Entry::Unbound(Unbound { span: first, because, tokens, lost }.into()));
+            }
+            _ => self.unbind(first.start, Some(edit.id)),
+        }
+    }
+
+    /// Tells a session that goes its own way what produced the answers of this one that may come there too.
+    pub(super) fn tell_answers(&self, fork: &mut Self) {
+        for (at, prefix) in self.state.binding.produced_from(fork.log().end()) {
+            let Some(message) = self.log().get(at) else { continue };
+            let seals = unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
+            fork.record(Entry::Answered { prefix, seals });
+        }
+    }
+
+    /// Leaves out signed thinking that no longer follows the prefix that produced it, whatever changed that.
+    pub(super) fn unbind_stale(&mut self) {
+        if !self.model().binds {
+            return;
+        }
+        self.take_back_entry_edits();
+        let Self { state, .. } = self;
+        if let Some(from) = state.binding.first_stale(&state.view, &state.log) {
+            self.unbind(from, None);
+            self.follow();
+        }
+    }
+
+    /// Nothing of a conversation that was joined halfway is made shorter before it is sent the first time: its answers
+    /// were given to what the client had sent.
+    fn take_back_entry_edits(&mut self) {
+        let last = self.state.binding.signed.last().copied();
+        let Some(last) = last.filter(|_| self.state.requests.calls == 0) else { return };
+        let of_entry = self.ledger().edits().filter(|(edit, active)| {
+            *active && edit.why == Why::Entry && edit.kind.spans().iter().all(|span| span.start < last)
+        });
+        let early: Vec<EditId> = of_entry.map(|(edit, _)| edit.id).collect();
+        if early.is_empty() {
+            return;
+        }
+        early.into_iter().for_each(|edit| self.record(Entry::Undo { edit, held: false }));
+        self.follow();
+    }
+
+    fn unbind(&mut self, from: Position, because: Option<EditId>) {
+        let known = self.state.binding.signed.last().is_some_and(|at| *at >= from);
+        if !known {
+            return;
+        }
+        let shown = self.bound_after(from);
+        let lost = shown.iter().filter_map(|(at, _)| {
+            let message = self.log().get(*at)?;
+            let original = Original::Thinking(message.clone()).handle();
+            Some(LostThinking { at: *at, original, excerpts: self.excerpts_of(message) })
+        });
+        let lost = lost.collect();
+        let tokens = shown.iter().map(|(_, tokens)| *tokens).sum();
+        let span = Span { start: from, end: self.log().end() };
+        self.record(Entry::Unbound(Unbound { span, because, tokens, lost }.into()));
+    }
+
+    /// What stays of the thinking of a message: the beginning of each text.
+    fn excerpts_of(&self, message: &Message) -> Vec<Excerpt> {
+        let most = self.profile.thinking_excerpt;
+        let texts = unbound::signed(message).filter_map(|(block, thinking)| {
+            let text = thinking.text.trim();
+            let end = text.char_indices().nth(most).map_or(text.len(), |(end, _)| end);
+            let cut = if end < text.len() { "…" } else { "" };
+            let text = format!("{}{cut}", text[..end].trim_end());
+            (!text.is_empty() && text != cut).then(|| Excerpt { block, text: text.into() })
+        });
+        texts.collect()
+    }
+}
