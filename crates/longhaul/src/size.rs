@@ -14,7 +14,7 @@ pub use budget::{Budget, Shares};
 pub use calibration::Calibration;
 pub use image::{ImageRule, size_of as image_size};
 pub use meter::{Measure, Meter};
-pub use models::{CacheKind, CacheRule, Model, Models, ModelsError, Price};
+pub use models::{CacheKind, CacheRule, MatchedBy, Model, Models, ModelsError, Price, ThinkingOff};
 pub use tokenizer::{TextCount, Vocabulary};
 pub use tokens::{Count, CountKind, Tokens};
 pub use usage::{Billed, Charged, Usage};
