@@ -103,6 +103,20 @@ pub const PROFILE_SETTINGS: &[ProfileSetting] = &[
         keep_steps
     ),
     number!(
+        "thinking_excerpt",
+        COUNT,
+        "where a model binds thinking to what stands before it: characters that stay of each block that an edit takes with it",
+        &[],
+        thinking_excerpt
+    ),
+    number!(
+        "thinking_worth",
+        ValueKind::Number(0, 100),
+        "… what such thinking is worth to a fold by price, in percent of what writing it cost",
+        &["longhaul", "thrifty", "safe"],
+        thinking_worth
+    ),
+    number!(
         "keep_recent",
         ValueKind::Number(0, 90),
         "the newest part that is left alone, in percent of the same",

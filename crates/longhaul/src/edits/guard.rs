@@ -46,11 +46,14 @@ pub enum Rule {
     Recallable,
     /// A request that was answered stands with its answer, or with a word that it is done.
     AnswersTold,
+    /// For a model that binds thinking, every signed block follows the prefix that produced it, and what was left out
+    /// does not come back.
+    BoundThinking,
 }
 
 impl Rule {
     /// All rules, in their order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::BondsWhole,
         Self::InOrder,
         Self::KeepSet,
@@ -62,6 +65,7 @@ impl Rule {
         Self::Deterministic,
         Self::Recallable,
         Self::AnswersTold,
+        Self::BoundThinking,
     ];
 
     /// Its name.
@@ -78,6 +82,7 @@ impl Rule {
             Self::Deterministic => "deterministic",
             Self::Recallable => "recallable",
             Self::AnswersTold => "answers-told",
+            Self::BoundThinking => "bound-thinking",
         }
     }
 }
@@ -115,6 +120,8 @@ pub(crate) struct Check<'a> {
     pub(crate) log: &'a Log,
     pub(crate) ledger: &'a Ledger,
     pub(crate) why: Why,
+    /// The first message whose thinking is bound to what stands before it, if the model binds any.
+    pub(crate) first_bound: Option<Position>,
 }
 
 impl Check<'_> {
@@ -308,6 +315,9 @@ impl Check<'_> {
         // A foreign seal goes wherever it stands: no other model takes it.
         if self.why == Why::Switched {
             return Ok(());
+        }
+        if self.first_bound.is_some_and(|first| first < at) {
+            return breaks(Rule::BoundThinking, "thinking goes from the oldest on: a gap invalidates what follows it");
         }
         if bonds(message).iter().any(|bond| bond.kind == BondKind::Reasoning) {
             return breaks(Rule::BondsWhole, "a reasoning item goes with the item after it");

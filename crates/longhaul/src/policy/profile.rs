@@ -45,6 +45,11 @@ pub struct Profile {
     /// The newest steps that no fold of turns or steps touches, as long as they fit into that share; 0
     /// is as many as fit.
     pub keep_steps: usize,
+    /// Characters that stay of each block of thinking that goes because a model binds it to what stands before it.
+    pub thinking_excerpt: usize,
+    /// What signed thinking is worth that a fold by price takes with it, in percent of what its tokens cost when they
+    /// were written. The model thinks some of it again.
+    pub thinking_worth: u8,
     /// What lines of the past must be worth, and when a fold pays back. Without it a summary is filled with
     /// the best lines, and only limits start a compaction.
     pub dial: Option<Dial>,
@@ -201,6 +206,8 @@ impl Profile {
             by_task: false,
             keep_recent: 24,
             keep_steps: 7,
+            thinking_excerpt: 300,
+            thinking_worth: 25,
             dial: Some(Dial::DEFAULT),
             keep_opening: 15,
             summary: 42,

@@ -304,7 +304,7 @@ impl Context<'_> {
                     Some(edit) => (part.source, None, edit.kind.spans()),
                     None => continue,
                 },
-                Source::Note | Source::Rules | Source::Tail => continue,
+                Source::Note | Source::Rules | Source::HostNote(_) | Source::Tail => continue,
             };
             match (visible.last(), measures.last_mut()) {
                 (Some(last), Some(measure)) if last.source == source => *measure += part.measure,

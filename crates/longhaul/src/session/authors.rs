@@ -1,7 +1,8 @@
-//! Which model wrote which messages. Sealed reasoning can be read by its own model alone.
+//! Which model wrote which messages. Sealed reasoning can be read by models of its own provider alone.
 
 use super::journal::{Entry, Seals};
 use crate::conversation::log::Position;
+use crate::size::models::provider;
 
 /// The models of a session, each from the message where it took over.
 #[derive(Debug, Clone)]
@@ -34,11 +35,12 @@ impl Authors {
         self.from.len() == 1
     }
 
-    /// True if the message was written by a model that is not here now.
+    /// True if the message was written by a model of another provider than the one that is here now. What a model
+    /// cannot read of its own provider's, that provider leaves out.
     pub(super) fn is_foreign(&self, at: Position) -> bool {
         let next = self.from.partition_point(|(from, _)| *from <= at);
         let author = next.checked_sub(1).and_then(|last| self.from.get(last));
-        author.is_some_and(|(_, name)| **name != *self.current())
+        author.is_some_and(|(_, name)| provider(name) != provider(self.current()))
     }
 
     /// Messages from here on were written by the model that is here now.

@@ -65,7 +65,7 @@ impl Binding {
                     self.waiting.pop_front();
                 }
             }
-            Entry::Answered { prefix, seals } => {
+            Entry::Signed { prefix, seals } => {
                 self.host_reports = true;
                 self.answered.extend(seals.iter().map(|seal| (*seal, *prefix)));
             }
@@ -105,6 +105,11 @@ impl Binding {
         self.view.follow(view);
     }
 
+    /// The first message whose signed thinking may still be shown.
+    pub(super) fn first_signed(&self) -> Option<Position> {
+        self.signed.first().copied()
+    }
+
     /// Some message with signed thinking may still be shown.
     pub(super) fn has_signed(&self) -> bool {
         !self.signed.is_empty()
@@ -119,7 +124,11 @@ impl Binding {
     pub(super) fn prefix(&mut self, view: &View, log: &Log) -> Prefix {
         let frame = self.frame(log);
         self.view.follow(view);
-        Prefix::of(&frame, &self.view.end())
+        let parts = self.view.end();
+        match view.tail() {
+            Some(tail) => Prefix::of(&frame, &canonical::both(&parts, &canonical::message(&tail.message))),
+            None => Prefix::of(&frame, &parts),
+        }
     }
 
     fn frame(&mut self, log: &Log) -> Canonical {
@@ -171,6 +180,12 @@ impl Binding {
         None
     }
 
+    /// The same for any view, from scratch.
+    pub(super) fn stale_in(&self, view: &View, log: &Log) -> Option<Position> {
+        let (view_of, came) = (Chain::default(), Chain::default());
+        Self { view: view_of, came, checked: None, ..self.clone() }.first_stale(view, log)
+    }
+
     fn origin_of(&self, at: Position) -> Option<Origin> {
         let known = self.origins.binary_search_by_key(&at, |(at, _)| *at).ok()?;
         Some(self.origins[known].1)
@@ -195,10 +210,10 @@ impl Session {
     /// The provider has signed thinking in its answer to a request. A host that reports one answer reports all: an
     /// answer that was not reported counts as given to the client's own messages. What was not signed for this request
     /// would be refused after it.
-    pub fn answered<'a>(&mut self, ticket: Ticket, seals: impl IntoIterator<Item = &'a str>) {
+    pub fn signed<'a>(&mut self, ticket: Ticket, seals: impl IntoIterator<Item = &'a str>) {
         let seals: Vec<Handle> = seals.into_iter().map(Handle::of).collect();
         if let Some(prefix) = self.state.binding.prefix_of(ticket).filter(|_| !seals.is_empty()) {
-            self.record(Entry::Answered { prefix, seals });
+            self.record(Entry::Signed { prefix, seals });
         }
     }
 
@@ -215,7 +230,7 @@ impl Session {
         (shown.len(), shown.iter().map(|(_, tokens)| *tokens).sum())
     }
 
-    fn bound_after(&self, from: Position) -> Vec<(Position, Tokens)> {
+    pub(super) fn bound_after(&self, from: Position) -> Vec<(Position, Tokens)> {
         if !self.model().binds || !self.state.binding.has_signed() {
             return Vec::new();
         }
@@ -252,7 +267,7 @@ impl Session {
         for (at, prefix) in self.state.binding.produced_from(fork.log().end()) {
             let Some(message) = self.log().get(at) else { continue };
             let seals = unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
-            fork.record(Entry::Answered { prefix, seals });
+            fork.record(Entry::Signed { prefix, seals });
         }
     }
 
@@ -290,7 +305,10 @@ impl Session {
         if !known {
             return;
         }
-        let shown = self.bound_after(from);
+        let spans = because.and_then(|edit| self.ledger().get(edit)).map(|edit| edit.kind.spans());
+        let inside = |at: Position| spans.iter().flatten().any(|span| span.contains(at));
+        let mut shown = self.bound_after(from);
+        shown.retain(|(at, _)| !inside(*at));
         let lost = shown.iter().filter_map(|(at, _)| {
             let message = self.log().get(*at)?;
             let original = Original::Thinking(message.clone()).handle();

@@ -50,7 +50,15 @@ impl Session {
         let mut sum = Measure::default();
         let (mut steps, mut unit) = (0, None);
         for part in self.state.view.parts().iter().rev() {
-            let Source::Message(at) = part.source else { break };
+            let at = match part.source {
+                Source::Message(at) => at,
+                // It stands where it was sent, and goes with what stands before it.
+                Source::HostNote(_) => {
+                    sum += part.measure;
+                    continue;
+                }
+                _ => break,
+            };
             let of = self.log().unit_of(at).filter(|unit| unit.kind == UnitKind::Step);
             let start = of.map(|unit| unit.span.start);
             if start.is_some() && start != unit {
@@ -77,7 +85,7 @@ impl Session {
         let is_head = |part: &&Part| match part.source {
             Source::Note | Source::Rules => true,
             Source::Message(at) => at < end,
-            Source::Edit(_) | Source::Tail => false,
+            Source::Edit(_) | Source::HostNote(_) | Source::Tail => false,
         };
         self.state.view.parts().iter().take_while(is_head).map(|part| part.measure).sum()
     }

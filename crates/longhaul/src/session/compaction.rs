@@ -130,7 +130,7 @@ impl Session {
         let ticket = requests.next_ticket();
         self.notice_cramped();
         let State { binding, view, log, limits, .. } = &mut self.state;
-        let prefix = limits.model.binds.then(|| binding.prefix(view, log));
+        let prefix = limits.model.signs().then(|| binding.prefix(view, log));
         let view = &self.state.view;
         self.record(Entry::Sent(SentRequest {
             ticket,

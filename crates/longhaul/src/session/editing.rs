@@ -56,7 +56,8 @@ impl Session {
     }
 
     pub(super) fn check(&self, why: Why) -> Check<'_> {
-        Check { log: self.log(), ledger: self.ledger(), why }
+        let first_bound = self.model().binds.then(|| self.state.binding.first_signed()).flatten();
+        Check { log: self.log(), ledger: self.ledger(), why, first_bound }
     }
 
     fn make(&mut self, allowed: Checked, strategy: &str, why: Why) -> EditId {

@@ -93,7 +93,7 @@ pub enum Entry {
     /// A request was sent.
     Sent(SentRequest),
     /// The provider signed thinking in its answer to a request, as the host has read it.
-    Answered {
+    Signed {
         /// The prefix of that request.
         prefix: Prefix,
         /// The handle of each signature.
@@ -264,7 +264,7 @@ impl Entry {
             | Self::Undo { .. }
             | Self::Redo { .. }
             | Self::Sent(_)
-            | Self::Answered { .. }
+            | Self::Signed { .. }
             | Self::StepClosed
             | Self::SentAgain { .. }
             | Self::Usage { .. }
@@ -350,7 +350,7 @@ pub struct SentRequest {
     /// What the whole conversation would have been; none in journals that do not say.
     #[serde(default, skip_serializing_if = "is_none")]
     pub whole: Tokens,
-    /// Names system prompt, tools and messages, for a model that binds thinking to them.
+    /// Names system prompt, tools and messages, where thinking is signed: a model may bind it to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
 }

@@ -74,12 +74,13 @@ impl Session {
         let mut now = self.clone();
         now.look();
         let mut found = now.audit_view(audited);
-        found.retain(|violation| violation.rule != Rule::UnderLimit);
+        // The next request sees to these.
+        found.retain(|violation| !matches!(violation.rule, Rule::UnderLimit | Rule::BoundThinking));
         found
     }
 
     pub(super) fn audit_view(&self, audited: &mut Audited) -> Vec<Violation> {
-        let State { log, ledger, sizes, view, originals, .. } = &self.state;
+        let State { log, ledger, sizes, view, originals, binding, limits, .. } = &self.state;
         let audit = Audit {
             log,
             ledger,
@@ -89,6 +90,7 @@ impl Session {
             items: self.keep.items(),
             budget: &self.budget(),
             archive: &originals.of(log, self.store.as_deref()),
+            stale: if limits.model.binds { binding.stale_in(view, log) } else { None },
         };
         audit.run(audited)
     }

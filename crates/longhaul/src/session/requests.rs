@@ -96,7 +96,7 @@ impl Requests {
             | Entry::Taught { .. }
             | Entry::CacheTaught { .. }
             | Entry::AnswerCounts { .. }
-            | Entry::Answered { .. }
+            | Entry::Signed { .. }
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }

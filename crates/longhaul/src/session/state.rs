@@ -71,7 +71,7 @@ impl State {
         self.take_in(entry);
         if let Entry::Sent(_) = entry {
             self.look();
-            if self.limits.model.binds {
+            if self.limits.model.signs() {
                 self.binding.sent(&self.view);
             }
             let Self { requests, view, ledger, .. } = self;

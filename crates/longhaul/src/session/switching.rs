@@ -1,5 +1,5 @@
-//! Another model goes on: reasoning that only one model can read is left out for the others, and
-//! comes back with its model.
+//! Another model goes on: reasoning that only one provider's models can read is left out for the others, and
+//! comes back with them. Between models of one provider nothing is left out.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::state::LostText;
 use crate::conversation::log::Position;
 use crate::edits::archive::Original;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Why};
-use crate::edits::guard::{Check, Refusal};
+use crate::edits::guard::Refusal;
 use crate::edits::ledger::LedgerError;
 use crate::view::keep;
 
@@ -57,7 +57,7 @@ impl Session {
     }
 
     pub(super) fn may_hold(&self, edit: &Edit) -> bool {
-        Check { log: self.log(), ledger: self.ledger(), why: edit.why }.may_hold(&edit.kind)
+        self.check(edit.why).may_hold(&edit.kind)
     }
 
     /// Shows a text in the place of what a tool result says: the host answers the call itself, where

@@ -249,10 +249,27 @@ fn by_floor<'a>(rows: &'a [Row], name: &str) -> Option<(&'a Model, MatchedBy<'a>
 }
 
 impl Model {
+    /// Whether its thinking is signed. A later model may bind what this one signed to what stood before it.
+    pub(crate) fn signs(&self) -> bool {
+        self.binds || provider(&self.name) == ANTHROPIC
+    }
+
     /// Whether it is the careful guess for a model that no row fits.
     pub fn is_unknown(&self) -> bool {
         &*self.name == UNKNOWN
     }
+}
+
+/// The provider that signs thinking.
+const ANTHROPIC: &str = "anthropic";
+
+/// Whose model it is, as far as its name says so.
+pub(crate) fn provider(model: &str) -> &str {
+    /// Names of models of one provider begin alike.
+    const FAMILIES: [(&str, &[&str]); 2] =
+        [(ANTHROPIC, &["claude"]), ("openai", &["gpt", "chatgpt", "codex", "o1", "o3", "o4"])];
+    let family = FAMILIES.iter().find(|(_, starts)| starts.iter().any(|start| model.starts_with(start)));
+    family.map_or(model, |(provider, _)| provider)
 }
 
 /// The name of the row for models that no other fits.

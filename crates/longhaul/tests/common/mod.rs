@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod histories;
+pub mod twin;
 
 use longhaul::conversation::Thinking;
 use longhaul::session::journal::{Cursor, Entry};

@@ -117,7 +117,7 @@ fn whatever_is_taken_out_time_runs_forward_and_pairs_are_whole() {
         let start = |source: Source| match source {
             Source::Message(at) => Some(at),
             Source::Edit(id) => Some(session.ledger().get(id)?.kind.spans().first()?.start),
-            Source::Note | Source::Rules | Source::Tail => None,
+            Source::Note | Source::Rules | Source::HostNote(_) | Source::Tail => None,
         };
         let starts: Vec<_> = session.view().parts().iter().filter_map(|part| start(part.source)).collect();
         assert!(starts.is_sorted(), "{name} {starts:?}");

@@ -14,6 +14,7 @@ use crate::conversation::repair::Shown;
 use crate::edits::archive::{Archive, Handle};
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Limit, Placement, Why};
 use crate::edits::ledger::{Ledger, nests};
+use crate::edits::unbound;
 use crate::size::budget::Budget;
 use crate::size::meter::{Measure, Meter};
 use crate::summary::Asked;
@@ -30,6 +31,8 @@ pub(crate) struct Audit<'a> {
     pub(crate) items: &'a [KeepItem],
     pub(crate) budget: &'a Budget,
     pub(crate) archive: &'a dyn Archive,
+    /// The first message whose signed thinking does not follow the prefix that produced it.
+    pub(crate) stale: Option<Position>,
 }
 
 impl Audit<'_> {
@@ -50,6 +53,7 @@ impl Audit<'_> {
                 Rule::Deterministic => self.deterministic(audited),
                 Rule::Recallable => self.recallable(audited.edits()),
                 Rule::AnswersTold => self.answers_told(),
+                Rule::BoundThinking => self.bound_thinking(),
             };
             found.extend(faults.into_iter().map(|what| Violation { rule, what }));
         }
@@ -110,6 +114,7 @@ impl Audit<'_> {
                 EditKind::Fold { placement: Placement::SystemHint, .. } => None,
                 kind => kind.spans().first().map(|span| (span.start, span.end)),
             },
+            Source::HostNote(number) => self.ledger.host_note(number).map(|note| (note.at, note.at)),
             Source::Note | Source::Rules | Source::Tail => None,
         }
     }
@@ -248,6 +253,18 @@ impl Audit<'_> {
         edits.into_iter().any(|edit| edit.why == Why::Switched)
     }
 
+    fn bound_thinking(&self) -> Vec<String> {
+        let stale = self.stale.map(|at| format!("thinking of message {} does not follow what produced it", at.0));
+        let shown = self.view.parts().iter().filter_map(|part| match part.source {
+            Source::Message(at) => Some((at, part)),
+            _ => None,
+        });
+        let gone = shown.filter(|(at, _)| self.ledger.is_unbound(*at));
+        let back = gone.filter(|(_, part)| unbound::signed(&part.message).next().is_some());
+        let back = back.map(|(at, _)| format!("thinking of message {} is there again", at.0));
+        stale.into_iter().chain(back).collect()
+    }
+
     fn order(&self, audited: &Audited) -> Vec<String> {
         let first_new = audited.edits();
         let mut faults = Vec::new();
@@ -317,6 +334,8 @@ impl Audit<'_> {
                 && self.ledger.rules().is_some_and(|rules| keep::are_in(rules, item, self.log));
             let in_tail = contains(&tail, item);
             let places = in_folds + usize::from(in_place) + usize::from(in_rules) + usize::from(in_tail);
+            // Of notes that state it the newest counts, and they stay where they stand.
+            let places = if places == 0 { usize::from(keep::is_noted(item, self.ledger)) } else { places };
             let cut_in_place = stands.is_some_and(|at| self.is_cut(at));
             if places != 1 && !(places == 0 && cut_in_place) && !item.text.trim().is_empty() {
                 faults.push(format!("{:?} is there {places} times", item.key));
@@ -379,7 +398,7 @@ impl Audit<'_> {
             if !now.is_empty() && now != then {
                 faults.push(format!("sealed reasoning of message {} was altered", at.0));
             }
-            let foreign = self.is_foreign(at);
+            let foreign = self.is_foreign(at) || self.ledger.is_unbound(at);
             if now.is_empty() && !then.is_empty() && running.is_some_and(|turn| turn.contains(at)) && !foreign
             {
                 faults.push(format!("sealed reasoning of message {} in the running turn is gone", at.0));
@@ -391,7 +410,9 @@ impl Audit<'_> {
     /// Shown messages that an edit touched, with what they would be without it.
     fn edited_messages(&self, audited: &Audited) -> Vec<(Position, &Message, Arc<Message>)> {
         let edited = self.new_parts(audited).iter().filter_map(|part| match part.source {
-            Source::Message(at) if !self.ledger.inside(at).is_empty() => Some((at, &*part.message)),
+            Source::Message(at) if !self.ledger.inside(at).is_empty() || self.ledger.is_unbound(at) => {
+                Some((at, &*part.message))
+            }
             _ => None,
         });
         // A placeholder or a note stems from a message without being it: roles tell.
@@ -412,7 +433,8 @@ impl Audit<'_> {
         while let Some(part) = parts.next() {
             let Source::Message(at) = part.source else { continue };
             let Some(unit) = self.log.unit_of(at) else { continue };
-            if unit.span.range().any(|at| !self.ledger.inside(Position(at as u32)).is_empty()) {
+            let is_edited = |at: Position| !self.ledger.inside(at).is_empty() || self.ledger.is_unbound(at);
+            if unit.span.range().any(|at| is_edited(Position(at as u32))) {
                 continue;
             }
             let mut shown = vec![part];

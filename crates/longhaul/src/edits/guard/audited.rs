@@ -116,6 +116,7 @@ impl Audited {
         let parts = audit.view.parts();
         let same = self.parts.iter().zip(parts).take_while(|(a, b)| Arc::ptr_eq(&a.message, &b.message));
         let same = same.count();
+        self.forget_last_notes();
         // What stands before the history is looked at with it.
         let whole = same == self.parts.len() && parts[same..].iter().all(|part| audit.place(part).is_some());
         if !whole {
@@ -145,5 +146,11 @@ impl Audited {
             self.calls.extend(part.message.calls().map(|call| (call.id.clone(), number)));
             self.parts.push(RightPart { message: part.message.clone(), source: part.source, start, end });
         }
+        self.forget_last_notes();
+    }
+
+    /// Notes of the host are shown with the unit behind them: they are looked at with it.
+    fn forget_last_notes(&mut self) {
+        while self.parts.pop_if(|last| matches!(last.source, Source::HostNote(_))).is_some() {}
     }
 }

@@ -1,0 +1,391 @@
+//! Models that bind thinking to its prefix: whatever a host does, every signed block that is sent follows what produced
+//! it. covers: DESIGN rule 12.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::histories::histories;
+use common::twin::{Twin, thinks};
+use common::*;
+use longhaul::{
+    Block, Cursor, EditId, EditKind, Entry, Frame, Json, Message, Meter, Models, Position, Prepared, Profile,
+    Role, Seals, Session, Source, Ticket, Time, Tokens,
+};
+use proptest::prelude::*;
+
+fn binding(window: u64) -> longhaul::Model {
+    let model = Models::builtin().find("claude-opus-5-5").clone();
+    assert!(model.binds);
+    longhaul::Model { window: Tokens(window), ..model }
+}
+
+fn start(profile: Profile, window: u64) -> Session {
+    let mut session = Session::new(profile, binding(window)).with_meter(Meter::neutral());
+    session.set_frame(frame(0));
+    session
+}
+
+fn frame(tool: u8) -> Frame {
+    let json = format!(r#"{{"system":"Be brief.","tools":[{{"name":"Read"}},{{"name":"T{tool}"}}],"max_tokens":500}}"#);
+    Frame::from_json(&Json::new(json).unwrap()).unwrap()
+}
+
+/// A client that works with a provider that binds, through a session.
+struct Work {
+    session: Session,
+    twin: Twin,
+    calls: usize,
+    /// What the client has: nothing of ours is in it.
+    client: Vec<Message>,
+    /// The host reports signatures.
+    reports: bool,
+    clock: i64,
+}
+
+impl Work {
+    fn of(session: Session) -> Self {
+        Self { session, twin: Twin::default(), calls: 0, client: Vec::new(), reports: false, clock: 0 }
+    }
+
+    fn push(&mut self, message: Message) {
+        self.client.push(message.clone());
+        self.session.push(message);
+    }
+
+    fn prepare(&mut self) -> Option<Ticket> {
+        self.clock += 1_000_000;
+        loop {
+            match self.session.prepare(Some(Time(self.clock))) {
+                Ok(Prepared::Send(ticket)) => return Some(ticket),
+                Ok(Prepared::Summarise(job)) => _ = self.session.resolve(job.id, common::histories::answer(&job)),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// One step: a request, an answer that thinks, and a result.
+    fn step(&mut self, bytes: usize, thinking: &str) {
+        let Some(ticket) = self.prepare() else { return };
+        assert_eq!(self.session.audit(), []);
+        let thinking = self.twin.answer(&self.session, thinking);
+        if self.reports && let Block::Thinking(thinking) = &thinking {
+            self.session.signed(ticket, thinking.seal.data());
+        }
+        self.acted(thinking, bytes);
+    }
+
+    /// The same past us: the client's own messages were sent.
+    fn step_past_us(&mut self, bytes: usize) {
+        let frame = self.session.log().frame().cloned();
+        let thinking = self.twin.answer_client(frame.as_ref(), &self.client, "Past you.");
+        self.acted(thinking, bytes);
+    }
+
+    fn acted(&mut self, thinking: Block, bytes: usize) {
+        self.calls += 1;
+        let id = format!("call_{}", self.calls);
+        self.push(thinks(thinking, &id));
+        let line = format!("line of {id} with value_{} in it\n", self.calls);
+        self.push(Message::result(id, line.repeat(bytes / line.len() + 1)));
+    }
+
+    fn unbound(&self) -> usize {
+        self.session.ledger().unbound().map(|unbound| unbound.lost.len()).sum()
+    }
+
+    fn folds(&self) -> usize {
+        self.session.ledger().edits().filter(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. })).count()
+    }
+}
+
+#[test]
+fn a_fold_takes_the_thinking_behind_it_once_and_what_is_thought_after_it_stays() {
+    let mut work = Work::of(start(by_limits(), 8_000));
+    work.push(Message::user("Mend the parser, please."));
+    let mut shown = Vec::new();
+    for n in 0..60 {
+        work.step(600, &format!("Thought {n}: {}", "I look closer. ".repeat(40)));
+        shown.push(thoughts(&work.session));
+    }
+    assert!(work.folds() >= 3, "{} folds", work.folds());
+    // Nothing but folds takes any, and all that is thought in between is there.
+    let falls = shown.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert_eq!(falls, work.session.ledger().unbound().filter(|unbound| !unbound.lost.is_empty()).count());
+    assert!(shown.windows(2).all(|pair| pair[1] <= pair[0] + 1));
+    assert!(shown.iter().max() > Some(&5), "{shown:?}");
+    // It is part of the edit: how much goes with it, and its beginning stays as the agent's words.
+    let lost = work.session.ledger().edits().map(|(edit, _)| edit.price.thinking).filter(|lost| !lost.is_nothing());
+    assert_eq!(lost.map(|lost| lost.messages as usize).sum::<usize>(), work.unbound());
+    let unbound = work.session.ledger().unbound().find(|unbound| !unbound.lost.is_empty()).unwrap();
+    let excerpt = &unbound.lost[0].excerpts[0];
+    assert!(excerpt.text.starts_with("Thought ") && excerpt.text.chars().count() <= 301, "{}", excerpt.text);
+    // What went can be recalled.
+    let handle = unbound.lost[0].original.to_string();
+    let text = work.session.recall(&handle, &longhaul::RecallPart::Whole).unwrap();
+    assert!(text.starts_with("Thought "), "{text}");
+}
+
+#[test]
+fn a_model_that_does_not_bind_keeps_what_it_thought() {
+    let mut session = Session::new(by_limits(), model("m", 8_000)).with_meter(Meter::neutral());
+    session.push(Message::user("Mend the parser."));
+    for n in 0..40 {
+        session.prepare(None).unwrap();
+        session.push(thought("I look closer.", &format!("c{n}")));
+        session.push(Message::result(format!("c{n}"), "a line of text\n".repeat(60)));
+    }
+    assert!(session.ledger().edits().next().is_some() && session.ledger().unbound().next().is_none());
+    assert!(session.since(Cursor(0)).all(|entry| !matches!(entry, Entry::Sent(sent) if sent.prefix.is_some())));
+}
+
+#[test]
+fn facts_stand_as_notes_where_they_were_sent() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "One.");
+    work.session.pin("p", "Never touch main.");
+    work.session.set_rules("CODE_LAW.md", Some("Tabs."));
+    work.step(100, "Two.");
+    work.session.set_todos(Some("[ ] parser"));
+    work.step(100, "Three.");
+    work.step(100, "Four.");
+    work.session.set_todos(Some("[x] parser"));
+    work.session.set_rules("CODE_LAW.md", Some("Spaces."));
+    work.session.set_goal("Mend the lexer.");
+    work.step(100, "Five.");
+    work.session.unpin("p");
+    work.step(100, "Six.");
+    work.step(100, "Seven.");
+    assert_eq!((work.unbound(), work.twin.seen), (0, 0 + 1 + 2 + 3 + 4 + 5 + 6));
+    assert!(work.session.view().tail().is_none());
+    let notes = work.session.view().parts().iter().filter(|part| matches!(part.source, Source::HostNote(_)));
+    let notes: Vec<String> = notes.map(|part| part.message.texts().collect()).collect();
+    insta::assert_snapshot!(notes.join("\n---\n"));
+    // The newest state is loaded, and a retry says nothing twice.
+    let before = work.session.view().parts().len();
+    work.prepare();
+    assert_eq!(reload(&work.session).view().parts().len(), before);
+    assert_eq!(sent(&reload(&work.session)), sent(&work.session));
+}
+
+#[test]
+fn a_fold_drops_notes_that_later_ones_state_again() {
+    let mut work = Work::of(start(by_limits(), 6_000));
+    work.push(Message::user("Mend the parser."));
+    for n in 0..40 {
+        work.session.set_todos(Some(&format!("[ ] step {n}")));
+        work.step(400, "Hm.");
+    }
+    assert!(work.folds() >= 2);
+    let notes = work.session.view().parts().iter().filter(|part| matches!(part.source, Source::HostNote(_)));
+    let since = work.session.ledger().edits().last().unwrap().0.kind.spans().last().unwrap().end;
+    let steps = (work.session.log().end().0 - since.0) as usize / 2;
+    assert!(notes.count() <= steps, "one for each step that is there");
+    assert!(text(&work.session).contains("step 39"));
+}
+
+#[test]
+fn undo_restores_everything_but_thinking() {
+    let mut work = Work::of(start(by_limits(), 8_000));
+    work.push(Message::user("Mend the parser."));
+    while work.folds() == 0 {
+        work.step(600, "I look closer.");
+    }
+    (0..3).for_each(|_| work.step(100, "After the fold."));
+    let since = thoughts(&work.session);
+    assert!(since >= 3);
+    let fold = work.session.ledger().edits().find(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. })).unwrap().0;
+    let (id, first) = (fold.id, fold.kind.spans()[0].start);
+    assert_eq!(work.session.thinking_after(first).0, since);
+    work.session.set_window(Tokens(100_000));
+    work.session.undo(id).unwrap();
+    work.step(100, "Undone.");
+    assert_eq!(thoughts(&work.session), 0, "what was thought since the fold goes too");
+    assert!(text(&work.session).contains("value_1 in it"));
+    work.session.redo(id).unwrap();
+    work.step(100, "Again.");
+    work.step(100, "On.");
+}
+
+#[test]
+fn a_conversation_that_is_joined_halfway_is_sent_as_it_came() {
+    let mut past = Work::of(start(by_limits(), 100_000));
+    past.push(Message::user("Mend the parser."));
+    (0..6).for_each(|_| past.step_past_us(200));
+    // Noise that would be left out on entry.
+    past.push(thinks(past.twin.clone().answer_client(Some(&frame(0)), &past.client, "Run it."), "noisy"));
+    past.push(Message::result("noisy", "Compiling a\n".repeat(400)));
+    past.step_past_us(100);
+    let mut joined = Work { client: Vec::new(), ..Work::of(start(Profile::longhaul(), 100_000)) };
+    (joined.twin, joined.calls) = (past.twin.clone(), 100);
+    past.client.into_iter().for_each(|message| joined.push(message));
+    joined.step(100, "I join.");
+    assert_eq!(joined.unbound(), 0);
+    assert!(joined.twin.seen >= 7);
+    joined.step(100, "And go on.");
+    assert_eq!(joined.unbound(), 0);
+}
+
+#[test]
+fn other_tools_take_all_thinking_and_a_switch_between_claude_models_takes_none() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..4).for_each(|_| work.step(100, "Hm."));
+    let other = Models::builtin().find("claude-sonnet-5-5").clone();
+    work.session.switch(longhaul::Model { window: Tokens(100_000), ..other }, Seals::Engine);
+    (0..2).for_each(|_| work.step(100, "I am another."));
+    work.session.switch(binding(100_000), Seals::Engine);
+    work.step(100, "Back.");
+    assert_eq!((work.unbound(), thoughts(&work.session)), (0, 6));
+    // The order of tools does not count, another tool does.
+    let mut turned = frame(0);
+    turned.tools.reverse();
+    work.session.set_frame(turned);
+    work.step(100, "The same tools.");
+    assert_eq!(work.unbound(), 0);
+    work.session.set_frame(frame(1));
+    work.step(100, "Other tools.");
+    assert_eq!((work.unbound(), thoughts(&work.session)), (8, 0));
+}
+
+#[test]
+fn thinking_of_finished_turns_goes_from_the_oldest_on() {
+    let mut work = Work::of(start(Profile::transform(), 100_000));
+    for turn in 0..6 {
+        work.push(Message::user(format!("Request {turn}.")));
+        (0..3).for_each(|_| work.step(100, "Hm."));
+        work.push(Message::assistant("Done."));
+    }
+    work.push(Message::user("One more."));
+    work.step(100, "Well.");
+    assert!(thoughts(&work.session) <= 1, "T-L2: the newest alone");
+}
+
+#[test]
+fn what_the_provider_refuses_is_left_out_for_good() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..6).for_each(|_| work.step(100, "Hm."));
+    work.prepare();
+    assert_eq!(thoughts(&work.session), 6);
+    work.session.unbind_from(Position(7));
+    work.step(100, "On.");
+    assert_eq!(thoughts(&work.session), 3);
+    // And the answer that has come since.
+    let work = Work { session: reload(&work.session), ..work };
+    assert_eq!(thoughts(&work.session), 4);
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Ask,
+    Step(usize, usize),
+    PastUs(usize),
+    Retry,
+    Pin(u8),
+    Unpin(u8),
+    Todos(u8),
+    Rules(u8),
+    Goal(u8),
+    GitStat(u8),
+    Undo(usize),
+    Redo(usize),
+    Compact,
+    /// The client goes back by so many messages and on from there.
+    Rewind(usize),
+    /// The client writes an older result anew, and sends what came after it again.
+    Rewrite(usize),
+    Tools(u8),
+    Switch(u8),
+    Reload,
+    Window(u64),
+    Pause,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => Just(Op::Ask),
+        30 => (0usize..1_500, 0usize..600).prop_map(|(bytes, thinking)| Op::Step(bytes, thinking)),
+        2 => (0usize..900).prop_map(Op::PastUs),
+        2 => Just(Op::Retry),
+        2 => (0u8..3).prop_map(Op::Pin),
+        1 => (0u8..3).prop_map(Op::Unpin),
+        3 => (0u8..9).prop_map(Op::Todos),
+        1 => (0u8..4).prop_map(Op::Rules),
+        1 => (0u8..4).prop_map(Op::Goal),
+        1 => (0u8..4).prop_map(Op::GitStat),
+        2 => (0usize..30).prop_map(Op::Undo),
+        2 => (0usize..30).prop_map(Op::Redo),
+        1 => Just(Op::Compact),
+        2 => (1usize..12).prop_map(Op::Rewind),
+        1 => (1usize..12).prop_map(Op::Rewrite),
+        1 => (0u8..2).prop_map(Op::Tools),
+        2 => (0u8..4).prop_map(Op::Switch),
+        2 => Just(Op::Reload),
+        1 => prop::sample::select(vec![3_000u64, 6_000, 12_000, 100_000]).prop_map(Op::Window),
+        1 => Just(Op::Pause),
+    ]
+}
+
+fn apply(work: &mut Work, op: &Op) {
+    match op {
+        Op::Ask => work.push(Message::user("And now?")),
+        Op::Step(bytes, thinking) => work.step(*bytes, &"I think. ".repeat(*thinking / 9)),
+        Op::PastUs(bytes) if work.reports => work.step_past_us(*bytes),
+        Op::PastUs(bytes) => work.step(*bytes, ""),
+        Op::Retry => _ = work.prepare(),
+        Op::Pin(n) => work.session.pin(n.to_string(), format!("Pinned {n}, {}.", work.calls)),
+        Op::Unpin(n) => work.session.unpin(n.to_string()),
+        Op::Todos(n) => work.session.set_todos((*n > 0).then(|| format!("[ ] todo {n}")).as_deref()),
+        Op::Rules(n) => work.session.set_rules("LAW.md", (*n > 0).then(|| format!("Rule {n}.")).as_deref()),
+        Op::Goal(n) => work.session.set_goal(format!("Goal {n}.")),
+        Op::GitStat(n) => work.session.set_git_stat((*n > 0).then(|| format!("{n} files")).as_deref()),
+        Op::Undo(n) => _ = work.session.undo(EditId(*n as u32)),
+        Op::Redo(n) => _ = work.session.redo(EditId(*n as u32)),
+        Op::Compact => work.session.compact_now(),
+        Op::Rewind(back) => {
+            let end = work.client.len().saturating_sub(*back);
+            // Whole steps alone: a call waits for its result.
+            let end = (0..=end).rev().find(|end| work.client[..*end].last().is_none_or(|m| m.role() != Role::Assistant));
+            let end = end.unwrap_or(0);
+            work.client.truncate(end);
+            work.session = work.session.fork_with_edits(Position(end as u32)).unwrap();
+        }
+        Op::Rewrite(back) => {
+            let at = work.client.len().saturating_sub(*back);
+            let Some(at) = (at..work.client.len()).find(|at| work.client[*at].role() == Role::Tool) else { return };
+            let mut later = work.client.split_off(at);
+            let id = later[0].results().next().unwrap().id.clone();
+            later[0] = Message::result(id, "[Cleared]");
+            work.session = work.session.fork_with_edits(Position(at as u32)).unwrap();
+            later.into_iter().for_each(|message| work.push(message));
+        }
+        Op::Tools(n) => work.session.set_frame(frame(*n)),
+        Op::Switch(n) => {
+            let name = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-2"][usize::from(*n)];
+            let window = work.session.budget().window;
+            let model = longhaul::Model { window, ..Models::builtin().find(name).clone() };
+            work.session.switch(model, if work.reports { Seals::Client } else { Seals::Engine });
+        }
+        Op::Reload => work.session = reload(&work.session),
+        Op::Window(tokens) => work.session.set_window(Tokens(*tokens)),
+        Op::Pause => work.clock += 3_600_000_000,
+    }
+}
+
+proptest! {
+    #![proptest_config(histories(600))]
+
+    /// No request is refused, whatever happens before it, and no audit finds what the provider would find.
+    #[test]
+    fn every_signed_block_follows_what_produced_it(ops in prop::collection::vec(op(), 1..90), window in prop::sample::select(vec![3_000u64, 6_000, 16_000]), profile in 0usize..8, reports: bool) {
+        let profile = Profile::all().into_iter().nth(profile).unwrap_or_else(Profile::longhaul);
+        let mut work = Work { reports, ..Work::of(start(profile, window)) };
+        work.push(Message::user("Mend the parser."));
+        for op in &ops {
+            apply(&mut work, op);
+            prop_assert_eq!(work.session.audit(), []);
+        }
+    }
+}
