@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::cache::Piece;
 use crate::script::{Answer, Counts};
+use crate::twin::Twin;
 
-pub(crate) use messages::marks;
+pub(crate) use messages::{answer_block, blocks, mark_last, marks};
 
 /// An API that the fake speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,8 +39,8 @@ pub(crate) trait Protocol: Sync {
     /// The prompt of a request, in the order in which a provider reads it.
     fn prompt(&self, body: &Value) -> Vec<Piece>;
 
-    /// What a provider refuses in a request.
-    fn violation(&self, body: &Value) -> Option<Said>;
+    /// The refusal of a request that breaks a rule of this provider, as far as the request alone shows it.
+    fn violation(&self, twin: Twin, body: &Value) -> Option<Said>;
 
     /// The words for a body that is no JSON.
     fn not_json(&self) -> Said;
@@ -47,7 +48,7 @@ pub(crate) trait Protocol: Sync {
     /// The words for a status.
     fn status(&self, status: u16, model: &str, key: &str) -> Said;
 
-    /// The words for a request that is too long.
+    /// The words for a prompt that is too long.
     fn too_long(&self, prompt: u64, window: u64) -> Said;
 
     /// A body with an error.
@@ -70,22 +71,32 @@ pub(crate) trait Protocol: Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) kind: &'static str,
-    pub(crate) code: Option<&'static str>,
+    pub(crate) code: Option<Value>,
+    pub(crate) param: Option<&'static str>,
     pub(crate) message: String,
 }
 
 impl Said {
     fn new(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, code: None, message: message.into() }
+        Self { kind, code: None, param: None, message: message.into() }
     }
 
-    fn with_code(self, code: &'static str) -> Self {
-        Self { code: Some(code), ..self }
+    pub(crate) fn with_code(self, code: &'static str) -> Self {
+        Self { code: Some(code.into()), ..self }
+    }
+
+    pub(crate) fn with_param(self, param: &'static str) -> Self {
+        Self { param: Some(param), ..self }
     }
 
     /// What is wrong with the request itself.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new("invalid_request_error", message)
+    }
+
+    /// An error in a request, as vLLM writes it.
+    pub(crate) fn vllm(message: impl Into<String>) -> Self {
+        Self { code: Some(400.into()), ..Self::new("BadRequestError", message) }
     }
 }
 
@@ -97,6 +108,11 @@ pub(crate) struct Written<'a> {
     pub(crate) counts: Counts,
     /// The body of the request.
     pub(crate) asked: &'a Value,
+    pub(crate) twin: Twin,
+    /// The signatures of the thinking parts, if it is bound: one entry for each part of the answer.
+    pub(crate) signatures: Vec<Option<String>>,
+    /// `input_transformations` of the answer (Anthropic), if it has that field.
+    pub(crate) transformations: Option<Value>,
     /// So many characters come in one event.
     pub(crate) piece: usize,
 }
@@ -104,6 +120,11 @@ pub(crate) struct Written<'a> {
 impl Written<'_> {
     fn model(&self) -> &str {
         model_of(self.asked)
+    }
+
+    /// The signature of the part at this place, if thinking is bound.
+    fn signature(&self, part: usize) -> Option<&str> {
+        self.signatures.get(part)?.as_deref()
     }
 
     /// The id of the part at this place of the answer: no other answer has it.
@@ -191,22 +212,22 @@ impl Event {
 }
 
 /// The elements of a list; none, if there is no list.
-fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Pieces of a prompt, one for each value, none of them marked.
 fn unmarked<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<Piece> {
-    values.into_iter().map(|value| Piece { text: value.to_string(), marked: false }).collect()
+    values.into_iter().map(|value| Piece::other(value.to_string())).collect()
 }
 
 /// An error as OpenAI writes it.
 fn openai_error(said: &Said) -> Value {
-    json!({ "message": said.message, "type": said.kind, "param": null, "code": said.code })
+    json!({ "message": said.message, "type": said.kind, "param": said.param, "code": said.code })
 }
 
 /// The words of OpenAI for a status.

@@ -22,6 +22,12 @@ impl Received {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
+
+    /// True if the request names this beta of Anthropic's API.
+    pub(crate) fn has_beta(&self, beta: &str) -> bool {
+        let values = self.headers.iter().filter(|(name, _)| name == "anthropic-beta");
+        values.flat_map(|(_, value)| value.split(',')).any(|value| value.trim() == beta)
+    }
 }
 
 /// The client went away.

@@ -1,5 +1,7 @@
 //! What the fake got.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::api::Api;
@@ -27,6 +29,8 @@ pub struct Call {
     pub counts: Counts,
     /// The marks of the cache in the request.
     pub marks: usize,
+    /// The thinking blocks that were not valid any more, for a twin that binds thinking.
+    pub stale: Vec<StaleBlock>,
     /// What a provider would refuse in the request, in its words.
     pub violation: Option<String>,
     /// The status that the fake answered with; 0 if not a byte was to come.
@@ -44,6 +48,56 @@ pub enum Outcome {
     Said,
     /// The client went away before the fake ended the connection.
     Left,
+}
+
+/// A thinking block whose prefix, or whose previous thinking block, was another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaleBlock {
+    /// The place of its message in the request.
+    pub message: usize,
+    /// The place of the block in the content of the message.
+    pub block: usize,
+    /// Its signature; the data of redacted thinking.
+    pub signature: String,
+    /// The reaction of the fake.
+    pub ruling: Ruling,
+}
+
+/// The reaction of the fake to a stale thinking block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ruling {
+    /// The request was refused.
+    Refused,
+    /// The block was left out, and the request was answered.
+    Dropped,
+    /// The block was kept, and the request was answered.
+    Recorded,
+}
+
+/// The numbers of stale thinking blocks in all calls. A block that was sent many times counts once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StaleCounts {
+    /// Blocks in requests that were refused for them.
+    pub refused: usize,
+    /// Blocks that were dropped.
+    pub dropped: usize,
+    /// Blocks that were kept, and would be refused or dropped by a stricter provider.
+    pub recorded: usize,
+}
+
+impl StaleCounts {
+    pub(crate) fn of(log: &[Call]) -> Self {
+        let stale: Vec<&StaleBlock> = log.iter().flat_map(|call| &call.stale).collect();
+        let count = |ruling| {
+            let of_kind = stale.iter().filter(|block| block.ruling == ruling);
+            of_kind.map(|block| block.signature.as_str()).collect::<HashSet<_>>().len()
+        };
+        Self {
+            refused: count(Ruling::Refused),
+            dropped: count(Ruling::Dropped),
+            recorded: count(Ruling::Recorded),
+        }
+    }
 }
 
 impl Call {

@@ -3,20 +3,25 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::api::{Api, Protocol, Said, Written, marks, model_of};
+use crate::api::{Api, Protocol, Said, Written, list, mark_last, marks, model_of};
+use crate::binding::{Admitted, admit};
 use crate::cache::{Cache, tokens_of};
 use crate::delivery::Delivery;
 use crate::http::{Connection, Received};
-use crate::log::{Call, Outcome, redacted};
+use crate::items::Items;
+use crate::log::{Call, Outcome, StaleCounts, redacted};
 use crate::script::{Answer, AtEnd, Counts};
 use crate::settings::Settings;
 use crate::trouble::{RetryAfter, Trouble};
+use crate::twin::{TopLevelMark, Twin};
+use crate::window::{Size, longest_answer};
 
 /// A fake provider that runs. It stops when this is dropped, and all its connections end.
 #[derive(Debug)]
@@ -44,13 +49,17 @@ struct State {
     settings: Settings,
     script: VecDeque<Answer>,
     caches: HashMap<Api, Cache>,
+    items: Items,
+    /// The time since the start, which passes only when a test advances it.
+    now: Duration,
     log: Vec<Call>,
 }
 
 impl State {
     fn of(settings: Settings) -> Self {
         let script = settings.answers.clone().into();
-        Self { settings, script, caches: HashMap::new(), log: Vec::new() }
+        let (caches, items) = (HashMap::new(), Items::default());
+        Self { settings, script, caches, items, now: Duration::ZERO, log: Vec::new() }
     }
 }
 
@@ -75,7 +84,7 @@ impl Fake {
         format!("http://{}", self.address)
     }
 
-    /// Begins anew with other settings on the same port: the log, the script and the cache are new.
+    /// Starts again with other settings on the same port: the log, the script, the cache and the clock are new.
     /// Waits until no connection is open. It is for tests that have one client and many cases.
     pub async fn restart(&self, settings: Settings) {
         self.until_idle().await;
@@ -92,6 +101,17 @@ impl Fake {
     /// What a provider refuses and was asked for all the same, in the provider's words.
     pub fn violations(&self) -> Vec<String> {
         self.shared.state().log.iter().filter_map(|call| call.violation.clone()).collect()
+    }
+
+    /// The thinking blocks that a twin refused, dropped or recorded because they were bound to another
+    /// conversation, in all calls so far.
+    pub fn stale_thinking(&self) -> StaleCounts {
+        StaleCounts::of(&self.shared.state().log)
+    }
+
+    /// Lets so much time pass for the prompt cache. The fake has a clock of its own, which stands still otherwise.
+    pub fn advance(&self, time: Duration) {
+        self.shared.state().now += time;
     }
 
     /// The connections that are open.
@@ -211,9 +231,15 @@ impl State {
                 }),
             ),
             ("POST", "/messages/count_tokens") => {
+                let protocol = Api::Messages.protocol();
                 let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
-                let tokens = tokens_of(&Api::Messages.protocol().prompt(&body));
-                Delivery::json(200, &json!({ "input_tokens": tokens }))
+                match admit(self.twin(Api::Messages), received, &body) {
+                    Ok(admitted) => {
+                        let tokens = tokens_of(&protocol.prompt(admitted.read.as_ref().unwrap_or(&body)));
+                        Delivery::json(200, &json!({ "input_tokens": tokens }))
+                    }
+                    Err(refused) => Delivery::error(protocol, 400, &Said::invalid(refused.message)),
+                }
             }
             (method, path) => {
                 let message = format!("Unknown request URL: {method} {path}.");
@@ -235,36 +261,75 @@ impl State {
             streamed: asked["stream"] == true,
             counts: Counts { prompt: tokens_of(&api.protocol().prompt(&asked)), ..Counts::default() },
             marks: marks(&asked),
+            stale: Vec::new(),
             violation: None,
             status: 0,
             outcome: Outcome::Open,
             body: asked,
         };
-        let delivery = self.refusal(&mut call, body.is_some(), received).unwrap_or_else(|| {
-            let trouble = self.settings.trouble_at(call.number).cloned();
-            let takes_gzip = received.header("accept-encoding").is_some_and(|kinds| kinds.contains("gzip"));
-            let trouble = trouble.filter(|trouble| takes_gzip || *trouble != Trouble::Gzip);
-            let instead = trouble.as_ref().and_then(|trouble| self.instead(&call, trouble, received));
-            instead.unwrap_or_else(|| self.answer(&mut call, trouble.as_ref()))
-        });
+        let delivery = match self.admitted(&mut call, body.is_some(), received) {
+            Err(refusal) => *refusal,
+            Ok(admitted) => {
+                let trouble = self.settings.trouble_at(call.number).cloned();
+                let takes_gzip =
+                    received.header("accept-encoding").is_some_and(|kinds| kinds.contains("gzip"));
+                let trouble = trouble.filter(|trouble| takes_gzip || *trouble != Trouble::Gzip);
+                let instead = trouble.as_ref().and_then(|trouble| self.instead(&call, trouble, received));
+                instead.unwrap_or_else(|| self.answer(&mut call, &admitted, trouble.as_ref()))
+            }
+        };
         call.status = delivery.status;
         self.log.push(call);
         (place, delivery)
     }
 
-    /// The refusal of a request that no provider takes.
-    fn refusal(&self, call: &mut Call, is_json: bool, received: &Received) -> Option<Delivery> {
-        let protocol = call.api.protocol();
+    /// The provider that is imitated over this API.
+    fn twin(&self, api: Api) -> Twin {
+        self.settings.twin.over(api)
+    }
+
+    /// The request as the provider accepts it, or the response that refuses it.
+    fn admitted(
+        &self,
+        call: &mut Call,
+        is_json: bool,
+        received: &Received,
+    ) -> Result<Admitted, Box<Delivery>> {
+        let (protocol, twin) = (call.api.protocol(), self.twin(call.api));
         if let Some(refused) = self.wrong_key(protocol, received) {
-            return Some(refused);
+            return Err(Box::new(refused));
         }
-        let said = if is_json { protocol.violation(&call.body) } else { Some(protocol.not_json()) };
-        if let Some(said) = said {
+        let said = if is_json { self.violation(call, twin) } else { Some(protocol.not_json()) };
+        let admitted = match (said, call.api) {
+            (Some(said), _) => Err(said),
+            (None, Api::Chat | Api::Responses) => Ok(Admitted::default()),
+            (None, Api::Messages) => admit(twin, received, &call.body).map_err(|refused| {
+                call.stale = refused.stale;
+                Said::invalid(refused.message)
+            }),
+        };
+        let admitted = admitted.map_err(|said| {
             call.violation = Some(said.message.clone());
-            return Some(Delivery::error(protocol, 400, &said));
+            Box::new(Delivery::error(protocol, 400, &said))
+        })?;
+        call.stale.clone_from(&admitted.stale);
+        if let Some(read) = &admitted.read {
+            call.counts.prompt = tokens_of(&protocol.prompt(read));
         }
-        let window = self.settings.window.filter(|window| call.counts.prompt > *window)?;
-        Some(self.too_long(call, call.counts.prompt, window))
+        let size = Size { prompt: call.counts.prompt, answer: longest_answer(&call.body) };
+        match self.settings.window.filter(|window| twin.window.refuses(size, *window)) {
+            Some(window) => Err(Box::new(self.too_long(call, size, window))),
+            None => Ok(admitted),
+        }
+    }
+
+    /// The refusal of a request that breaks a rule of the provider, whatever its size and its thinking.
+    fn violation(&self, call: &Call, twin: Twin) -> Option<Said> {
+        let of_items = || match call.api {
+            Api::Responses => self.items.violation(twin, list(&call.body, "input")),
+            Api::Chat | Api::Messages => None,
+        };
+        call.api.protocol().violation(twin, &call.body).or_else(of_items)
     }
 
     fn wrong_key(&self, protocol: &dyn Protocol, received: &Received) -> Option<Delivery> {
@@ -273,9 +338,9 @@ impl State {
         (given != wanted).then(|| Delivery::error(protocol, 401, &protocol.status(401, "", given)))
     }
 
-    fn too_long(&self, call: &Call, prompt: u64, window: u64) -> Delivery {
+    fn too_long(&self, call: &Call, size: Size, window: u64) -> Delivery {
         let protocol = call.api.protocol();
-        let said = protocol.too_long(prompt, window);
+        let said = self.twin(call.api).window.words(protocol, size, window);
         let in_stream = call.api == Api::Responses && call.streamed && !self.settings.overflow_by_status;
         match in_stream {
             true => Delivery::stream(vec![protocol.error_event(&said).text("\n")]),
@@ -304,32 +369,47 @@ impl State {
                 let response = Delivery::whole(*status, kind, body.clone().into_bytes());
                 Some(headers.iter().fold(response, |response, (name, value)| response.header(name, value)))
             }
-            Trouble::TooLong { prompt, window } => Some(self.too_long(call, *prompt, *window)),
+            Trouble::TooLong { prompt, window } => {
+                let size = Size { prompt: *prompt, answer: longest_answer(&call.body) };
+                Some(self.too_long(call, size, *window))
+            }
             Trouble::Html => Some(Delivery::page()),
             _ => None,
         }
     }
 
     /// The next answer of the script.
-    fn answer(&mut self, call: &mut Call, trouble: Option<&Trouble>) -> Delivery {
-        let protocol = call.api.protocol();
+    fn answer(&mut self, call: &mut Call, admitted: &Admitted, trouble: Option<&Trouble>) -> Delivery {
+        let (protocol, twin) = (call.api.protocol(), self.twin(call.api));
         let Some(answer) = self.next_answer(trouble) else {
             return Delivery::error(protocol, 400, &Said::invalid("The script is at its end."));
         };
-        let cache = self.caches.entry(call.api).or_default();
-        let pieces = protocol.prompt(&call.body);
+        let cache = self.caches.entry(call.api).or_insert_with(|| Cache::new(twin.cache));
+        let mut pieces = protocol.prompt(admitted.read.as_ref().unwrap_or(&call.body));
         let counts = match call.api {
-            Api::Messages => cache.count_marked(&pieces),
-            Api::Chat | Api::Responses => cache.count_prefix(&pieces),
+            Api::Messages => {
+                if twin.cache.top_level == TopLevelMark::LastBlock {
+                    mark_last(&call.body, &mut pieces);
+                }
+                cache.count_marked(&pieces, self.now)
+            }
+            Api::Chat | Api::Responses => cache.count_prefix(&pieces, self.now),
         };
         call.counts = answer.counts.unwrap_or(Counts { output: answer.tokens(), ..counts });
-        let written = Written {
+        let mut written = Written {
             number: call.number,
             answer: &answer,
             counts: call.counts,
             asked: &call.body,
+            twin,
+            signatures: Vec::new(),
+            transformations: admitted.transformations.clone(),
             piece: self.settings.piece,
         };
+        written.signatures = admitted.signatures(&written);
+        if call.api == Api::Responses {
+            self.items.remember(list(&protocol.whole(&written), "output"));
+        }
         let delivery = Delivery::answer(protocol, &written, trouble);
         match trouble {
             Some(Trouble::Slow { .. }) => delivery,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::script::{Answer, AtEnd};
 use crate::server::Fake;
 use crate::trouble::Trouble;
+use crate::twin::Twin;
 
 /// The numbers of calls from the one to the other.
 type Calls = (Bound<usize>, Bound<usize>);
@@ -16,6 +17,7 @@ pub struct Settings {
     pub(crate) answers: Vec<Answer>,
     pub(crate) at_end: AtEnd,
     pub(crate) troubles: Vec<(Calls, Trouble)>,
+    pub(crate) twin: Twin,
     pub(crate) key: Option<String>,
     pub(crate) window: Option<u64>,
     pub(crate) overflow_by_status: bool,
@@ -30,6 +32,7 @@ impl Default for Settings {
             answers: Vec::new(),
             at_end: AtEnd::default(),
             troubles: Vec::new(),
+            twin: Twin::PLAIN,
             key: None,
             window: None,
             overflow_by_status: false,
@@ -69,12 +72,17 @@ impl Settings {
         self
     }
 
+    /// Sets the provider that the fake imitates; [`Twin::PLAIN`] if nothing is set.
+    pub fn twin(self, twin: Twin) -> Self {
+        Self { twin, ..self }
+    }
+
     /// Sets the only key that is taken. Another one gets status 401, and is quoted in the words of that.
     pub fn key(self, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..self }
     }
 
-    /// Sets the window: a prompt of more tokens is refused.
+    /// Sets the window: a prompt of more tokens is refused. Some twins count the requested answer too.
     pub fn window(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
     }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::cache::Piece;
 use crate::script::{Counts, Part};
+use crate::twin::{SystemMessages, Turns, Twin};
 
 pub(super) struct Chat;
 
@@ -16,30 +17,10 @@ impl Protocol for Chat {
         unmarked(list(body, "tools").iter().chain(list(body, "messages")))
     }
 
-    fn violation(&self, body: &Value) -> Option<Said> {
-        let mut open: Vec<&str> = Vec::new();
-        for (at, message) in list(body, "messages").iter().enumerate() {
-            if text(message, "role") == "tool" {
-                let id = text(message, "tool_call_id");
-                let Some(call) = open.iter().position(|call| *call == id) else {
-                    return Some(Said::invalid(format!(
-                        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls' (messages.[{at}].role)."
-                    )));
-                };
-                open.remove(call);
-                continue;
-            }
-            if !open.is_empty() {
-                break;
-            }
-            open = list(message, "tool_calls").iter().map(|call| text(call, "id")).collect();
-        }
-        (!open.is_empty()).then(|| {
-            Said::invalid(format!(
-                "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
-                open.join(", ")
-            ))
-        })
+    fn violation(&self, twin: Twin, body: &Value) -> Option<Said> {
+        let messages = list(body, "messages");
+        let unpaired = unpaired(messages).map(Said::invalid);
+        unpaired.or_else(|| misplaced(twin, messages).map(Said::vllm))
     }
 
     fn not_json(&self) -> Said {
@@ -141,6 +122,48 @@ impl Protocol for Chat {
     fn ping(&self) -> Option<Event> {
         None
     }
+}
+
+/// The words for calls without their results, or for a result without its call.
+fn unpaired(messages: &[Value]) -> Option<String> {
+    let mut open: Vec<&str> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        if text(message, "role") == "tool" {
+            let id = text(message, "tool_call_id");
+            let Some(call) = open.iter().position(|call| *call == id) else {
+                return Some(format!(
+                    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls' (messages.[{at}].role)."
+                ));
+            };
+            open.remove(call);
+            continue;
+        }
+        if !open.is_empty() {
+            break;
+        }
+        open = list(message, "tool_calls").iter().map(|call| text(call, "id")).collect();
+    }
+    (!open.is_empty()).then(|| {
+        format!(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+            open.join(", ")
+        )
+    })
+}
+
+/// The words of a chat template for messages in an order that it does not render.
+fn misplaced(twin: Twin, messages: &[Value]) -> Option<&'static str> {
+    let role = |message: &Value| text(message, "role").to_owned();
+    let is_system = |message: &Value| ["system", "developer"].contains(&text(message, "role"));
+    if twin.system == SystemMessages::First && messages.iter().skip(1).any(is_system) {
+        return Some("System message must be at the beginning.");
+    }
+    let is_of_tool = |message: &Value| role(message) == "tool" || !list(message, "tool_calls").is_empty();
+    let roles =
+        messages.iter().skip_while(|message| is_system(message)).filter(|message| !is_of_tool(message));
+    let alternate = || roles.enumerate().all(|(at, message)| (role(message) == "user") == (at % 2 == 0));
+    (twin.turns == Turns::Alternate && !alternate())
+        .then_some("Conversation roles must alternate user/assistant/user/assistant/...")
 }
 
 /// What all answers begin with.

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Event, Protocol, Said, Written, list, text};
-use crate::cache::Piece;
+use crate::cache::{Kind, Mark, Piece};
 use crate::script::{Counts, Part};
+use crate::twin::{SystemMessages, Threads, Twin};
 
 pub(super) struct Messages;
 
@@ -22,7 +23,11 @@ impl Protocol for Messages {
         pieces
     }
 
-    fn violation(&self, body: &Value) -> Option<Said> {
+    fn violation(&self, twin: Twin, body: &Value) -> Option<Said> {
+        if twin.threads == Threads::Refused && body.get("thread").is_some_and(|thread| !thread.is_null()) {
+            let message = "thread: message threads are not supported for this request";
+            return Some(Said::invalid(message).with_code("thread_unsupported_request"));
+        }
         let marks = marks(body);
         let message = if body.get("max_tokens").is_none_or(|most| !most.is_u64()) {
             Some("max_tokens: Field required".to_owned())
@@ -33,7 +38,8 @@ impl Protocol for Messages {
         } else if has_empty_text(body) {
             Some("messages: text content blocks must be non-empty".to_owned())
         } else {
-            unpaired(list(body, "messages"))
+            let messages = list(body, "messages");
+            misplaced_system(twin.system, messages).or_else(|| unpaired(messages))
         };
         message.map(Said::invalid)
     }
@@ -66,14 +72,17 @@ impl Protocol for Messages {
     }
 
     fn error(&self, said: &Said) -> Value {
-        json!({
-            "type": "error", "error": { "type": said.kind, "message": said.message }, "request_id": "req_fake",
-        })
+        let mut error = json!({ "type": said.kind, "message": said.message });
+        if let Some(code) = &said.code {
+            error["details"] = json!({ "error_code": code });
+        }
+        json!({ "type": "error", "error": error, "request_id": "req_fake" })
     }
 
     fn whole(&self, answer: &Written<'_>) -> Value {
-        let content: Vec<Value> =
-            (answer.answer.parts.iter().enumerate()).map(|(at, part)| block(answer, at, part)).collect();
+        let content: Vec<Value> = (answer.answer.parts.iter().enumerate())
+            .map(|(at, part)| answer_block(answer, at, part))
+            .collect();
         let mut whole = head(answer);
         whole["content"] = content.into();
         whole["stop_reason"] = stop(answer).into();
@@ -93,7 +102,7 @@ impl Protocol for Messages {
             events.push(Event::named(json!({
                 "type": "content_block_start", "index": at, "content_block": begun(answer, at, part),
             })));
-            events.extend(deltas(answer, part).into_iter().map(grows));
+            events.extend(deltas(answer, at, part).into_iter().map(grows));
             events.push(Event::named(json!({ "type": "content_block_stop", "index": at })));
         }
         events.push(
@@ -132,7 +141,7 @@ pub(crate) fn marks(value: &Value) -> usize {
 }
 
 /// The blocks of a content or of a system prompt.
-fn blocks(content: &Value) -> Vec<Value> {
+pub(crate) fn blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::String(text) => vec![json!({ "type": "text", "text": text })],
         Value::Array(blocks) => blocks.clone(),
@@ -144,7 +153,28 @@ fn blocks(content: &Value) -> Vec<Value> {
 fn piece(role: &str, block: &Value) -> Piece {
     let mut bare = block.clone();
     strip_marks(&mut bare);
-    Piece { text: format!("{role} {bare}\n"), marked: marks(block) > 0 }
+    let kind = match text(block, "type") {
+        "tool_use" => Kind::Call,
+        "tool_result" => Kind::Result,
+        _ => Kind::Other,
+    };
+    Piece { text: format!("{role} {bare}\n"), kind, mark: mark(block) }
+}
+
+/// The mark of the cache on a block or inside of it.
+fn mark(block: &Value) -> Option<Mark> {
+    let is_hour = |block: &Value| block["cache_control"]["ttl"] == "1h";
+    let lives_long = is_hour(block) || list(block, "content").iter().any(is_hour);
+    (marks(block) > 0).then_some(if lives_long { Mark::Hour } else { Mark::Short })
+}
+
+/// Marks the last block, if the request asks for that at its top level.
+pub(crate) fn mark_last(body: &Value, pieces: &mut [Piece]) {
+    if let (Some(last), Some(mark)) =
+        (pieces.last_mut(), mark(&json!({ "cache_control": body["cache_control"] })))
+    {
+        last.mark = last.mark.max(Some(mark));
+    }
 }
 
 fn strip_marks(value: &mut Value) {
@@ -163,6 +193,53 @@ fn has_empty_text(body: &Value) -> bool {
         content == "" || content.as_array().is_some_and(|blocks| blocks.iter().any(is_empty))
     };
     list(body, "system").iter().any(is_empty) || list(body, "messages").iter().any(in_message)
+}
+
+/// The words for a system message that may not stand where it does. A run of them is treated as one message.
+fn misplaced_system(rule: SystemMessages, messages: &[Value]) -> Option<String> {
+    let is_system = |message: &Value| text(message, "role") == "system";
+    if !messages.iter().any(is_system) {
+        return None;
+    }
+    match rule {
+        SystemMessages::Anywhere | SystemMessages::First => None,
+        SystemMessages::Refused => Some("role 'system' is not supported on this model".to_owned()),
+        SystemMessages::BetweenTurns => (0..messages.len()).find_map(|at| not_between_turns(messages, at)),
+    }
+}
+
+/// The words for the message at this place, if it is a system message that may not stand there.
+fn not_between_turns(messages: &[Value], at: usize) -> Option<String> {
+    const DIRECTIVE: &str =
+        "the directive-only form (content: [] with output_config) is accepted at any position";
+    let message = &messages[at];
+    let is_system = |message: &Value| text(message, "role") == "system";
+    let is_directive = blocks(&message["content"]).is_empty() && message["output_config"].is_object();
+    if !is_system(message) || is_directive {
+        return None;
+    }
+    if at == 0 {
+        return Some(
+            "messages.0: use the top-level 'system' parameter for the initial system prompt".to_owned(),
+        );
+    }
+    let is_server_result = |block: &Value| text(block, "type").ends_with("_tool_result");
+    let may_be_followed = |message: &Value| match text(message, "role") {
+        "assistant" => blocks(&message["content"]).last().is_some_and(is_server_result),
+        role => role == "user",
+    };
+    let before = messages[..at].iter().rev().find(|message| !is_system(message));
+    if !before.is_some_and(may_be_followed) {
+        return Some(format!(
+            "messages.{at}: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result; {DIRECTIVE}"
+        ));
+    }
+    let after = messages[at..].iter().find(|message| !is_system(message));
+    after.is_some_and(|message| text(message, "role") != "assistant").then(|| {
+        format!(
+            "messages.{at}: role 'system' must precede an 'assistant' message or end the array; {DIRECTIVE}"
+        )
+    })
 }
 
 /// The words for a call without its result, or for a result without its call.
@@ -198,17 +275,25 @@ fn without_result(at: usize, ids: &[&str]) -> String {
 
 /// The message before it has content.
 fn head(answer: &Written<'_>) -> Value {
-    json!({
+    let mut head = json!({
         "id": answer.id("msg", 0), "type": "message", "role": "assistant", "model": answer.model(),
         "content": [], "stop_reason": null, "stop_sequence": null,
-    })
+    });
+    if let Some(transformations) = &answer.transformations {
+        head["input_transformations"] = transformations.clone();
+    }
+    head
 }
 
 /// A block of an answer, whole.
-fn block(answer: &Written<'_>, at: usize, part: &Part) -> Value {
+pub(crate) fn answer_block(answer: &Written<'_>, at: usize, part: &Part) -> Value {
     match part {
-        Part::Thinking(text) => json!({ "type": "thinking", "thinking": text, "signature": signature(text) }),
-        Part::Sealed(data) => json!({ "type": "redacted_thinking", "data": data }),
+        Part::Thinking(text) => {
+            json!({ "type": "thinking", "thinking": text, "signature": signature(answer, at, text) })
+        }
+        Part::Sealed(data) => {
+            json!({ "type": "redacted_thinking", "data": answer.signature(at).unwrap_or(data) })
+        }
         Part::Text(text) => json!({ "type": "text", "text": text }),
         Part::Call { name, arguments } => {
             let input = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments.as_str()));
@@ -222,7 +307,7 @@ fn begun(answer: &Written<'_>, at: usize, part: &Part) -> Value {
     match part {
         Part::Thinking(_) => json!({ "type": "thinking", "thinking": "", "signature": "" }),
         // It comes in one piece.
-        Part::Sealed(_) => block(answer, at, part),
+        Part::Sealed(_) => answer_block(answer, at, part),
         Part::Text(_) => json!({ "type": "text", "text": "" }),
         Part::Call { name, .. } => {
             json!({ "type": "tool_use", "id": answer.id("toolu", at), "name": name, "input": {} })
@@ -231,11 +316,11 @@ fn begun(answer: &Written<'_>, at: usize, part: &Part) -> Value {
 }
 
 /// What a stream adds to a block.
-fn deltas(answer: &Written<'_>, part: &Part) -> Vec<Value> {
+fn deltas(answer: &Written<'_>, at: usize, part: &Part) -> Vec<Value> {
     match part {
         Part::Thinking(text) => {
             let pieces = answer.pieces(text).into_iter();
-            let signed = json!({ "type": "signature_delta", "signature": signature(text) });
+            let signed = json!({ "type": "signature_delta", "signature": signature(answer, at, text) });
             pieces
                 .map(|piece| json!({ "type": "thinking_delta", "thinking": piece }))
                 .chain([signed])
@@ -253,9 +338,10 @@ fn deltas(answer: &Written<'_>, part: &Part) -> Vec<Value> {
     }
 }
 
-/// A signature of thinking: any text that a client must give back.
-fn signature(thinking: &str) -> String {
-    format!("signature+of+{}+bytes==", thinking.len())
+/// The signature of the thinking at this place: any text that a client must return, if thinking is not bound.
+fn signature(answer: &Written<'_>, at: usize, thinking: &str) -> String {
+    let unbound = || format!("signature+of+{}+bytes==", thinking.len());
+    answer.signature(at).map_or_else(unbound, str::to_owned)
 }
 
 fn stop(answer: &Written<'_>) -> String {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::cache::Piece;
 use crate::script::{Counts, Part};
+use crate::twin::{EncryptedReasoning, Twin};
 
 pub(super) struct Responses;
 
@@ -17,7 +18,7 @@ impl Protocol for Responses {
         unmarked(list(body, "tools").iter().chain(said.into_iter().flatten()).chain(list(body, "input")))
     }
 
-    fn violation(&self, body: &Value) -> Option<Said> {
+    fn violation(&self, _: Twin, body: &Value) -> Option<Said> {
         let input = list(body, "input");
         unpaired(input).or_else(|| lonely_reasoning(input)).map(Said::invalid)
     }
@@ -53,7 +54,7 @@ impl Protocol for Responses {
         let items = items(answer);
         for (at, (item, part)) in items.iter().zip(&answer.answer.parts).enumerate() {
             sent.push(
-                json!({ "type": "response.output_item.added", "output_index": at, "item": added(item) }),
+                json!({ "type": "response.output_item.added", "output_index": at, "item": added(answer.twin, item) }),
             );
             sent.extend(growth(answer, at, item, part));
             sent.push(json!({ "type": "response.output_item.done", "output_index": at, "item": item }));
@@ -72,7 +73,8 @@ impl Protocol for Responses {
     }
 
     fn error_event(&self, said: &Said) -> Event {
-        let error = json!({ "code": said.code.unwrap_or(said.kind), "message": said.message });
+        let code = said.code.clone().unwrap_or(said.kind.into());
+        let error = json!({ "code": code, "message": said.message });
         Event::named(json!({
             "type": "response.failed",
             "response": { "id": "resp_fake", "object": "response", "status": "failed", "output": [], "error": error, "usage": null },
@@ -148,8 +150,16 @@ fn items(answer: &Written<'_>) -> Vec<Value> {
                 "id": answer.id("rs", at), "type": "reasoning",
                 "summary": [{ "type": "summary_text", "text": text }],
             });
-            if asks_for_encrypted {
-                item["encrypted_content"] = format!("encrypted+{}+bytes==", text.len()).into();
+            let size = text.len();
+            match answer.twin.reasoning {
+                EncryptedReasoning::OnRequest if !asks_for_encrypted => {}
+                EncryptedReasoning::OnRequest => {
+                    item["encrypted_content"] = format!("encrypted+{size}+bytes==").into();
+                }
+                EncryptedReasoning::Verified => {
+                    item["encrypted_content"] =
+                        format!("encrypted+{}+{size}+bytes==", answer.id("rs", at)).into();
+                }
             }
             item
         }
@@ -169,8 +179,11 @@ fn items(answer: &Written<'_>) -> Vec<Value> {
 }
 
 /// An item as a stream adds it, without what comes later.
-fn added(item: &Value) -> Value {
+fn added(twin: Twin, item: &Value) -> Value {
     let mut item = item.clone();
+    if twin.reasoning == EncryptedReasoning::Verified && item.get("encrypted_content").is_some() {
+        item["encrypted_content"] = "encrypted+unfinished==".into();
+    }
     for (name, empty) in [("summary", json!([])), ("content", json!([])), ("arguments", json!(""))] {
         if item.get(name).is_some() {
             item[name] = empty;
