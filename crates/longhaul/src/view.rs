@@ -175,8 +175,8 @@ struct Made {
 struct Look {
     /// Edits inside its messages.
     edits: Vec<EditId>,
-    /// Thinking of its messages is gone.
-    is_unbound: bool,
+    /// How many of its messages have lost their thinking.
+    unbound: usize,
 }
 
 impl Look {
@@ -184,7 +184,7 @@ impl Look {
         let ats = || unit.span.range().map(|at| Position(at as u32));
         Self {
             edits: ats().flat_map(|at| ledger.inside(at)).copied().collect(),
-            is_unbound: ats().any(|at| ledger.is_unbound(at)),
+            unbound: ats().filter(|at| ledger.is_unbound(*at)).count(),
         }
     }
 }

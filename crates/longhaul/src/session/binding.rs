@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Session;
-use super::journal::{Entry, Ticket};
+use super::journal::{Entry, Signed, Ticket};
 use crate::conversation::canonical::{self, Canonical};
 use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Message, Role, Thinking};
@@ -65,15 +65,18 @@ impl Binding {
                     self.waiting.pop_front();
                 }
             }
-            Entry::Signed { prefix, seals } => {
-                self.host_reports = true;
-                self.answered.extend(seals.iter().map(|seal| (*seal, *prefix)));
-            }
+            Entry::ReadsSignatures => self.host_reports = true,
+            Entry::Signed(signed) => self.expect(signed),
+            Entry::Forked { signed, .. } => signed.iter().for_each(|signed| self.expect(signed)),
             Entry::Unbound(unbound) => self.signed.retain(|at| !unbound.span.contains(*at)),
             // What was sent is of the other model.
             Entry::Switched { .. } => (self.last, self.view) = (None, Chain::default()),
             _ => {}
         }
+    }
+
+    fn expect(&mut self, signed: &Signed) {
+        self.answered.extend(signed.seals.iter().map(|seal| (*seal, signed.prefix)));
     }
 
     fn came(&mut self, message: &Message, log: &Log) {
@@ -192,12 +195,19 @@ impl Binding {
     }
 
     /// What produced the thinking of messages from a place of the log on.
-    fn produced_from(&self, from: Position) -> impl Iterator<Item = (Position, Prefix)> {
+    fn produced_from(&self, from: Position, log: &Log) -> Vec<(Position, Prefix)> {
         let first = self.origins.partition_point(|(at, _)| *at < from);
-        self.origins[first..].iter().filter_map(|(at, origin)| match origin {
-            Origin::Request(prefix) => Some((*at, *prefix)),
-            Origin::Client(_) => None,
-        })
+        let mut came = Chain::default();
+        let prefix = |(at, origin): &(Position, Origin)| match origin {
+            Origin::Request(prefix) => (*at, *prefix),
+            Origin::Client(frame) => {
+                came.extend_from(usize::MAX, log.messages().iter());
+                let is_answer = |at: &usize| log.messages()[*at].role() == Role::Assistant;
+                let begins = (0..at.index()).rev().take_while(is_answer).last().unwrap_or(at.index());
+                (*at, Prefix::of(frame, &came.before(begins)))
+            }
+        };
+        self.origins[first..].iter().map(prefix).collect()
     }
 }
 
@@ -207,13 +217,19 @@ fn seal_of(thinking: &Thinking) -> Option<Handle> {
 }
 
 impl Session {
-    /// The provider has signed thinking in its answer to a request. A host that reports one answer reports all: an
-    /// answer that was not reported counts as given to the client's own messages. What was not signed for this request
-    /// would be refused after it.
+    /// The host reports the signatures of every answer by [`signed`](Self::signed), from here on. Without it an answer
+    /// counts as given to the request that was sent last.
+    pub fn read_signatures(&mut self) {
+        if !self.state.binding.host_reports {
+            self.record(Entry::ReadsSignatures);
+        }
+    }
+
+    /// The provider has signed thinking in its answer to a request.
     pub fn signed<'a>(&mut self, ticket: Ticket, seals: impl IntoIterator<Item = &'a str>) {
         let seals: Vec<Handle> = seals.into_iter().map(Handle::of).collect();
         if let Some(prefix) = self.state.binding.prefix_of(ticket).filter(|_| !seals.is_empty()) {
-            self.record(Entry::Signed { prefix, seals });
+            self.record(Entry::Signed(Signed { prefix, seals }));
         }
     }
 
@@ -262,13 +278,14 @@ impl Session {
         }
     }
 
-    /// Tells a session that goes its own way what produced the answers of this one that may come there too.
-    pub(super) fn tell_answers(&self, fork: &mut Self) {
-        for (at, prefix) in self.state.binding.produced_from(fork.log().end()) {
-            let Some(message) = self.log().get(at) else { continue };
-            let seals = unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
-            fork.record(Entry::Signed { prefix, seals });
-        }
+    /// What produced the answers that came from a place on: they may come to a session that goes its own way there.
+    pub(super) fn signed_from(&self, from: Position) -> Vec<Signed> {
+        let produced = self.state.binding.produced_from(from, self.log());
+        let signed = produced.into_iter().filter_map(|(at, prefix)| {
+            let thinking = unbound::signed(self.log().get(at)?);
+            Some(Signed { prefix, seals: thinking.filter_map(|(_, thinking)| seal_of(thinking)).collect() })
+        });
+        signed.collect()
     }
 
     /// Leaves out signed thinking that no longer follows the prefix that produced it, whatever changed that.

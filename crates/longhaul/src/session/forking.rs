@@ -17,8 +17,8 @@ impl Session {
         let whole = cursor == self.journal.end();
         let mut fork = if whole { self.clone() } else { self.replayed(cursor)? };
         fork.notices.clear();
-        fork.record(Entry::Forked { end: end.min(self.log().end()) });
-        self.tell_answers(&mut fork);
+        let end = end.min(self.log().end());
+        fork.record(Entry::Forked { end, signed: self.signed_from(end) });
         fork.look();
         Ok(fork)
     }

@@ -92,13 +92,11 @@ pub enum Entry {
     Unbound(Arc<Unbound>),
     /// A request was sent.
     Sent(SentRequest),
+    /// The host reads what answers it is given are signed with, and reports each: an answer that was not reported was
+    /// given to another request than ours.
+    ReadsSignatures,
     /// The provider signed thinking in its answer to a request, as the host has read it.
-    Signed {
-        /// The prefix of that request.
-        prefix: Prefix,
-        /// The handle of each signature.
-        seals: Vec<Handle>,
-    },
+    Signed(Signed),
     /// Calls that waited for results got placeholders, for good: the hard limit left no room for what
     /// stands behind them.
     StepClosed,
@@ -203,6 +201,9 @@ pub enum Entry {
     Forked {
         /// How many messages both share.
         end: Position,
+        /// Answers that the other one has since, and that may come here too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        signed: Vec<Signed>,
     },
 }
 
@@ -264,7 +265,8 @@ impl Entry {
             | Self::Undo { .. }
             | Self::Redo { .. }
             | Self::Sent(_)
-            | Self::Signed { .. }
+            | Self::ReadsSignatures
+            | Self::Signed(_)
             | Self::StepClosed
             | Self::SentAgain { .. }
             | Self::Usage { .. }
@@ -367,6 +369,15 @@ pub enum Counting {
     Neutral,
     /// As the model counts, from what was learnt of it before.
     Model(Calibration),
+}
+
+/// Thinking that a provider has signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signed {
+    /// The prefix of the request that it answers.
+    pub prefix: Prefix,
+    /// The handle of each signature.
+    pub seals: Vec<Handle>,
 }
 
 /// What a request allows; what is not said is the model's.

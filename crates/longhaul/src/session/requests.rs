@@ -96,7 +96,8 @@ impl Requests {
             | Entry::Taught { .. }
             | Entry::CacheTaught { .. }
             | Entry::AnswerCounts { .. }
-            | Entry::Signed { .. }
+            | Entry::ReadsSignatures
+            | Entry::Signed(_)
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }
