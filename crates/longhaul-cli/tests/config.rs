@@ -203,3 +203,45 @@ fn every_profile_is_explained() {
         "{said}"
     );
 }
+
+#[test]
+fn a_models_name_is_explained() {
+    let folder = folder("", "");
+    for (snapshot, name) in [
+        ("opus_of_bedrock", "us.anthropic.claude-opus-5-5-20260801-v1:0"),
+        ("newer_sonnet", "anthropic/claude-sonnet-5.7"),
+        ("gpt", "gpt-5.5"),
+        ("without_price", "llama-3-8b"),
+        ("without_row", "gtp-5.5"),
+    ] {
+        let explained = shown(&mut longhaul(folder.path(), &["config", "models", name]));
+        assert!(explained.lines().all(|line| line.chars().count() <= 80), "{explained}");
+        insta::assert_snapshot!(format!("models_{snapshot}"), explained);
+        let json = shown(&mut longhaul(folder.path(), &["config", "models", name, "--json"]));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["asked"], name);
+        assert_eq!(json["matched_by"].is_null(), snapshot == "without_row", "{json}");
+        assert_eq!(json["price"].is_null(), snapshot.starts_with("without"), "{json}");
+    }
+    let json = shown(&mut longhaul(folder.path(), &["config", "models", "claude-opus-6", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["matched_by"]["floor"], "claude-opus 5.5");
+    assert_eq!((&json["binds"], &json["thinking_off"]), (&true.into(), &"never".into()));
+    assert_eq!(json["price"]["cache_read"], 0.2);
+    insta::assert_snapshot!(shown(&mut longhaul(folder.path(), &["config", "models", "--help"])));
+}
+
+#[test]
+fn all_models_are_listed() {
+    let folder = folder("", "");
+    let listed = shown(&mut longhaul(folder.path(), &["config", "models"]));
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+    let (rows, _) = listed.split_once("\n\n").unwrap();
+    let json = shown(&mut longhaul(folder.path(), &["config", "models", "--json"]));
+    assert_eq!(rows.lines().count(), 1 + json.lines().count());
+    for (row, line) in rows.lines().skip(1).zip(json.lines()) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(row.split(' ').next(), line["name"].as_str());
+        assert_eq!(row.ends_with("binds"), line["binds"] == true, "{row}");
+    }
+}

@@ -1,4 +1,6 @@
-//! `longhaul config`: all settings, their values, and where each comes from.
+//! `longhaul config`: all settings, their values, and where each comes from; and what is known of models.
+
+mod models;
 
 use std::io::{self, Write};
 
@@ -9,7 +11,7 @@ use serde::Serialize;
 use crate::error::Failure;
 use crate::terminal;
 
-/// Show settings and where they come from
+/// Show settings and where they come from, and what a model's name means
 #[derive(clap::Args)]
 #[command(after_help = "\
 Settings come from, the later winning: what is built in, the user's file
@@ -32,7 +34,8 @@ recall):
 Examples:
   longhaul config show
   LONGHAUL_WINDOW=64000 longhaul config show
-  longhaul config show --json")]
+  longhaul config show --json
+  longhaul config models claude-opus-5-5")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -43,6 +46,21 @@ enum What {
     /// All settings with their values and origins
     Show {
         /// Print one JSON line per setting
+        #[arg(long)]
+        json: bool,
+    },
+    /// What is known of models: windows, prices, cache rules, thinking
+    #[command(after_help = "\
+A name is as requests have it, with what a cloud or a router puts around it.
+
+Examples:
+  longhaul config models
+  longhaul config models us.anthropic.claude-opus-5-5-20260801-v1:0
+  longhaul config models gpt-5.5 --json")]
+    Models {
+        /// The name of a model; all rows of the table if left out
+        name: Option<String>,
+        /// Print one JSON line per row
         #[arg(long)]
         json: bool,
     },
@@ -59,7 +77,15 @@ struct SettingLine<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
-    let What::Show { json } = args.what;
+    match &args.what {
+        What::Show { json } => show(config, *json),
+        What::Models { name: Some(name), json } => models::show(name, *json),
+        What::Models { name: None, json } => models::list(*json),
+    }
+}
+
+/// Prints all settings.
+fn show(config: &Config, json: bool) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     let mut section = "";

@@ -44,7 +44,7 @@ pub struct Model {
     /// Whether a request can switch thinking off, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_off: Option<ThinkingOff>,
-    /// Whether the model takes system messages inside of the conversation, not only in front of it.
+    /// Whether the model takes system messages inside `messages` of Anthropic's API, not only in `system`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub system_messages: bool,
     /// Whether such a system message may have `clear_at`: the model sees it for one turn.
@@ -152,7 +152,8 @@ struct Row {
 }
 
 /// Why a row fits a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MatchedBy<'a> {
     /// This glob of `match` fits.
     Glob(&'a str),
@@ -531,7 +532,7 @@ mod tests {
             ("claude-3-5-haiku", "anthropic/claude-3.5-haiku"),
             (
                 "claude",
-                "claude-3-opus claude-3-opus-20240229 anthropic.claude-3-haiku-20240307-v1:0 claude-2.1 claude-instant-1.2 \
+                "claude-3-opus claude-3-opus-20240229 anthropic.claude-v2:1 anthropic.claude-3-haiku-20240307-v1:0 claude-2.1 claude-instant-1.2 \
                  claude-4.5-opus claude-haiku-3",
             ),
             ("qwen3", "qwen3-8b-claude-sonnet-4.5-distill"),
