@@ -375,7 +375,7 @@ impl<'a> Sent<'a> {
             messages: match part.source {
                 Source::Message(at) => vec![(at.0, at.0 + 1)],
                 Source::Edit(id) => before.ledger().get(id).map(|edit| runs(edit)).unwrap_or_default(),
-                Source::Note | Source::Rules | Source::Tail => Vec::new(),
+                Source::Note | Source::Rules | Source::HostNote(_) | Source::Tail => Vec::new(),
             },
             was: text::head_of(&part.message, 200).0,
             tokens: before.meter().tokens(part.measure).tokens.0,
@@ -431,7 +431,7 @@ impl<'a> Sent<'a> {
         let edits: Vec<EditId> = match part.source {
             Source::Edit(id) => vec![id],
             Source::Message(at) => self.then.ledger().inside(at).to_vec(),
-            Source::Note | Source::Rules | Source::Tail => Vec::new(),
+            Source::Note | Source::Rules | Source::HostNote(_) | Source::Tail => Vec::new(),
         };
         let edits: Vec<_> = edits.iter().filter_map(|id| self.then.ledger().get(*id)).collect();
         let recall = edits.iter().flat_map(|edit| &edit.originals).map(|handle| handle.short()).collect();
@@ -512,6 +512,7 @@ enum Key {
     Rules,
     Message(Position),
     Edit(EditId),
+    HostNote(usize),
     Tail,
 }
 
@@ -522,6 +523,7 @@ impl Key {
             Source::Rules => Self::Rules,
             Source::Message(at) => Self::Message(at),
             Source::Edit(id) => Self::Edit(id),
+            Source::HostNote(number) => Self::HostNote(number),
             Source::Tail => Self::Tail,
         }
     }

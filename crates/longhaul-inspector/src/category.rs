@@ -60,7 +60,7 @@ impl Category {
     /// Of a block of a part.
     pub fn of(source: Source, role: Role, block: &Block) -> Self {
         match (source, role, block) {
-            (Source::Tail, ..) => Self::Tail,
+            (Source::Tail | Source::HostNote(_), ..) => Self::Tail,
             (Source::Note | Source::Rules, ..) => Self::Rules,
             (Source::Edit(_), ..) => Self::Summaries,
             (_, _, Block::ToolResult(_)) => Self::Results,

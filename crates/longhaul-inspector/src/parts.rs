@@ -100,6 +100,7 @@ fn row(session: &Session, part: &Part, tokens: u64, warm: bool) -> PartRow {
     let (source, messages, edits) = match part.source {
         Source::Note => ("note", vec![], vec![]),
         Source::Rules => ("rules", vec![], vec![]),
+        Source::HostNote(_) => ("host_note", vec![], vec![]),
         Source::Tail => ("tail", vec![], vec![]),
         Source::Message(at) => {
             let edits = session.ledger().inside(at).iter().filter_map(|id| get(*id));

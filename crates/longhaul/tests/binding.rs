@@ -27,7 +27,9 @@ fn start(profile: Profile, window: u64) -> Session {
 }
 
 fn frame(tool: u8) -> Frame {
-    let json = format!(r#"{{"system":"Be brief.","tools":[{{"name":"Read"}},{{"name":"T{tool}"}}],"max_tokens":500}}"#);
+    let json = format!(
+        r#"{{"system":"Be brief.","tools":[{{"name":"Read"}},{{"name":"T{tool}"}}],"max_tokens":500}}"#
+    );
     Frame::from_json(&Json::new(json).unwrap()).unwrap()
 }
 
@@ -58,7 +60,9 @@ impl Work {
         loop {
             match self.session.prepare(Some(Time(self.clock))) {
                 Ok(Prepared::Send(ticket)) => return Some(ticket),
-                Ok(Prepared::Summarise(job)) => _ = self.session.resolve(job.id, common::histories::answer(&job)),
+                Ok(Prepared::Summarise(job)) => {
+                    _ = self.session.resolve(job.id, common::histories::answer(&job))
+                }
                 Err(_) => return None,
             }
         }
@@ -69,7 +73,9 @@ impl Work {
         let Some(ticket) = self.prepare() else { return };
         assert_eq!(self.session.audit(), []);
         let thinking = self.twin.answer(&self.session, thinking);
-        if self.reports && let Block::Thinking(thinking) = &thinking {
+        if self.reports
+            && let Block::Thinking(thinking) = &thinking
+        {
             self.session.signed(ticket, thinking.seal.data());
         }
         self.acted(thinking, bytes);
@@ -115,7 +121,8 @@ fn a_fold_takes_the_thinking_behind_it_once_and_what_is_thought_after_it_stays()
     assert!(shown.windows(2).all(|pair| pair[1] <= pair[0] + 1));
     assert!(shown.iter().max() > Some(&5), "{shown:?}");
     // It is part of the edit: how much goes with it, and its beginning stays as the agent's words.
-    let lost = work.session.ledger().edits().map(|(edit, _)| edit.price.thinking).filter(|lost| !lost.is_nothing());
+    let lost =
+        work.session.ledger().edits().map(|(edit, _)| edit.price.thinking).filter(|lost| !lost.is_nothing());
     assert_eq!(lost.map(|lost| lost.messages as usize).sum::<usize>(), work.unbound());
     let unbound = work.session.ledger().unbound().find(|unbound| !unbound.lost.is_empty()).unwrap();
     let excerpt = &unbound.lost[0].excerpts[0];
@@ -136,7 +143,9 @@ fn a_model_that_does_not_bind_keeps_what_it_thought() {
         session.push(Message::result(format!("c{n}"), "a line of text\n".repeat(60)));
     }
     assert!(session.ledger().edits().next().is_some() && session.ledger().unbound().next().is_none());
-    assert!(session.since(Cursor(0)).all(|entry| !matches!(entry, Entry::Sent(sent) if sent.prefix.is_some())));
+    assert!(
+        session.since(Cursor(0)).all(|entry| !matches!(entry, Entry::Sent(sent) if sent.prefix.is_some()))
+    );
 }
 
 #[test]
@@ -197,7 +206,8 @@ fn undo_restores_everything_but_thinking() {
     (0..3).for_each(|_| work.step(100, "After the fold."));
     let since = thoughts(&work.session);
     assert!(since >= 3);
-    let fold = work.session.ledger().edits().find(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. })).unwrap().0;
+    let fold =
+        work.session.ledger().edits().find(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. })).unwrap().0;
     let (id, first) = (fold.id, fold.kind.spans()[0].start);
     assert_eq!(work.session.thinking_after(first).0, since);
     work.session.set_window(Tokens(100_000));
@@ -349,14 +359,18 @@ fn apply(work: &mut Work, op: &Op) {
         Op::Rewind(back) => {
             let end = work.client.len().saturating_sub(*back);
             // Whole steps alone: a call waits for its result.
-            let end = (0..=end).rev().find(|end| work.client[..*end].last().is_none_or(|m| m.role() != Role::Assistant));
+            let end = (0..=end)
+                .rev()
+                .find(|end| work.client[..*end].last().is_none_or(|m| m.role() != Role::Assistant));
             let end = end.unwrap_or(0);
             work.client.truncate(end);
             work.session = work.session.fork_with_edits(Position(end as u32)).unwrap();
         }
         Op::Rewrite(back) => {
             let at = work.client.len().saturating_sub(*back);
-            let Some(at) = (at..work.client.len()).find(|at| work.client[*at].role() == Role::Tool) else { return };
+            let Some(at) = (at..work.client.len()).find(|at| work.client[*at].role() == Role::Tool) else {
+                return;
+            };
             let mut later = work.client.split_off(at);
             let id = later[0].results().next().unwrap().id.clone();
             later[0] = Message::result(id, "[Cleared]");
@@ -365,7 +379,8 @@ fn apply(work: &mut Work, op: &Op) {
         }
         Op::Tools(n) => work.session.set_frame(frame(*n)),
         Op::Switch(n) => {
-            let name = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-2"][usize::from(*n)];
+            let name = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-2"]
+                [usize::from(*n)];
             let window = work.session.budget().window;
             let model = longhaul::Model { window, ..Models::builtin().find(name).clone() };
             work.session.switch(model, if work.reports { Seals::Client } else { Seals::Engine });

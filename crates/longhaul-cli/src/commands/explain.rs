@@ -317,7 +317,7 @@ fn texts(out: &mut impl Write, session: &Session) -> io::Result<()> {
             Source::Message(at) => {
                 session.ledger().inside(at).iter().filter_map(|id| session.ledger().get(*id)).collect()
             }
-            Source::Note | Source::Rules | Source::Tail => Vec::new(),
+            Source::Note | Source::Rules | Source::HostNote(_) | Source::Tail => Vec::new(),
         };
         let Some(edit) = edits.first() else { continue };
         none = false;
@@ -372,7 +372,7 @@ fn diff(out: &mut impl Write, session: &Session) -> io::Result<()> {
                 gone(out, spans.first().map_or(0, |span| span.end.0))?;
                 writeln!(out, "{good}+{good:#}      {}", line(&part.message))?;
             }
-            Source::Note | Source::Rules | Source::Tail => {
+            Source::Note | Source::Rules | Source::HostNote(_) | Source::Tail => {
                 writeln!(out, "{good}+{good:#}      {}", line(&part.message))?
             }
         }

@@ -218,7 +218,8 @@ mod tests {
         let mut marked = Extra::NONE;
         marked.push("cache_control", Json::new(r#"{"type":"ephemeral"}"#).unwrap());
         marked.push("citations", Json::new("[]").unwrap());
-        let thinks = Message::new(Role::User, vec![Block::thinking("Hm."), Block::text("hi"), Block::text(" ")]);
+        let thinks =
+            Message::new(Role::User, vec![Block::thinking("Hm."), Block::text("hi"), Block::text(" ")]);
         for same in [text(" hi\n", Extra::NONE), text("hi", marked), thinks] {
             assert_eq!(message(&same), message(&Message::user("hi")));
         }

@@ -317,7 +317,10 @@ impl Check<'_> {
             return Ok(());
         }
         if self.first_bound.is_some_and(|first| first < at) {
-            return breaks(Rule::BoundThinking, "thinking goes from the oldest on: a gap invalidates what follows it");
+            return breaks(
+                Rule::BoundThinking,
+                "thinking goes from the oldest on: a gap invalidates what follows it",
+            );
         }
         if bonds(message).iter().any(|bond| bond.kind == BondKind::Reasoning) {
             return breaks(Rule::BondsWhole, "a reasoning item goes with the item after it");

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::conversation::log::{Position, Span};
-use crate::edits::archive::Handle;
 use crate::conversation::message::Message;
+use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Why};
 use crate::edits::unbound::{Runs, Unbound};
 use crate::session::journal::Entry;

@@ -83,7 +83,8 @@ impl Binding {
         if message.role() != Role::Assistant {
             return;
         }
-        let seals: Vec<Handle> = unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
+        let seals: Vec<Handle> =
+            unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
         if seals.is_empty() {
             return;
         }
@@ -257,7 +258,8 @@ impl Session {
             _ => None,
         });
         let tokens = |message: &Message| {
-            let blocks = unbound::signed(message).map(|(block, _)| self.meter().block(&message.blocks()[block]));
+            let blocks =
+                unbound::signed(message).map(|(block, _)| self.meter().block(&message.blocks()[block]));
             self.tokens(blocks.sum())
         };
         let signed = shown.filter(|(_, part)| unbound::signed(&part.message).next().is_some());

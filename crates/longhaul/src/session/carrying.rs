@@ -31,12 +31,13 @@ impl Session {
             return Carrying::default();
         }
         let view = &self.state.view;
-        let newest = self.newest_steps();
+        let (newest, from) = self.newest_steps();
         let tail = self.tail_measure();
         let stays = view.fixed().measure + self.head_measure() + view.folds() + newest + tail;
         let old = self.tokens(view.measure()) - self.tokens(stays);
         let left = old.percent(LEFT);
-        let mut rewritten = self.tokens(newest + tail) + left;
+        let thinking: Tokens = self.bound_after(from).into_iter().map(|(_, tokens)| tokens).sum();
+        let mut rewritten = self.tokens(newest + tail) - thinking + self.worth_of(thinking) + left;
         if self.asks_host() {
             // A model reads the conversation once more, and writes.
             rewritten += Tokens(self.size().tokens.0 / 10) + WRITTEN;
@@ -44,11 +45,27 @@ impl Session {
         Carrying { excess: old - left, old, rewritten }
     }
 
-    /// The newest steps, which a fold leaves alone.
-    pub(super) fn newest_steps(&self) -> Measure {
+    /// What signed thinking is worth that a fold takes with it, as tokens that are billed again. The model thinks some of
+    /// it again, unless a person has just said something else.
+    fn worth_of(&self, thinking: Tokens) -> Tokens {
+        /// Most providers take five times as much for an answer as for a prompt.
+        const USUAL_OUTPUT: u64 = 500;
+        let turn_begins = self.log().turns().last().is_some_and(|turn| turn.first_step.is_none());
+        if turn_begins || thinking == Tokens::ZERO {
+            return Tokens::ZERO;
+        }
+        let output = self.model().price.map_or(USUAL_OUTPUT, |price| price.output);
+        let worth =
+            u128::from(thinking.0) * u128::from(output) * u128::from(self.profile.thinking_worth) / 100;
+        let tokens = worth / u128::from(self.state.rates().more().max(1));
+        Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
+    }
+
+    /// The newest steps, which a fold leaves alone, and where they begin.
+    pub(super) fn newest_steps(&self) -> (Measure, Position) {
         let room = self.profile.newest_part(&self.budget());
         let mut sum = Measure::default();
-        let (mut steps, mut unit) = (0, None);
+        let (mut steps, mut unit, mut from) = (0, None, self.log().end());
         for part in self.state.view.parts().iter().rev() {
             let at = match part.source {
                 Source::Message(at) => at,
@@ -69,9 +86,9 @@ impl Session {
             if steps > self.profile.keep_steps || self.tokens(more) > room {
                 break;
             }
-            sum = more;
+            (sum, from) = (more, at);
         }
-        sum
+        (sum, from)
     }
 
     /// The tail after the last cache mark.

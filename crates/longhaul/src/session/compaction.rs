@@ -156,6 +156,11 @@ impl Session {
     fn begin(&mut self, now: Option<Time>) {
         let (requests, progress) = (&self.state.requests, &self.state.progress);
         let (size, calls) = (self.size().tokens, requests.calls);
+        // The thinking that led to a call is worth most while its result is awaited.
+        let awaits = self.model().binds && self.log().waiting().is_some();
+        if awaits && size <= self.budget().hard && requests.refused.is_none() {
+            return;
+        }
         let version = self.log().frame_version();
         let stopped = progress.breaker.tripped(calls, size);
         // The same request again carries nothing more.

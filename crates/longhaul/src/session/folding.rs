@@ -198,7 +198,9 @@ impl Session {
         let inside = |at: Position| spans.iter().any(|span| span.contains(at));
         let shown = self.state.view.parts().iter().filter(|part| match part.source {
             Source::Message(_) | Source::Edit(_) => inside(part.source.start(self.ledger())),
-            Source::HostNote(_) => part.source.start(self.ledger()).0.checked_sub(1).map(Position).is_some_and(inside),
+            Source::HostNote(_) => {
+                part.source.start(self.ledger()).0.checked_sub(1).map(Position).is_some_and(inside)
+            }
             Source::Note | Source::Rules | Source::Tail => false,
         });
         shown.map(|part| part.measure).sum()

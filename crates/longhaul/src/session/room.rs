@@ -82,7 +82,7 @@ impl Session {
         let most_loss = self.profile.dial.map_or(0, Dial::most_loss);
         match why {
             Why::PaysBack | Why::Cold => {
-                let newest = self.tokens(self.newest_steps() + self.tail_measure());
+                let newest = self.tokens(self.newest_steps().0 + self.tail_measure());
                 let summary = account.allowance(most_loss, Tokens::ZERO, rates) - newest;
                 let summary = Some(summary.max(carrying.old.percent(USUAL_SUMMARY)));
                 Target { size: target, newest: None, summary }

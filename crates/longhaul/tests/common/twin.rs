@@ -27,8 +27,11 @@ fn hash(value: impl Hash) -> u64 {
 }
 
 fn of_frame(frame: Option<&Frame>) -> u64 {
-    let mut tools: Vec<String> =
-        frame.into_iter().flat_map(|frame| &frame.tools).map(|tool| tool.definition.as_str().to_owned()).collect();
+    let mut tools: Vec<String> = frame
+        .into_iter()
+        .flat_map(|frame| &frame.tools)
+        .map(|tool| tool.definition.as_str().to_owned())
+        .collect();
     tools.sort();
     let system = frame.map(|frame| format!("{:?}", frame.system)).unwrap_or_default();
     hash((system, tools))
@@ -75,7 +78,8 @@ impl Twin {
     /// Answers what a session sends: its thinking, signed. Panics where the provider would refuse.
     pub fn answer(&mut self, session: &Session, thinking: &str) -> Block {
         let sent: Vec<_> = session.outgoing().messages().cloned().collect();
-        let (wrong, prefix, last) = self.read(session.outgoing().frame, sent.iter().map(|message| &**message));
+        let (wrong, prefix, last) =
+            self.read(session.outgoing().frame, sent.iter().map(|message| &**message));
         // A model that does not bind takes whatever it is given.
         assert!(wrong.is_empty() || !session.model().binds, "{wrong:?}");
         self.sign(prefix, &last, thinking)

@@ -254,7 +254,8 @@ impl Audit<'_> {
     }
 
     fn bound_thinking(&self) -> Vec<String> {
-        let stale = self.stale.map(|at| format!("thinking of message {} does not follow what produced it", at.0));
+        let stale =
+            self.stale.map(|at| format!("thinking of message {} does not follow what produced it", at.0));
         let shown = self.view.parts().iter().filter_map(|part| match part.source {
             Source::Message(at) => Some((at, part)),
             _ => None,
