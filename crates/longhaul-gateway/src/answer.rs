@@ -75,13 +75,14 @@ impl Ledger {
             return;
         }
         self.is_closed = true;
-        let usage = self.reading.usage();
-        usage.iter().for_each(|usage| self.counters.billed(usage));
+        let heard = self.reading.heard();
+        heard.usage.iter().for_each(|usage| self.counters.billed(usage));
         if let Some(call) = self.call.take() {
             if self.answered {
-                self.counters.call(&call.brief, usage.as_ref());
+                self.counters.call(&call.brief, heard.usage.as_ref());
+                self.counters.thinking_dropped(call.brief.session, heard.dropped);
             }
-            call.answered(usage);
+            call.answered(heard);
         }
     }
 }

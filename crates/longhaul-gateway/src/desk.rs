@@ -32,7 +32,7 @@ pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
 use finding::{Found, Search};
 pub use incoming::Incoming;
-use live::{Hint, Live, Shared};
+use live::{Hint, Live, Shared, Used};
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -431,7 +431,9 @@ impl Desk {
                 let upstream = incoming.upstream.clone();
                 let at = At { ticket, conversation: conversation.clone(), upstream, request: None };
                 let call = call(&mut locked, request, how, at);
-                self.live.used(&conversation, locked.bytes(), hints, locked.end());
+                let used =
+                    Used { bytes: locked.bytes(), outside: locked.thinking_outside(), end: locked.end() };
+                self.live.used(&conversation, hints, used);
                 self.summarise(&conversation, &mut locked);
                 Ok(call)
             }
@@ -462,6 +464,34 @@ impl Desk {
                 live.forget(shared.id);
             }
         });
+    }
+
+    /// The provider has signed thinking in its answer to a call: it is good for requests that go on from this one.
+    pub fn signed(&self, call: &Call, seals: &[String]) {
+        let Some(at) = call.at.as_ref().filter(|_| !seals.is_empty()) else { return };
+        if let Ok(mut conversation) = at.conversation.lock() {
+            conversation.signed(at.ticket, seals);
+        }
+    }
+
+    /// The provider refused thinking in a call: it is left out of this and of every later request.
+    pub fn refused_thinking(&self, call: Call) -> Option<Call> {
+        let mut at = call.at?;
+        let request = at.request.take()?;
+        let shared = at.conversation.clone();
+        let mut conversation = shared.lock().ok()?;
+        if conversation.new_from(&request) != Some(request.messages().len()) {
+            // Another request has gone on from here meanwhile.
+            return None;
+        }
+        at.ticket = conversation.refused_thinking().ok()?;
+        Some(self::call(&mut conversation, request, call.how, at))
+    }
+
+    /// How many messages of a request may keep their thinking if it is sent as it came, without us; `None` if all may.
+    /// Waits for no conversation.
+    pub fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
+        incoming.hints().iter().find_map(|hint| self.live.thinking_outside(hint))
     }
 
     /// The provider answered a call; `usage` is what it said of its price. It counts for the next request, and nothing

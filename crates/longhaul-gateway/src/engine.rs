@@ -21,11 +21,22 @@ use tokio::time::timeout;
 use crate::ask_usage::Asking;
 use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
 use crate::mcp;
+use crate::reading::Heard;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
 pub trait Decide: Send + Sync + 'static {
     /// Says what is done with a request.
     fn decide(&self, incoming: &Incoming) -> Decision;
+    /// The provider has signed thinking in its answer to a call.
+    fn signed(&self, _call: &Call, _seals: &[String]) {}
+    /// The provider refused thinking in a call: what to send instead, without it.
+    fn refused_thinking(&self, _call: Call) -> Option<Call> {
+        None
+    }
+    /// How many messages of a request may keep their thinking if it is passed on as it came; `None` if all may.
+    fn thinking_outside(&self, _incoming: &Incoming) -> Option<usize> {
+        None
+    }
     /// The provider answered a call: what it said of the price counts for the next request. It is short, and
     /// [`answered`](Self::answered) comes behind it.
     fn heard(&self, _call: &mut Call, _usage: Option<&Usage>) {}
@@ -62,6 +73,18 @@ pub trait Decide: Send + Sync + 'static {
 impl Decide for Desk {
     fn decide(&self, incoming: &Incoming) -> Decision {
         Desk::decide(self, incoming)
+    }
+
+    fn signed(&self, call: &Call, seals: &[String]) {
+        Desk::signed(self, call, seals);
+    }
+
+    fn refused_thinking(&self, call: Call) -> Option<Call> {
+        Desk::refused_thinking(self, call)
+    }
+
+    fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
+        Desk::thinking_outside(self, incoming)
     }
 
     fn heard(&self, call: &mut Call, usage: Option<&Usage>) {
@@ -182,6 +205,11 @@ impl Engine {
             Ok(verdict) => verdict,
             Err(reason) => Verdict::PassOn(reason),
         }
+    }
+
+    /// How many messages of a request may keep their thinking if it is passed on as it came.
+    pub(crate) fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
+        catch_unwind(AssertUnwindSafe(|| self.queue.desk.thinking_outside(incoming))).unwrap_or_default()
     }
 
     /// The size of a known conversation.
@@ -344,8 +372,18 @@ impl OpenCall {
     }
 
     /// The provider answered.
-    pub(crate) fn answered(mut self, usage: Option<Usage>) {
-        self.tell(usage);
+    pub(crate) fn answered(mut self, heard: Heard) {
+        self.tell(heard);
+    }
+
+    /// The provider refused thinking in the call. What to send instead.
+    pub(crate) async fn refused_thinking(mut self) -> Option<Self> {
+        const MOST: Duration = Duration::from_secs(10);
+        let (call, engine) = (self.call.take()?, self.engine.clone());
+        let next = self
+            .engine
+            .ask(MOST, move |desk| desk.refused_thinking(call).map(|call| OpenCall::new(call, engine)));
+        next.await.ok().flatten()
     }
 
     /// The provider refused the call as too long. What to send instead.
@@ -366,12 +404,14 @@ impl OpenCall {
         }
     }
 
-    fn tell(&mut self, usage: Option<Usage>) {
+    fn tell(&mut self, heard: Heard) {
         /// What is stored behind an answer does not take the processor from the client that reads the answer.
         const WHILE_IT_IS_READ: Duration = Duration::from_micros(500);
         let Some(mut call) = self.call.take() else { return };
         let waiting = self.engine.waiting.clone();
         self.engine.run(Box::new(move |desk| {
+            let Heard { usage, seals, .. } = heard;
+            desk.signed(&call, &seals);
             desk.heard(&mut call, usage.as_ref());
             if waiting.load(Ordering::Relaxed) == 0 {
                 std::thread::sleep(WHILE_IT_IS_READ);
@@ -383,6 +423,6 @@ impl OpenCall {
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.tell(None);
+        self.tell(Heard::default());
     }
 }

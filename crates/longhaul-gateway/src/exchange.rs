@@ -12,7 +12,8 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming as ClientRequestBody;
 use longhaul_inspector::Inspector;
-use longhaul_wire::api::{Api, SharedText};
+use longhaul_wire::api::{Api, SharedText, without_thinking};
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, ClientBody, Ledger};
@@ -79,6 +80,8 @@ struct Report {
     sent: Option<Brief>,
     passed_on: Option<Reason>,
     resent: u64,
+    /// It was sent again without thinking that was refused.
+    without_thinking: bool,
     /// The request was read.
     read: Option<Instant>,
     own_time: Duration,
@@ -200,18 +203,24 @@ impl Shared {
         };
         report.read = Some(Instant::now());
         let (body, incoming) = self.incoming(&asked, body, limits.body_bytes, &mut place).await;
+        let mut outside = None;
         let verdict = match incoming {
             Ok(incoming) => {
                 let plain = incoming.body.clone();
-                (self.engine.decide(incoming).await, plain)
+                let verdict = self.engine.decide(incoming.clone()).await;
+                if let Verdict::PassOn(_) = verdict {
+                    outside = self.engine.thinking_outside(&incoming);
+                }
+                (verdict, plain)
             }
             Err(reason) => (Verdict::PassOn(reason), SharedText::default()),
         };
         match verdict {
-            (Verdict::PassOn(reason), _) => self.pass_on(&asked, body.into(), reason, report).await,
+            (Verdict::PassOn(reason), plain) => {
+                self.pass_on_whole(&asked, Bodies { body, plain }, outside, reason, report).await
+            }
             (Verdict::Send(call), plain) => {
-                let patience = Patience { bytes: limits.held_bytes, time: limits.hold };
-                self.converse(&asked, *call, Bodies { body, plain }, patience, report).await
+                self.converse(&asked, *call, Bodies { body, plain }, limits.patience(), report).await
             }
         }
     }
@@ -262,6 +271,46 @@ impl Shared {
         String::from_utf8(unpacked.into()).map(SharedText::from).map_err(|_| Reason::Unreadable)
     }
 
+    /// Passes a whole request on as it came, but for thinking that was signed for messages of ours: after the client's own
+    /// it would be refused. `keep` is how many messages keep theirs; what is not known the provider tells.
+    async fn pass_on_whole(
+        &self,
+        asked: &Asked,
+        bodies: Bodies,
+        keep: Option<usize>,
+        reason: Reason,
+        report: &mut Report,
+    ) -> Response<ClientBody> {
+        let without = |keep| without_thinking(&bodies.plain, keep).map(Bytes::from);
+        let is_messages = asked.api == Api::Anthropic;
+        let first = keep.filter(|_| is_messages).and_then(without);
+        let again = || (is_messages && !asks_for_error(&bodies.plain)).then(|| without(0)).flatten();
+        report.passed_on = Some(reason);
+        self.counters.passed_on(reason);
+        self.time(asked.api, report);
+        let own = (bodies.body.clone(), headers::Body::Own);
+        let (mut body, mut form) = first.map_or(own, |body| (body, headers::Body::Plain));
+        let mut response = loop {
+            let headers = headers::onward(&asked.parts.headers, form);
+            match self.send(asked, headers, body.into()).await {
+                Ok(response) if is_messages && response.status() == StatusCode::BAD_REQUEST => {
+                    let patience = self.changing().limits.patience();
+                    let (held, said) = Held::until_known(asked.api, response, patience).await;
+                    let next =
+                        (said == Said::WrongThinking && !report.without_thinking).then(again).flatten();
+                    let Some(next) = next else { break self.answer(asked.api, held, None, None) };
+                    report.without_thinking = true;
+                    self.counters.thinking_refused();
+                    (body, form) = (next, headers::Body::Plain);
+                }
+                Ok(response) => break self.answer(asked.api, Held::nothing(response), None, None),
+                Err(refused) => break refused,
+            }
+        };
+        headers::say_passed_on(response.headers_mut(), reason);
+        response
+    }
+
     /// Passes a request to a model on as it came.
     async fn pass_on(
         &self,
@@ -306,6 +355,19 @@ impl Shared {
                         Said::NoSuchOption if sent.asks_usage => {
                             self.no_usage.store(true, Ordering::Relaxed);
                             continue;
+                        }
+                        Said::WrongThinking if !report.without_thinking && !asks_for_error(&bodies.plain) => {
+                            report.without_thinking = true;
+                            self.counters.thinking_refused();
+                            tracing::warn!(session = %brief.session, "thinking was refused: it is sent again without");
+                            match call.refused_thinking().await {
+                                Some(next) => {
+                                    report.resent += 1;
+                                    call = next;
+                                    continue;
+                                }
+                                None => self.answer(asked.api, held, None, keep_back),
+                            }
                         }
                         Said::TooLong(overflow) if report.resent < MOST_RESENT => {
                             match call.overflowed(overflow).await {
@@ -479,6 +541,27 @@ impl Shared {
             (None, None) => tracing::debug!(api, status, "answered"),
         }
     }
+}
+
+/// True if the client wants to be told that thinking does not follow what produced it, by an error.
+fn asks_for_error(body: &str) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Body {
+        thinking: Thinking,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Thinking {
+        block_binding: Binding,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Binding {
+        prefix_mismatch_behavior: String,
+    }
+    let body: Body = serde_json::from_str(body).unwrap_or_default();
+    body.thinking.block_binding.prefix_mismatch_behavior == "error"
 }
 
 /// A body as the client sent it, and without its compression.

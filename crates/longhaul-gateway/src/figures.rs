@@ -1,12 +1,13 @@
 //! What the gateway counts, for whoever runs it: as values, and as Prometheus takes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longhaul::Usage;
 use longhaul::session::Cramped;
+use longhaul_store::SessionId;
 
 use crate::desk::{How, Reason};
 use crate::engine::Brief;
@@ -39,6 +40,10 @@ pub struct Figures {
     pub uncached: u64,
     /// How little room a conversation has for its next steps, where the first one noticed it.
     pub cramped: Option<Cramped>,
+    /// Blocks of thinking that providers have left out of requests, because something before them changed: each once.
+    pub thinking_dropped: u64,
+    /// Requests that were sent again without thinking, because the provider refused it.
+    pub thinking_refused: u64,
     /// Streams that ended before their end.
     pub cut: u64,
     /// Sessions that were not to be kept any longer, and were deleted.
@@ -117,6 +122,16 @@ impl Figures {
                 "Calls of going conversations that read nothing from the cache.",
                 self.uncached,
             ),
+            (
+                "thinking_dropped_total",
+                "Blocks of thinking that providers left out of requests.",
+                self.thinking_dropped,
+            ),
+            (
+                "thinking_refused_total",
+                "Requests that were sent again without thinking.",
+                self.thinking_refused,
+            ),
             ("cut_total", "Streams that ended before their end.", self.cut),
             ("pruned_sessions_total", "Sessions that were deleted by retention.", self.pruned),
             ("pruned_bytes_total", "Bytes that they took.", self.pruned_bytes),
@@ -165,7 +180,11 @@ impl Page {
 
 /// Where the gateway counts.
 #[derive(Debug, Default)]
-pub(crate) struct Counters(Mutex<Figures>);
+pub(crate) struct Counters {
+    figures: Mutex<Figures>,
+    /// How many blocks of thinking the provider left out of the newest request of a conversation.
+    dropped: Mutex<HashMap<SessionId, usize>>,
+}
 
 impl Counters {
     pub(crate) fn figures(&self) -> Figures {
@@ -220,8 +239,33 @@ impl Counters {
         }
     }
 
+    /// The provider has left thinking out of a request. What it leaves out once it leaves out of every later request of
+    /// the conversation too: only what is new counts.
+    pub(crate) fn thinking_dropped(&self, session: SessionId, dropped: usize) {
+        /// So many conversations are known at once.
+        const MOST: usize = 10_000;
+        let mut known = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        if dropped == 0 {
+            known.remove(&session);
+            return;
+        }
+        if known.len() >= MOST {
+            known.clear();
+        }
+        let before = known.insert(session, dropped).unwrap_or_default();
+        if dropped > before {
+            let blocks = dropped - before;
+            tracing::warn!(%session, blocks, "the provider left thinking out: something before it changed");
+            self.lock().thinking_dropped += blocks as u64;
+        }
+    }
+
+    pub(crate) fn thinking_refused(&self) {
+        self.lock().thinking_refused += 1;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Figures> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) enum Rest {
 pub(crate) enum Said {
     /// The request is too long.
     TooLong(Overflow),
+    /// Thinking is bound to other messages than those that stand before it, or cannot be read.
+    WrongThinking,
     /// The provider does not know the option by which we asked for usage.
     NoSuchOption,
     /// Nothing that concerns us.
@@ -149,6 +151,7 @@ impl Look {
                 };
                 match fault {
                     Fault::TooLong { overflow, .. } => Said::TooLong(overflow),
+                    Fault::Refused { .. } if is_wrong_thinking(&body) => Said::WrongThinking,
                     Fault::Refused { .. } if body.contains("stream_options") => Said::NoSuchOption,
                     _ => Said::Nothing,
                 }
@@ -156,6 +159,12 @@ impl Look {
             Self::Whole { .. } | Self::Nothing => Said::Nothing,
         }
     }
+}
+
+/// True for the words in which providers refuse thinking that does not belong where it stands.
+fn is_wrong_thinking(body: &str) -> bool {
+    const WORDS: [&str; 2] = ["bound to a different conversation", "invalid_encrypted_content"];
+    WORDS.iter().any(|words| body.contains(words))
 }
 
 /// True if an event says nothing yet: behind it a provider may still refuse the request.

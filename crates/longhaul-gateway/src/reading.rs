@@ -29,6 +29,17 @@ pub(crate) enum Reading {
     Blind(Option<Usage>),
 }
 
+/// What an answer says beside its words, as far as it was read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heard {
+    /// What it costs.
+    pub(crate) usage: Option<Usage>,
+    /// The signatures of its thinking.
+    pub(crate) seals: Vec<String>,
+    /// How many blocks of thinking the provider has left out of the request.
+    pub(crate) dropped: usize,
+}
+
 /// How an answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -97,14 +108,21 @@ impl Reading {
         }
     }
 
-    /// What the answer costs, as far as it was read.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    /// What the answer has said so far.
+    pub(crate) fn heard(&self) -> Heard {
         match self {
-            Self::Stream { reader, .. } => reader.usage(),
-            Self::Whole { api, bytes } => {
-                Reply::read(*api, std::str::from_utf8(bytes).ok()?).ok().and_then(|reply| reply.usage)
+            Self::Stream { reader, .. } => {
+                Heard { usage: reader.usage(), seals: reader.seals(), dropped: reader.dropped() }
             }
-            Self::Blind(usage) => usage.clone(),
+            Self::Whole { api, bytes } => {
+                let reply = std::str::from_utf8(bytes).ok().and_then(|text| Reply::read(*api, text).ok());
+                reply.map_or_else(Heard::default, |reply| Heard {
+                    seals: reply.seals(),
+                    dropped: reply.dropped,
+                    usage: reply.usage,
+                })
+            }
+            Self::Blind(usage) => Heard { usage: usage.clone(), ..Heard::default() },
         }
     }
 
@@ -144,7 +162,7 @@ mod tests {
     fn usage_is_read_behind_what_cannot_be_read() {
         let mut reading = Reading::stream(Api::Chat);
         reading.push(format!("{DELTA}data: {{nonsense\n\ndata: {{\n\n{USAGE}").as_bytes());
-        let usage = reading.usage().unwrap();
+        let usage = reading.heard().usage.unwrap();
         assert_eq!((usage.input, usage.output), (7, 2));
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::Url;
 
 use crate::desk::DeskSettings;
+use crate::hold::Patience;
 
 /// What a gateway is told when it starts.
 #[derive(Clone)]
@@ -150,6 +151,13 @@ pub struct Limits {
     pub connect: Duration,
     /// How long answers may go on when the gateway stops.
     pub stop: Duration,
+}
+
+impl Limits {
+    /// How much of an answer is held, and how long.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience { bytes: self.held_bytes, time: self.hold }
+    }
 }
 
 impl Default for Limits {

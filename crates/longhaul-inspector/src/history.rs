@@ -263,7 +263,7 @@ impl Trace {
             Why::Asked => 1,
             Why::PaysBack => 2,
             Why::Cold => 3,
-            Why::Switched => 4,
+            Why::Switched | Why::Refused => 4,
             Why::Rule => 5,
             Why::Host => 6,
             Why::Entry => 7,

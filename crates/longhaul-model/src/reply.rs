@@ -26,6 +26,8 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// Why it ended.
     pub stop: Stop,
+    /// How many blocks of thinking the provider has left out of the request, because something before them changed.
+    pub dropped: usize,
 }
 
 /// Why a reply ended.
@@ -76,6 +78,16 @@ trait Format: std::fmt::Debug + Send {
     /// What the provider has reported so far.
     fn usage(&self) -> Option<Usage>;
 
+    /// What the provider has signed so far.
+    fn seals(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How many blocks of thinking it has left out of the request.
+    fn dropped(&self) -> usize {
+        0
+    }
+
     /// True if the event came that closes a reply.
     fn is_closed(&self) -> bool;
 
@@ -99,6 +111,7 @@ struct Ended {
     messages: Value,
     usage: Option<Usage>,
     stop: Stop,
+    dropped: usize,
 }
 
 /// Reads a reply that comes as a stream.
@@ -155,6 +168,16 @@ impl ReplyReader {
         self.format.usage()
     }
 
+    /// The signatures of the thinking that has come so far.
+    pub fn seals(&self) -> Vec<String> {
+        self.format.seals()
+    }
+
+    /// How many blocks of thinking the provider has left out of the request, because something before them changed.
+    pub fn dropped(&self) -> usize {
+        self.format.dropped()
+    }
+
     /// True if the provider has said that its stream is at its end. One that ends before was cut off.
     pub fn is_finished(&self) -> bool {
         self.format.is_finished()
@@ -203,7 +226,7 @@ impl Reply {
     }
 
     fn of(api: Api, ended: Ended) -> Result<Self, Fault> {
-        let Ended { messages, usage, stop } = ended;
+        let Ended { messages, usage, stop, dropped } = ended;
         let list = if api == Api::Responses { "input" } else { "messages" };
         let body = serde_json::json!({ list: messages }).to_string();
         let request = Request::decode(api, body).map_err(|error| Fault::Unreadable(error.to_string()))?;
@@ -211,7 +234,17 @@ impl Reply {
         if !messages.iter().any(|message| says_something(message)) && stop == Stop::Ended {
             return Err(Fault::Empty);
         }
-        Ok(Self { messages, usage, stop })
+        Ok(Self { messages, usage, stop, dropped })
+    }
+
+    /// The signatures of its thinking.
+    pub fn seals(&self) -> Vec<String> {
+        let blocks = self.messages.iter().flat_map(|message| message.blocks());
+        let seals = blocks.filter_map(|block| match block {
+            Block::Thinking(thinking) => thinking.seal.data(),
+            _ => None,
+        });
+        seals.map(str::to_owned).collect()
     }
 }
 

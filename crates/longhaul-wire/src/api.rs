@@ -8,6 +8,7 @@
 //! | a request, and the body it was read from | `request`, `body`, `shared_text` |
 //! | a client that sends its conversation again and again | `relay` |
 //! | marks of the cache, which message this is, state with the provider | `marks`, `identity`, `held` |
+//! | a body without thinking that its provider would refuse | `unsigned` |
 //! | the frame, and one tool more; fields and pictures; writing JSON | `settings`, `tools_end`, `object`, `picture`, `write` |
 
 mod anthropic;
@@ -25,6 +26,7 @@ mod responses;
 mod settings;
 mod shared_text;
 mod tools_end;
+mod unsigned;
 mod write;
 
 use std::borrow::Cow;
@@ -47,6 +49,7 @@ pub use marks::{ClientMark, MarkPlace};
 pub use relay::Relay;
 pub use request::{BodyText, Encoded, Request};
 pub use shared_text::SharedText;
+pub use unsigned::without_thinking;
 
 /// An API that takes a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

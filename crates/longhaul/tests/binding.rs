@@ -8,9 +8,10 @@ mod common;
 use common::histories::histories;
 use common::twin::{Twin, thinks};
 use common::*;
+use longhaul::conversation::Thinking;
 use longhaul::{
-    Block, Cursor, EditId, EditKind, Entry, Frame, Json, Message, Meter, Models, Position, Prepared, Profile,
-    Role, Seals, Session, Source, Ticket, Time, Tokens,
+    Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, Message, Meter, Models, Position, Prepared,
+    Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens,
 };
 use proptest::prelude::*;
 
@@ -281,12 +282,45 @@ fn what_the_provider_refuses_is_left_out_for_good() {
     (0..6).for_each(|_| work.step(100, "Hm."));
     work.prepare();
     assert_eq!(thoughts(&work.session), 6);
-    work.session.unbind_from(Position(7));
+    work.session.refused_thinking();
+    assert_eq!(thoughts(&work.session), 0);
     work.step(100, "On.");
-    assert_eq!(thoughts(&work.session), 3);
-    // And the answer that has come since.
     let work = Work { session: reload(&work.session), ..work };
-    assert_eq!(thoughts(&work.session), 4);
+    assert_eq!(thoughts(&work.session), 1, "the answer that has come since");
+
+    // Encrypted reasoning of OpenAI is bound to nothing, and may be refused all the same.
+    let mut session = session(100_000);
+    session.push(Message::user("Mend the parser."));
+    for n in 0..3 {
+        let seal = Seal::Encrypted(format!("e{n}").into());
+        let thinking = Block::Thinking(Thinking { text: "".into(), seal, extra: Extra::NONE });
+        session.push(thinks(thinking, &format!("c{n}")));
+        session.push(Message::result(format!("c{n}"), "text"));
+        ready(&mut session);
+    }
+    assert_eq!(thoughts(&session), 3);
+    session.refused_thinking();
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 0);
+}
+
+#[test]
+fn what_a_client_may_keep_of_its_own_is_known() {
+    let mut work = Work::of(start(by_limits(), 8_000));
+    work.session.read_signatures();
+    work.reports = true;
+    work.push(Message::user("Mend the parser."));
+    while work.folds() == 0 {
+        assert_eq!(work.session.thinking_kept_outside(), None);
+        work.step(600, "I look closer.");
+    }
+    // The fold was made for the newest request: its answer alone would be refused after the client's own messages.
+    let produced = work.calls - 1;
+    assert_eq!(work.session.thinking_kept_outside(), Some(produced));
+    work.step(600, "On.");
+    assert_eq!(work.session.thinking_kept_outside(), Some(produced));
+    let mut loaded = reload(&work.session);
+    assert_eq!(loaded.thinking_kept_outside(), Some(produced));
 }
 
 #[derive(Debug, Clone)]

@@ -91,6 +91,7 @@ impl Conversation {
         if settings.recall == Recall::Fill && fill::is_wanted(frame) {
             fill::begin(&mut session);
         }
+        session.read_signatures();
         let keeper = Keeper::create(store, about, &session)?;
         Ok(Self::of(settings.clone(), &about.tenant, api, session, keeper))
     }
@@ -103,7 +104,14 @@ impl Conversation {
         api: Api,
         id: SessionId,
     ) -> Result<Self, StoreError> {
-        let (keeper, session) = Keeper::open(store, id, settings.profile.clone())?;
+        let (keeper, mut session) = Keeper::open(store, id, settings.profile.clone())?;
+        session.read_signatures();
+        // What is known of its model may be more than when it was stored.
+        let row = Models::builtin()
+            .find(session.log().frame().and_then(|f| f.model.as_deref()).unwrap_or_default());
+        if row.name == session.model().name && row != session.model() {
+            session.switch(row.clone(), Seals::Client);
+        }
         Ok(Self::of(settings.clone(), tenant, api, session, keeper))
     }
 
@@ -377,10 +385,9 @@ impl Conversation {
     /// all of them. Then what is wrong in it is for the provider to say.
     fn is_as_it_came(&self, request: &Request) -> bool {
         let sent = self.session.outgoing();
-        let mut edits = self.session.ledger().edits();
         sent.tail.is_none()
             && sent.parts.iter().all(|part| matches!(part.source, Source::Message(_)))
-            && !edits.any(|(_, active)| active)
+            && self.session.ledger().is_untouched()
             && *request.identities() == *self.known
     }
 
@@ -417,6 +424,22 @@ impl Conversation {
     /// What the answer may have at most, where the provider refuses what the client asks for.
     pub(super) fn shorter_answer(&self) -> Option<Tokens> {
         self.session.shorter_answer()
+    }
+
+    /// How many messages may keep their thinking where all are sent as they came, if not all may.
+    pub(super) fn thinking_outside(&mut self) -> Option<usize> {
+        if self.session.ledger().is_untouched() { None } else { self.session.thinking_kept_outside() }
+    }
+
+    /// The provider has signed thinking in its answer.
+    pub(super) fn signed(&mut self, ticket: Ticket, seals: &[String]) {
+        self.session.signed(ticket, seals.iter().map(String::as_str));
+    }
+
+    /// The provider refused thinking: it is left out from now on.
+    pub(super) fn refused_thinking(&mut self) -> Result<Ticket, Refused> {
+        self.session.refused_thinking();
+        self.prepare()
     }
 
     /// What an answer said of its price counts from now on.
@@ -477,6 +500,8 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
         | Entry::Redo { .. }
         | Entry::NoteShown { .. }
         | Entry::RulesShown { .. }
+        | Entry::HostNote { .. }
+        | Entry::Unbound(_)
         | Entry::StepClosed
         | Entry::Refused { .. }
         | Entry::Fact(_)

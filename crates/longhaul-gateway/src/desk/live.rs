@@ -72,6 +72,15 @@ struct Slot {
     hints: Vec<Hint>,
     /// The hash of all that is said in it.
     end: Option<Hint>,
+    /// How many messages may keep their thinking where all are sent as they came, if not all may.
+    outside: Option<usize>,
+}
+
+/// What is known of a conversation when it was used.
+pub(super) struct Used {
+    pub(super) bytes: usize,
+    pub(super) outside: Option<usize>,
+    pub(super) end: Option<Hint>,
 }
 
 impl Live {
@@ -84,6 +93,15 @@ impl Live {
         let inner = self.lock();
         let ids = inner.hints.get(hint).into_iter().flatten().rev();
         ids.filter_map(|id| inner.conversations.get(id)).map(|slot| slot.conversation.clone()).collect()
+    }
+
+    /// How many messages of a request of the newest conversation that a hint spoke of may keep their thinking where all
+    /// are sent as they came, if not all may.
+    pub(super) fn thinking_outside(&self, hint: &Hint) -> Option<usize> {
+        let inner = self.lock();
+        let mut slots =
+            inner.hints.get(hint).into_iter().flatten().filter_map(|id| inner.conversations.get(id));
+        slots.find_map(|slot| slot.outside)
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
@@ -112,7 +130,8 @@ impl Live {
     }
 
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.
-    pub(super) fn used(&self, conversation: &Shared, bytes: usize, hints: &[Hint], end: Option<Hint>) {
+    pub(super) fn used(&self, conversation: &Shared, hints: &[Hint], used: Used) {
+        let Used { bytes, outside, end } = used;
         let id = conversation.id;
         let mut inner = self.lock();
         inner.clock += 1;
@@ -124,7 +143,9 @@ impl Live {
             when: Instant::now(),
             hints: Vec::new(),
             end: None,
+            outside: None,
         });
+        slot.outside = outside;
         let end_before = std::mem::replace(&mut slot.end, end.clone());
         let before = std::mem::replace(&mut slot.bytes, bytes);
         (slot.used, slot.when, slot.conversation) = (used, Instant::now(), conversation.clone());
@@ -211,7 +232,8 @@ mod tests {
         let (live, seat) = (Live::new(1 << 20), Seat::new(new.unwrap(), "".into()));
         let named = Hint([255; 16]);
         for n in 0..100 {
-            live.used(&seat, 1, &[named.clone(), Hint([n; 16])], Some(Hint([n + 100; 16])));
+            let used = Used { bytes: 1, outside: None, end: Some(Hint([n + 100; 16])) };
+            live.used(&seat, &[named.clone(), Hint([n; 16])], used);
         }
         assert!(live.lock().hints.len() <= HINTS + 1);
         // What every request says still speaks of it, and so does the newest.

@@ -17,6 +17,7 @@ pub(super) struct Stream {
     usage: Map<String, Value>,
     stop: Option<String>,
     closed: bool,
+    dropped: usize,
 }
 
 /// A block of the message.
@@ -84,7 +85,10 @@ impl Format for Stream {
     fn event(&mut self, event: Event<'_>, watch: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         let sent = serde_json::from_str(event.data);
         match sent.map_err(|error| Fault::Unreadable(format!("event {}: {error}", event.name)))? {
-            Sent::MessageStart { message } => self.report(message.get("usage")),
+            Sent::MessageStart { message } => {
+                self.report(message.get("usage"));
+                self.dropped = dropped_in(&message);
+            }
             Sent::ContentBlockStart { content_block } => {
                 if let Some(name) = content_block.get("name").and_then(Value::as_str) {
                     watch(Delta::Call(name));
@@ -111,6 +115,14 @@ impl Format for Stream {
         usage_of(&self.usage)
     }
 
+    fn seals(&self) -> Vec<String> {
+        self.blocks.iter().filter_map(Growing::seal).collect()
+    }
+
+    fn dropped(&self) -> usize {
+        self.dropped
+    }
+
     fn is_closed(&self) -> bool {
         self.closed
     }
@@ -119,7 +131,7 @@ impl Format for Stream {
         let usage = self.usage();
         let stop = stop_of(self.stop.as_deref());
         let content = self.blocks.into_iter().map(Growing::into_block).collect();
-        Ok(Ended { messages: message_of(content), usage, stop })
+        Ok(Ended { messages: message_of(content), usage, stop, dropped: self.dropped })
     }
 }
 
@@ -156,6 +168,17 @@ impl Growing {
             Grown::CitationsDelta { citation } => self.citations.push(citation),
             Grown::Other => {}
         }
+    }
+
+    /// What the provider has signed it with.
+    fn seal(&self) -> Option<String> {
+        let begun = |name: &str| self.block.get(name).and_then(Value::as_str).unwrap_or_default();
+        let seal = match begun("type") {
+            "thinking" => begun("signature").to_owned() + &self.signature,
+            "redacted_thinking" => begun("data").to_owned(),
+            _ => String::new(),
+        };
+        (!seal.is_empty()).then_some(seal)
     }
 
     fn into_block(self) -> Value {
@@ -202,7 +225,18 @@ pub(super) fn whole(value: Value) -> Result<Ended, Fault> {
     let Some(content @ Value::Array(_)) = value.remove("content") else { return Err(no_content()) };
     let usage = value.get("usage").and_then(Value::as_object).and_then(usage_of);
     let stop = stop_of(value.get("stop_reason").and_then(Value::as_str));
-    Ok(Ended { messages: message_of(content), usage, stop })
+    let dropped = dropped_in(&Value::Object(value));
+    Ok(Ended { messages: message_of(content), usage, stop, dropped })
+}
+
+/// How many blocks of thinking the provider has left out of the request, because something before them changed.
+fn dropped_in(message: &Value) -> usize {
+    let listed = message.get("input_transformations").and_then(Value::as_array).into_iter().flatten();
+    let is = |entry: &Value, name: &str, value: &str| entry.get(name).and_then(Value::as_str) == Some(value);
+    let dropped = listed.filter(|entry| {
+        is(entry, "type", "thinking_dropped") && is(entry, "reason", "prefix_binding_mismatch")
+    });
+    dropped.count()
 }
 
 fn no_content() -> Fault {

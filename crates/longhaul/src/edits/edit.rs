@@ -278,6 +278,8 @@ pub enum Why {
     Rule,
     /// The model changed, and the new one cannot read it.
     Switched,
+    /// The provider refused it.
+    Refused,
     /// The host has the answer that the client could not give.
     Host,
     /// A limit was passed.
@@ -297,6 +299,7 @@ impl Why {
             Self::Entry => "entry",
             Self::Rule => "rule",
             Self::Switched => "model switch",
+            Self::Refused => "refused by the provider",
             Self::Host => "host",
             Self::Forced(Limit::Trigger) => "forced (trigger)",
             Self::Forced(Limit::Hard) => "forced (hard limit)",

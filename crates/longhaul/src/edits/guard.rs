@@ -158,7 +158,8 @@ impl Check<'_> {
             return breaks(Rule::AnswersTold, "a request that was answered would seem open");
         }
         // What the new model cannot read goes, whatever a person wants.
-        if !matches!(self.why, Why::Forced(Limit::Hard) | Why::Switched) && self.is_held(kind) {
+        let must_go = matches!(self.why, Why::Forced(Limit::Hard) | Why::Switched | Why::Refused);
+        if !must_go && self.is_held(kind) {
             return Err(Refusal::Held);
         }
         if after >= before {
@@ -172,8 +173,8 @@ impl Check<'_> {
     pub(crate) fn may_hold(&self, kind: &EditKind) -> bool {
         let protected = self.log.protected();
         let hits = |span: &Span| protected.clone().any(|kept| span.overlaps(kept));
-        let forced = matches!(self.why, Why::Entry | Why::Host | Why::Switched | Why::Forced(Limit::Hard))
-            && !kind.replaces_runs();
+        let of_others = matches!(self.why, Why::Entry | Why::Host | Why::Switched | Why::Refused);
+        let forced = (of_others || self.why == Why::Forced(Limit::Hard)) && !kind.replaces_runs();
         let spans = kind.spans();
         let open = self.log.waiting().filter(|_| kind.replaces_runs()).unwrap_or(self.log.end());
         // Sealed reasoning may go with a finished turn; in the running one it stays.
@@ -182,7 +183,7 @@ impl Check<'_> {
             let blocks = self.log.get(at).map(|message| message.blocks()).unwrap_or_default();
             blocks.iter().any(|block| matches!(block, Block::Thinking(thinking) if thinking.seal.is_sealed()))
         };
-        let unsealed = matches!(kind, EditKind::DropThinking { at } if self.why != Why::Switched
+        let unsealed = matches!(kind, EditKind::DropThinking { at } if !matches!(self.why, Why::Switched | Why::Refused)
             && running.is_some_and(|turn| turn.contains(*at)) && sealed(*at));
         spans.iter().all(|span| span.end <= open) && (forced || !spans.iter().any(hits)) && !unsealed
     }
@@ -313,7 +314,7 @@ impl Check<'_> {
             return Err(Refusal::Nothing("the message has no thinking"));
         }
         // A foreign seal goes wherever it stands: no other model takes it.
-        if self.why == Why::Switched {
+        if matches!(self.why, Why::Switched | Why::Refused) {
             return Ok(());
         }
         if self.first_bound.is_some_and(|first| first < at) {

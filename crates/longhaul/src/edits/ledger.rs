@@ -351,7 +351,7 @@ impl Ledger {
     /// Drops notes after an edit whose items later notes state again: what follows the edit is billed again anyway.
     fn drop_restated(&mut self, edit: &Edit) {
         let breaks = match edit.why {
-            Why::Entry | Why::Host | Why::Switched => false,
+            Why::Entry | Why::Host | Why::Switched | Why::Refused => false,
             Why::Rule | Why::Forced(_) | Why::Cold | Why::PaysBack | Why::Asked => true,
         };
         if !breaks || matches!(edit.kind, EditKind::DropThinking { .. }) {

@@ -5,9 +5,10 @@ use std::collections::{HashMap, VecDeque};
 
 use super::Session;
 use super::journal::{Entry, Signed, Ticket};
+use super::state::State;
 use crate::conversation::canonical::{self, Canonical};
 use crate::conversation::log::{Log, Position, Span};
-use crate::conversation::message::{Message, Role, Thinking};
+use crate::conversation::message::{Block, Message, Role, Seal, Thinking};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{EditId, EditKind, Why};
 use crate::edits::unbound::{self, Excerpt, LostThinking, Unbound};
@@ -50,6 +51,9 @@ pub(super) struct Binding {
     frame: Option<(usize, Canonical)>,
     /// The frame that the view was checked with.
     checked: Option<Canonical>,
+    /// Of messages as they came, after a frame: how many of the first with signed thinking follow what produced it, and
+    /// whether the next one does not.
+    outside: Option<(Canonical, usize, bool)>,
 }
 
 impl Binding {
@@ -184,6 +188,33 @@ impl Binding {
         None
     }
 
+    /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came;
+    /// `None` if all do.
+    fn kept_outside(&mut self, log: &Log) -> Option<usize> {
+        let frame = self.frame(log);
+        let (mut right, is_stale) = match self.outside {
+            Some((known, right, is_stale)) if known == frame => (right, is_stale),
+            _ => (0, false),
+        };
+        if !is_stale {
+            self.came.extend_from(usize::MAX, log.messages().iter());
+            while let Some((at, origin)) = self.origins.get(right) {
+                let stands = Prefix::of(&frame, &self.came.before(answer_begins(log, *at)));
+                let is_right = match origin {
+                    Origin::Request(prefix) => *prefix == stands,
+                    Origin::Client(produced) => *produced == frame,
+                };
+                if !is_right {
+                    break;
+                }
+                right += 1;
+            }
+        }
+        let is_stale = right < self.origins.len();
+        self.outside = Some((frame, right, is_stale));
+        is_stale.then_some(right)
+    }
+
     /// The same for any view, from scratch.
     pub(super) fn stale_in(&self, view: &View, log: &Log) -> Option<Position> {
         let (view_of, came) = (Chain::default(), Chain::default());
@@ -203,13 +234,17 @@ impl Binding {
             Origin::Request(prefix) => (*at, *prefix),
             Origin::Client(frame) => {
                 came.extend_from(usize::MAX, log.messages().iter());
-                let is_answer = |at: &usize| log.messages()[*at].role() == Role::Assistant;
-                let begins = (0..at.index()).rev().take_while(is_answer).last().unwrap_or(at.index());
-                (*at, Prefix::of(frame, &came.before(begins)))
+                (*at, Prefix::of(frame, &came.before(answer_begins(log, *at))))
             }
         };
         self.origins[first..].iter().map(prefix).collect()
     }
+}
+
+/// Where the answer begins that a message belongs to: some come as several messages.
+fn answer_begins(log: &Log, at: Position) -> usize {
+    let is_answer = |at: &usize| log.messages()[*at].role() == Role::Assistant;
+    (0..at.index()).rev().take_while(is_answer).last().unwrap_or(at.index())
 }
 
 /// The handle of a signature.
@@ -234,10 +269,29 @@ impl Session {
         }
     }
 
-    /// Leaves out all signed thinking from a message on, for good: the provider has refused it.
-    pub fn unbind_from(&mut self, at: Position) {
-        self.unbind(at, None);
+    /// The provider has refused thinking that it had signed: all that is shown is left out, for good.
+    pub fn refused_thinking(&mut self) {
+        self.unbind(Position(0), None);
+        let encrypted =
+            |block: &Block| matches!(block, Block::Thinking(t) if matches!(t.seal, Seal::Encrypted(_)));
+        let messages = self.log().messages().iter().enumerate();
+        let encrypted = messages.filter(|(_, message)| message.blocks().iter().any(encrypted));
+        let encrypted: Vec<_> = encrypted.map(|(at, m)| (Position(at as u32), m.clone())).collect();
+        for (at, message) in encrypted {
+            if !self.ledger().dropped_thinking(at) {
+                let kind = EditKind::DropThinking { at };
+                // Refused where a fold has taken it.
+                _ = self.edit_inside(kind, Original::Thinking(message), "refused", Why::Refused);
+            }
+        }
         self.look();
+    }
+
+    /// How many messages with signed thinking may keep it, from the first on, in a request that has all messages as they
+    /// came: what was produced by a request of ours would be refused there. `None` if all may.
+    pub fn thinking_kept_outside(&mut self) -> Option<usize> {
+        let State { binding, log, .. } = &mut self.state;
+        binding.kept_outside(log)
     }
 
     /// The signed thinking that an edit of this message would take with it: how many messages have some, and its

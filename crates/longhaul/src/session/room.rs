@@ -97,9 +97,13 @@ impl Session {
                 let size = target.min(stays + newest + summary);
                 Target { size, newest: Some(newest), summary: Some(summary) }
             }
-            Why::Forced(_) | Why::Entry | Why::Rule | Why::Switched | Why::Host | Why::Asked => {
-                Target::plain(target)
-            }
+            Why::Forced(_)
+            | Why::Entry
+            | Why::Rule
+            | Why::Switched
+            | Why::Refused
+            | Why::Host
+            | Why::Asked => Target::plain(target),
         }
     }
 

@@ -250,7 +250,7 @@ impl Audit<'_> {
     /// The model changed: reasoning that only another can read went.
     fn is_foreign(&self, at: Position) -> bool {
         let edits = self.ledger.inside(at).iter().filter_map(|id| self.ledger.get(*id));
-        edits.into_iter().any(|edit| edit.why == Why::Switched)
+        edits.into_iter().any(|edit| matches!(edit.why, Why::Switched | Why::Refused))
     }
 
     fn bound_thinking(&self) -> Vec<String> {
@@ -358,8 +358,8 @@ impl Audit<'_> {
                 }
                 for id in self.ledger.inside(at) {
                     let Some(edit) = self.ledger.get(*id) else { continue };
-                    if !matches!(edit.why, Why::Entry | Why::Host | Why::Switched | Why::Forced(Limit::Hard))
-                    {
+                    let of_others = matches!(edit.why, Why::Entry | Why::Host | Why::Switched | Why::Refused);
+                    if !of_others && edit.why != Why::Forced(Limit::Hard) {
                         faults.push(format!(
                             "message {} is cut by edit {} ({})",
                             at.0,
@@ -382,7 +382,7 @@ impl Audit<'_> {
             let sealed = |b: &Block| matches!(b, Block::Thinking(t) if t.seal.is_sealed());
             let had = self.log.get(at).is_some_and(|message| message.blocks().iter().any(sealed));
             let runs = running.is_some_and(|turn| turn.contains(at)) && self.ledger.covering(at).is_none();
-            if had && runs && edit.why != Why::Switched {
+            if had && runs && !matches!(edit.why, Why::Switched | Why::Refused) {
                 faults.push(format!("edit {} drops sealed reasoning of the running turn", edit.id.0));
             }
         }
