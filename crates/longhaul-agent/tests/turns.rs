@@ -351,3 +351,31 @@ async fn events_are_heard_in_their_order() {
     );
     let _: fn(&mut Recorder, Event<'_>) = |front, event| longhaul_agent::Front::event(front, event);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thinking_that_the_provider_refuses_is_left_out_and_the_turn_goes_on() {
+    use longhaul::conversation::Thinking;
+    use longhaul::{Extra, Seal};
+    let ground = Ground::with(&[("a.txt", "a\n")]);
+    let thinks = |text: &str, id: &str| {
+        let seal = Seal::Signed("signature".into());
+        let thinking = Block::Thinking(Thinking { text: text.into(), seal, extra: Extra::NONE });
+        let call = Block::call(id, "Read", Json::from(&json!({"path": "a.txt"})));
+        Ok(Message::new(Role::Assistant, vec![thinking, call]))
+    };
+    let refused = || {
+        let says =
+            "messages.1.content.0: Invalid `signature`. The block is bound to a different conversation.";
+        Err(Fault::Refused { status: 400, says: says.to_owned() })
+    };
+    let script = [thinks("Which file?", "c1"), refused(), says("It says a.")];
+    let mut agent = agent(&ground, [], Mode::Edits, Profile::longhaul());
+    let row = Models::builtin().find("claude-opus-5-5").clone();
+    agent.switch_model(Arc::new(Scripted::new(script)), "claude-opus-5-5", row);
+    let front = &mut Recorder::default();
+    let ended = agent.turn(Some("What is in a.txt?"), front, &CancellationToken::new()).await.unwrap();
+    assert_eq!(ended, Ended::Answered("It says a.".to_owned()));
+    let parts = agent.session().view().parts().iter().flat_map(|part| part.message.blocks());
+    assert!(!parts.clone().any(|block| matches!(block, Block::Thinking(_))));
+    assert!(agent.session().audit().is_empty());
+}

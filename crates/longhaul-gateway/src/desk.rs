@@ -109,6 +109,8 @@ pub enum Reason {
     Unreadable,
     /// A part of the conversation is with the provider.
     Stateful,
+    /// It begins a thread: the client is asked to send whole conversations.
+    NewThread,
     /// No conversation of an agent: a title, a classifier.
     Side,
     /// There is no view that fits, or the engine failed.
@@ -125,10 +127,11 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Off,
         Self::Unreadable,
         Self::Stateful,
+        Self::NewThread,
         Self::Side,
         Self::NoView,
         Self::Store,
@@ -143,6 +146,7 @@ impl Reason {
             Self::Off => "off",
             Self::Unreadable => "unreadable",
             Self::Stateful => "stateful",
+            Self::NewThread => "new-thread",
             Self::Side => "side",
             Self::NoView => "no-view",
             Self::Store => "store",
@@ -428,6 +432,7 @@ impl Desk {
         let shared_window = self.upstream_limits.window(&incoming.upstream, model);
         match locked.take(&self.settings(), &incoming.tenant, &request, shared_window) {
             Ok(ticket) => {
+                locked.came_with(incoming.account);
                 let upstream = incoming.upstream.clone();
                 let at = At { ticket, conversation: conversation.clone(), upstream, request: None };
                 let call = call(&mut locked, request, how, at);
@@ -617,6 +622,7 @@ impl From<Refused> for Reason {
         match refused {
             Refused::Unreadable => Self::Unreadable,
             Refused::Stateful => Self::Stateful,
+            Refused::NewThread => Self::NewThread,
             Refused::Side => Self::Side,
             Refused::NoView(_) => Self::NoView,
             Refused::Store(_) => Self::Store,

@@ -1,6 +1,7 @@
 //! The life of a request: let in, read, decided, sent, held until an overflow can be told, and answered as the
 //! provider answers.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) changing: RwLock<Arc<Changing>>,
     /// So many bodies are unpacked at once: each may take as much memory as a body may have.
     pub(crate) unpacking: Semaphore,
+    /// Tells keys apart without keeping any.
+    pub(crate) accounts: RandomState,
     /// The provider of OpenAI Chat refused to be asked for usage. It is not asked again.
     pub(crate) no_usage: AtomicBool,
 }
@@ -216,6 +219,11 @@ impl Shared {
             Err(reason) => (Verdict::PassOn(reason), SharedText::default()),
         };
         match verdict {
+            (Verdict::PassOn(Reason::NewThread), _) => {
+                self.counters.passed_on(Reason::NewThread);
+                report.passed_on = Some(Reason::NewThread);
+                words::no_threads()
+            }
             (Verdict::PassOn(reason), plain) => {
                 self.pass_on_whole(&asked, Bodies { body, plain }, outside, reason, report).await
             }
@@ -248,8 +256,9 @@ impl Shared {
         };
         let headers = headers::without_keys(&asked.parts.headers);
         let upstream = self.upstream.shown(Side::of(asked.api), &asked.parts);
-        let incoming =
-            |body| Incoming { tenant: asked.tenant.clone(), api: asked.api, upstream, headers, body };
+        let account = headers::key(&asked.parts.headers).map(|key| self.accounts.hash_one(key));
+        let (tenant, api) = (asked.tenant.clone(), asked.api);
+        let incoming = |body| Incoming { tenant, api, upstream, headers, account, body };
         (body, text.map(incoming))
     }
 

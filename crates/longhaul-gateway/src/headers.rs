@@ -59,6 +59,12 @@ pub(crate) fn without_keys(headers: &HeaderMap) -> HeaderMap {
     seen
 }
 
+/// The key that a request comes with.
+pub(crate) fn key(headers: &HeaderMap) -> Option<&[u8]> {
+    let names = ["x-api-key", "api-key", "authorization"];
+    names.iter().find_map(|name| headers.get(*name)).map(|value| value.as_bytes())
+}
+
 /// Says what was sent.
 pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
     let Brief { session, how, view, full, edits, shorter_answer, .. } = sent;

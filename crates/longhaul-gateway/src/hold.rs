@@ -9,7 +9,7 @@ use http::response::Parts;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use longhaul::session::Overflow;
-use longhaul_model::{Event, EventStream, Fault, Reply, ReplyReader};
+use longhaul_model::{Event, EventStream, Fault, Reply, ReplyReader, refuses_thinking};
 use longhaul_wire::api::Api;
 use reqwest::Body;
 use serde::Deserialize;
@@ -151,7 +151,7 @@ impl Look {
                 };
                 match fault {
                     Fault::TooLong { overflow, .. } => Said::TooLong(overflow),
-                    Fault::Refused { .. } if is_wrong_thinking(&body) => Said::WrongThinking,
+                    Fault::Refused { .. } if refuses_thinking(&body) => Said::WrongThinking,
                     Fault::Refused { .. } if body.contains("stream_options") => Said::NoSuchOption,
                     _ => Said::Nothing,
                 }
@@ -159,12 +159,6 @@ impl Look {
             Self::Whole { .. } | Self::Nothing => Said::Nothing,
         }
     }
-}
-
-/// True for the words in which providers refuse thinking that does not belong where it stands.
-fn is_wrong_thinking(body: &str) -> bool {
-    const WORDS: [&str; 2] = ["bound to a different conversation", "invalid_encrypted_content"];
-    WORDS.iter().any(|words| body.contains(words))
 }
 
 /// True if an event says nothing yet: behind it a provider may still refuse the request.

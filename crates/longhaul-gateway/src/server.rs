@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::hash::RandomState;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -109,6 +110,7 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
         inspector,
         counters: counters.clone(),
         unpacking: Semaphore::new(limits.threads.max(1)),
+        accounts: RandomState::new(),
         no_usage: AtomicBool::new(false),
         changing: RwLock::new(Arc::new(Changing::new(limits))),
     });

@@ -22,6 +22,15 @@ pub(crate) fn error(side: Side, status: StatusCode, says: &str) -> Response<Clie
     json(status, body.to_string())
 }
 
+/// A refusal of message threads, as Anthropic words it: helpers of its SDKs then send whole conversations.
+pub(crate) fn no_threads() -> Response<ClientBody> {
+    const CODE: &str = "thread_unsupported_request";
+    let message = format!("{CODE}: longhaul: this gateway keeps whole conversations, and no threads");
+    let error =
+        json!({ "type": "invalid_request_error", "message": message, "details": { "error_code": CODE } });
+    json(StatusCode::BAD_REQUEST, json!({ "type": "error", "error": error }).to_string())
+}
+
 /// An answer of our own.
 pub(crate) fn json(status: StatusCode, body: String) -> Response<ClientBody> {
     text(status, "application/json", body)

@@ -33,7 +33,7 @@ fn script() -> Script {
         let answer =
             Answer::new().thinking(&format!("Step {n}: I look at the next file. {}", "Hm. ".repeat(30)));
         // Some thinking cannot be read by anybody else, and some stands between calls.
-        let answer = if n % 5 == 0 { answer.sealed_thinking(&format!("sealed {n}")) } else { answer };
+        let answer = if n.is_multiple_of(5) { answer.sealed_thinking(&format!("sealed {n}")) } else { answer };
         answer.text("Let me see.").call("Read", json!({ "path": format!("src/file_{n}.rs") }))
     };
     Script::new().answers((0..400).map(think)).at_end(AtEnd::Error).piece(40)
@@ -289,4 +289,27 @@ async fn what_a_provider_refuses_all_the_same_is_sent_once_more_without_thinking
 
 fn client_get(client: &Client, path: &str) -> reqwest::RequestBuilder {
     common::client().get(format!("{}{path}", url(client.gateway.as_ref().unwrap())))
+}
+
+#[tokio::test]
+async fn threads_are_refused_as_the_provider_would_and_what_it_holds_is_passed_on() {
+    let client = Client::start(Twin::ANTHROPIC_NOW, Profile::longhaul(), 60_000, false).await;
+    let with = |name: &str, value: Value| {
+        let mut body = client.body();
+        body[name] = value;
+        body
+    };
+    let created = client.ask(&with("thread", json!({ "type": "create" })), &HEADERS[1..]).await;
+    let error: Value = serde_json::from_str(&created.text()).unwrap();
+    assert_eq!((created.status, &error["error"]["type"]), (400, &json!("invalid_request_error")));
+    assert_eq!(error["error"]["details"]["error_code"], "thread_unsupported_request");
+    assert_eq!(client.fake.log().len(), 0);
+
+    // What somebody else has begun, and compactions of the provider, are for the provider.
+    let thread = json!({ "type": "continue", "previous_message_id": "msg_1" });
+    for body in [with("thread", thread), with("compaction", json!({ "type": "summarize" }))] {
+        let seen = client.ask(&body, &HEADERS[1..]).await;
+        assert_eq!(seen.header("x-longhaul"), Some("passed-on; why=stateful"));
+        assert_eq!(client.fake.log().last().unwrap().body, body);
+    }
 }

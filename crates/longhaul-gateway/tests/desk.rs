@@ -46,7 +46,14 @@ fn desk(ground: &Ground) -> Desk {
 
 fn incoming(api: Api, body: &Value) -> Incoming {
     let (tenant, body) = (Arc::from(""), body.to_string().into());
-    Incoming { tenant, api, upstream: "http://provider".into(), headers: HeaderMap::new(), body }
+    Incoming {
+        tenant,
+        api,
+        upstream: "http://provider".into(),
+        headers: HeaderMap::new(),
+        account: None,
+        body,
+    }
 }
 
 fn step(api: Api, steps: usize) -> Incoming {

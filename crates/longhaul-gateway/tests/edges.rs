@@ -32,7 +32,7 @@ fn desk(ground: &Ground) -> Desk {
 
 fn incoming(api: Api, body: &Value) -> Incoming {
     let (tenant, body) = (Arc::from(""), body.to_string().into());
-    Incoming { tenant, api, upstream: "".into(), headers: HeaderMap::new(), body }
+    Incoming { tenant, api, upstream: "".into(), headers: HeaderMap::new(), account: None, body }
 }
 
 fn request(api: Api, messages: &[Value]) -> Incoming {

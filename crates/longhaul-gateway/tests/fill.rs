@@ -151,7 +151,14 @@ impl Agent {
         let mut body = body_of(self.api, model(self.api), &self.messages, true);
         change(&mut body);
         let (tenant, body) = (Arc::from(""), body.to_string().into());
-        Incoming { tenant, api: self.api, upstream: "".into(), headers: HeaderMap::new(), body }
+        Incoming {
+            tenant,
+            api: self.api,
+            upstream: "".into(),
+            headers: HeaderMap::new(),
+            account: None,
+            body,
+        }
     }
 }
 

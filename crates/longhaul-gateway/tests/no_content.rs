@@ -95,6 +95,7 @@ impl Talk {
             api: self.api,
             upstream: "".into(),
             headers,
+            account: None,
             body: self.body.to_string().into(),
         }
     }

@@ -109,6 +109,12 @@ impl Fault {
         }
     }
 
+    /// True if the provider refused thinking that it had signed or encrypted: it is bound to other messages than those
+    /// that stand before it, or cannot be read. The request is taken without it.
+    pub fn refuses_thinking(&self) -> bool {
+        matches!(self, Self::Refused { says, .. } if refuses_thinking(says))
+    }
+
     /// What a response of this status and body says, which is no reply.
     pub fn of_response(status: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let error = ProviderError::read(body);
@@ -139,6 +145,16 @@ impl Fault {
             None => Self::Failed { status: 200, retry_after: None, says },
         }
     }
+}
+
+/// The same of the text of an error.
+pub fn refuses_thinking(error: &str) -> bool {
+    const WORDS: [&str; 3] = [
+        "bound to a different conversation",
+        "invalid_encrypted_content",
+        "could not be verified. Reason: Encrypted",
+    ];
+    WORDS.iter().any(|words| error.contains(words))
 }
 
 /// An error as providers write it: `{"error": {…}}`, `{"error": "…"}`, or the object alone.

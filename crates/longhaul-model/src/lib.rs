@@ -27,7 +27,7 @@ mod summary_writer;
 struct Page;
 
 pub use event_stream::{Event, EventStream, StreamError};
-pub use fault::Fault;
+pub use fault::{Fault, refuses_thinking};
 pub use human::Human;
 pub use key::Key;
 pub use model::{Asked, Model, Watch};

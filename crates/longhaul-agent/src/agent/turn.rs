@@ -63,7 +63,7 @@ impl Agent {
     }
 
     async fn work(&mut self, front: &mut dyn Front, stop: &CancellationToken) -> Result<Ended, AgentError> {
-        let (mut overflows, mut empty) = (0, 0);
+        let (mut overflows, mut empty, mut without_thinking) = (0, 0, false);
         let mut steps = 0;
         loop {
             if self.run_calls(front, stop).await == Interrupted::Yes {
@@ -86,8 +86,16 @@ impl Agent {
                     self.session.overflowed(ticket, overflow);
                     continue;
                 }
+                Err(fault) if fault.refuses_thinking() && !std::mem::replace(&mut without_thinking, true) => {
+                    front.event(Event::Notice(
+                        "the provider refused earlier thinking: the request is sent again without it",
+                    ));
+                    self.session.refused_thinking();
+                    continue;
+                }
                 Err(fault) => return Err(fault.into()),
             };
+            without_thinking = false;
             (overflows, steps) = (0, steps + 1);
             front.event(Event::Replied { usage: reply.usage.as_ref() });
             reply.usage.iter().for_each(|usage| self.session.observe(ticket, usage));

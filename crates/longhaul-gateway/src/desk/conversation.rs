@@ -45,6 +45,9 @@ pub(super) struct Conversation {
     said: usize,
     /// How little room there is, until it is reported.
     cramped: Option<Cramped>,
+    /// Which key its requests came with, as a number of this process, and whether another one came too.
+    account: Option<u64>,
+    has_two_accounts: bool,
     /// The job that is being written.
     writing: Option<u64>,
     /// Up to where the journal was looked at for requests that broke the provider's cache.
@@ -60,6 +63,9 @@ pub(super) enum Refused {
     /// A part of the conversation is with the provider.
     #[error("a part of the conversation is with the provider")]
     Stateful,
+    /// It begins a thread, in which later requests would not show what stands before them.
+    #[error("it begins a thread with the provider")]
+    NewThread,
     /// No conversation of an agent.
     #[error("it is no conversation of an agent")]
     Side,
@@ -136,6 +142,8 @@ impl Conversation {
             also_named: None,
             said,
             cramped: None,
+            account: None,
+            has_two_accounts: false,
             writing: None,
         }
     }
@@ -424,6 +432,20 @@ impl Conversation {
     /// What the answer may have at most, where the provider refuses what the client asks for.
     pub(super) fn shorter_answer(&self) -> Option<Tokens> {
         self.session.shorter_answer()
+    }
+
+    /// A request came with this key. Thinking that one account has made another cannot read: it is dropped in silence.
+    pub(super) fn came_with(&mut self, account: Option<u64>) {
+        let Some(account) = account else { return };
+        let before = self.account.replace(account);
+        let is_other = before.is_some_and(|before| before != account) && self.session.model().binds;
+        if is_other && !self.has_two_accounts {
+            self.has_two_accounts = true;
+            tracing::warn!(
+                session = %self.id(),
+                "one conversation comes with two keys: of two organizations, each loses the other's thinking"
+            );
+        }
     }
 
     /// How many messages may keep their thinking where all are sent as they came, if not all may.

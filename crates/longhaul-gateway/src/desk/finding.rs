@@ -190,7 +190,7 @@ impl Desk {
         let common = conversation.common(&request.identities());
         // What the conversation has was looked at when it came.
         if request.is_stateful_behind(common) {
-            return Err(Refused::Stateful);
+            return Err(stateful(&request));
         }
         let request = with_betas(request, incoming);
         let new_from = conversation.new_from(&request);
@@ -262,9 +262,14 @@ impl Candidate {
 fn read(relay: &Relay, incoming: &Incoming) -> Result<Request, Refused> {
     let request = relay.read(incoming.body.clone()).map_err(|_| Refused::Unreadable)?;
     match request.is_stateful() {
-        true => Err(Refused::Stateful),
+        true => Err(stateful(&request)),
         false => Ok(with_betas(request, incoming)),
     }
+}
+
+/// Why a request that leans on its provider is not for us.
+fn stateful(request: &Request) -> Refused {
+    if request.begins_thread() { Refused::NewThread } else { Refused::Stateful }
 }
 
 fn with_betas(request: Request, incoming: &Incoming) -> Request {

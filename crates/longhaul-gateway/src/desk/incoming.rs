@@ -20,6 +20,8 @@ pub struct Incoming {
     pub upstream: Arc<str>,
     /// Its headers.
     pub headers: HeaderMap,
+    /// Which key it came with, as a number that says nothing of the key and is another in every process.
+    pub account: Option<u64>,
     /// Its body, without what it was compressed with.
     pub body: SharedText,
 }

@@ -16,6 +16,8 @@ pub enum Held {
     ItemReference,
     /// `compaction`: an item or a block in which the provider has packed what was before.
     Compaction,
+    /// `thread`: the conversation so far is with the provider, or the next requests will lean on this one.
+    Thread,
     /// `context_management` that compacts: the provider packs the conversation when it is long.
     Compacts,
     /// `context_management` that clears old results or reasoning. The request has all the same all of
@@ -35,6 +37,9 @@ impl Held {
         let set = |name: &str| frame.settings.is_set(name);
         held.extend(set("previous_response_id").then_some(Self::PreviousResponse));
         held.extend(set("conversation").then_some(Self::Conversation));
+        held.extend(set("thread").then_some(Self::Thread));
+        // A request for a compaction: its answer stands for all that is sent.
+        held.extend(set("compaction").then_some(Self::Compaction));
         if let Some(managed) = frame.settings.get("context_management") {
             held.extend(by_management(&managed.value()));
         }
@@ -88,6 +93,7 @@ impl fmt::Display for Held {
             Self::Conversation => "the conversation is an object of the provider (`conversation`)",
             Self::ItemReference => "an item is with the provider (`item_reference`)",
             Self::Compaction => "a part of the conversation is packed by the provider (`compaction`)",
+            Self::Thread => "the conversation is a thread with the provider (`thread`)",
             Self::Compacts => "the provider compacts the conversation itself (`context_management`)",
             Self::Clears => "the provider clears old results or reasoning itself (`context_management`)",
         })

@@ -272,6 +272,12 @@ impl Request {
         Held::of(&self.frame, self.messages.iter().map(|message| &**message))
     }
 
+    /// True if the request begins a thread: the next ones would have new messages alone.
+    pub fn begins_thread(&self) -> bool {
+        let thread = self.frame.settings.get("thread").map(|thread| thread.value());
+        thread.is_some_and(|thread| thread.get("type").is_some_and(|kind| kind == "create"))
+    }
+
     /// True if a part of the conversation is with the provider and not in the request: then it
     /// is not for us to shorten it, and it is passed on as it came.
     pub fn is_stateful(&self) -> bool {
