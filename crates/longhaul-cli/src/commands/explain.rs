@@ -12,7 +12,7 @@ use longhaul::{Block, Cursor, EditKind, Entry, Message, Position, Role, Session,
 use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::arguments::say_unknown_model;
+use crate::arguments::{binds, say_unknown_model};
 use crate::error::Failure;
 use crate::lab::inputs;
 use crate::lab::needs::text_of;
@@ -50,6 +50,9 @@ pub struct Args {
     /// The model to count for, where the transcript does not say
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// As if models bound thinking to what stands before it, as newer Claude models do. So it is with a --model that binds
+    #[arg(long)]
+    bound: bool,
     /// Show what is gone from the log and what stands in its place
     #[arg(long, requires = "call", conflicts_with = "json")]
     diff: bool,
@@ -159,7 +162,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, args.model.as_deref().unwrap_or_default(), &profile);
     let mut recorded =
-        RecordedSession::new(profile, args.model.as_deref().unwrap_or_default(), window, args.meter);
+        RecordedSession::new(profile, args.model.as_deref().unwrap_or_default(), window, args.meter)
+            .with_bound_thinking(args.bound || binds(args.model.as_deref()));
     let messages: Vec<Message> = file.one_log().collect();
     file.finish(messages.is_empty())?;
     let all = messages.iter().filter(|message| message.role() == Role::Assistant).count() as u64;
