@@ -289,6 +289,31 @@ fn what_the_provider_refuses_is_left_out_for_good() {
     assert_eq!(thoughts(&work.session), 4);
 }
 
+#[test]
+fn thinking_of_a_view_fails_where_the_client_goes_on_without_us() {
+    let mut work = Work::of(start(by_limits(), 8_000));
+    work.push(Message::user("Mend the parser."));
+    while work.folds() == 0 {
+        assert_eq!(work.session.stale_outside(), None);
+        work.step(600, "I look closer.");
+    }
+    // The first answer to a view with the fold.
+    let first = Position(work.session.log().end().0 - 2);
+    assert_eq!(work.session.stale_outside(), Some(first));
+    work.step(100, "On.");
+    assert_eq!(work.session.stale_outside(), Some(first));
+    assert_eq!(reload(&work.session).stale_outside(), Some(first));
+    // A note of ours is enough, and other tools of the client's own change everything.
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "One.");
+    work.session.pin("p", "Never touch main.");
+    work.step(100, "Two.");
+    assert_eq!(work.session.stale_outside(), Some(Position(3)));
+    work.session.set_frame(frame(1));
+    assert_eq!(work.session.stale_outside(), Some(Position(1)));
+}
+
 #[derive(Debug, Clone)]
 enum Op {
     Ask,

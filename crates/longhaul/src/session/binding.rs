@@ -203,13 +203,17 @@ impl Binding {
             Origin::Request(prefix) => (*at, *prefix),
             Origin::Client(frame) => {
                 came.extend_from(usize::MAX, log.messages().iter());
-                let is_answer = |at: &usize| log.messages()[*at].role() == Role::Assistant;
-                let begins = (0..at.index()).rev().take_while(is_answer).last().unwrap_or(at.index());
-                (*at, Prefix::of(frame, &came.before(begins)))
+                (*at, Prefix::of(frame, &came.before(answer_begins(log, *at))))
             }
         };
         self.origins[first..].iter().map(prefix).collect()
     }
+}
+
+/// The first message of an answer that came as several.
+fn answer_begins(log: &Log, at: Position) -> usize {
+    let is_answer = |at: &usize| log.messages()[*at].role() == Role::Assistant;
+    (0..at.index()).rev().take_while(is_answer).last().unwrap_or(at.index())
 }
 
 /// The handle of a signature.
@@ -232,6 +236,17 @@ impl Session {
         if let Some(prefix) = self.state.binding.prefix_of(ticket).filter(|_| !seals.is_empty()) {
             self.record(Entry::Signed(Signed { prefix, seals }));
         }
+    }
+
+    /// The first message whose signed thinking a model that binds would not accept after the messages as they came: it
+    /// was produced by a view of ours, and the client goes on without us. System prompt and tools are taken to stay.
+    pub fn stale_outside(&self) -> Option<Position> {
+        let produced = self.state.binding.produced_from(Position(0), self.log());
+        let frame = self.log().frame().map(canonical::frame).unwrap_or_default();
+        let mut came = Chain::default();
+        came.extend_from(usize::MAX, self.log().messages().iter());
+        let stands = |at: Position| Prefix::of(&frame, &came.before(answer_begins(self.log(), at)));
+        produced.iter().find(|(at, produced)| stands(*at) != *produced).map(|(at, _)| *at)
     }
 
     /// Leaves out all signed thinking from a message on, for good: the provider has refused it.
