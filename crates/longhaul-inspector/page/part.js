@@ -33,11 +33,13 @@ function origin(part) {
 
 /** What a part is, in a word or two. */
 export const named = part =>
-  part.tool && ['results', 'calls'].includes(part.category)
-    ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}`
-    : part.category === 'system' && part.k !== 'frame'
-      ? 'system message'
-      : category(part.category).label
+  part.source === 'host_note'
+    ? 'note of the host'
+    : part.tool && ['results', 'calls'].includes(part.category)
+      ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}`
+      : part.category === 'system' && part.k !== 'frame'
+        ? 'system message'
+        : category(part.category).label
 
 /** Lines of the original that the request has not. */
 function absent(text) {

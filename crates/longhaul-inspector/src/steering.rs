@@ -245,9 +245,14 @@ impl Difference {
         }
     }
 
-    fn thinking(&self) -> LostWith {
+    /// What becomes of thinking, in sentences; nothing where the model does not bind it.
+    pub fn thinking_told(&self) -> Vec<String> {
         let messages = u32::try_from(self.thinking_steps).unwrap_or(u32::MAX);
-        LostWith { messages, tokens: Tokens(self.thinking_tokens) }
+        let lost = text::lost_thinking(LostWith { messages, tokens: Tokens(self.thinking_tokens) });
+        let lost =
+            lost.map(|lost| format!("With it goes {lost}, since then: the model accepts it no longer."));
+        let gone = "Thinking that the edit took does not come back.";
+        lost.into_iter().chain(self.thinking_stays_gone.then(|| gone.to_owned())).collect()
     }
 }
 
@@ -302,12 +307,7 @@ impl fmt::Display for Difference {
             0 => f.write_str("the provider's cache stays of use.")?,
             again => write!(f, "{} of them are billed again.", grouped(again))?,
         }
-        if let Some(lost) = text::lost_thinking(self.thinking()) {
-            write!(f, " With it goes {lost}, since then: the model accepts it no longer.")?;
-        }
-        if self.thinking_stays_gone {
-            f.write_str(" Thinking that the edit took does not come back.")?;
-        }
+        self.thinking_told().iter().try_for_each(|sentence| write!(f, " {sentence}"))?;
         if self.tokens_after > self.hard_limit {
             let limit = grouped(self.hard_limit);
             write!(f, "\nThat is over the limit of {limit}: it is compacted before it is sent.")?;

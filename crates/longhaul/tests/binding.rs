@@ -166,7 +166,7 @@ fn facts_stand_as_notes_where_they_were_sent() {
     work.session.unpin("p");
     work.step(100, "Six.");
     work.step(100, "Seven.");
-    assert_eq!((work.unbound(), work.twin.seen), (0, 0 + 1 + 2 + 3 + 4 + 5 + 6));
+    assert_eq!((work.unbound(), work.twin.seen), (0, 1 + 2 + 3 + 4 + 5 + 6));
     assert!(work.session.view().tail().is_none());
     let notes = work.session.view().parts().iter().filter(|part| matches!(part.source, Source::HostNote(_)));
     let notes: Vec<String> = notes.map(|part| part.message.texts().collect()).collect();

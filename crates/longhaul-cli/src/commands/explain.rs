@@ -6,7 +6,7 @@ mod happening;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use longhaul::edits::EditPrice;
+use longhaul::edits::{EditPrice, LostWith};
 use longhaul::size::Measure;
 use longhaul::{Block, Cursor, EditKind, Entry, Message, Position, Role, Session, Source, Tokens, Why};
 use longhaul_config::Config;
@@ -107,6 +107,9 @@ struct Batch {
     calls: u64,
     /// What that has come to in the calls since, this one included.
     saved: u64,
+    /// Thinking that went with them, where the model binds it to what stands before it.
+    #[serde(skip_serializing_if = "LostWith::is_nothing")]
+    thinking: LostWith,
 }
 
 impl Batch {
@@ -133,6 +136,7 @@ impl Batch {
             saves: price.saves.0,
             calls: price.calls,
             saved: 0,
+            thinking: price.thinking,
         })
     }
 }
@@ -307,6 +311,9 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
             terminal::short(batch.saved),
             batch.why
         )?;
+        if let Some(lost) = terminal::lost_thinking(batch.thinking) {
+            writeln!(out, "{:8}and {lost}", "")?;
+        }
     }
     Ok(())
 }
