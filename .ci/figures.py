@@ -26,8 +26,8 @@ def run(*arguments):
         return subprocess.run([longhaul, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
 
 
-def bench(window, folder=corpus):
-    said = run("bench", *sorted(glob(f"{folder}/*.jsonl.gz")), "--window", window, "--json")
+def bench(window, folder=corpus, *more):
+    said = run("bench", *sorted(glob(f"{folder}/*.jsonl.gz")), "--window", window, "--json", *more)
     return {row["policy"]: row for row in map(json.loads, said.splitlines()) if row["agent"] == "all"}
 
 
@@ -36,6 +36,13 @@ LARGE, SMALL = bench("200000"), bench("64000")
 OTHERS = {
     (name, size): bench(f"{size}000", f"{corpus}/../{name}")["longhaul"]
     for name in ["corpus2", "corpus3"]
+    for size in ["200", "64"]
+    if Path(f"{corpus}/../{name}").is_dir()
+}
+# With a model that binds thinking.
+BOUND = {
+    (name, size): bench(f"{size}000", f"{corpus}/../{name}", "--bound")["longhaul"]
+    for name in ["corpus", "corpus2", "corpus3"]
     for size in ["200", "64"]
     if Path(f"{corpus}/../{name}").is_dir()
 }
@@ -96,6 +103,12 @@ for page in ["README.md", *(f"docs/{name}.md" for name in ["measuring", "profile
             row = {"200": LARGE, "64": SMALL}[dial[2]][dial[1]] if dial else OTHERS.get((other[1], other[2]))
             fields = ["cost", "real_cost", "in_line", "retention", "near", "breaks"]
             for number, field in enumerate(fields, 1):
+                cells[number] = cell(page, name, cells[number], row, field, 2 if field == "near" else 1)
+        elif bound := re.fullmatch(r"(corpus[23]?), (200|64)k, (free|bound)", name):
+            of, size, way = bound.groups()
+            free = {"200": LARGE, "64": SMALL}[size]["longhaul"] if of == "corpus" else OTHERS.get((of, size))
+            row = BOUND.get((of, size)) if way == "bound" else free
+            for number, field in enumerate(["cost", "in_line", "retention", "near", "breaks", "thinking_kept"], 1):
                 cells[number] = cell(page, name, cells[number], row, field, 2 if field == "near" else 1)
         elif fields := TABLES.get((page, len(cells) - 1)):
             for number, (rows, field) in enumerate(fields, 1):

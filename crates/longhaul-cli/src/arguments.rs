@@ -21,6 +21,11 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     tokens_of(text).filter(|tokens| *tokens > 0).ok_or_else(|| problem.to_owned())
 }
 
+/// True if the model of this name binds thinking to what stands before it.
+pub fn binds(model: Option<&str>) -> bool {
+    model.is_some_and(|name| Models::builtin().find(name).binds)
+}
+
 /// Says that the table of models has no row for a name, and which may be meant.
 pub fn say_unknown_model(name: &str) {
     let models = Models::builtin();

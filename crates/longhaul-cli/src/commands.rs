@@ -18,6 +18,7 @@ pub mod man;
 pub mod persist;
 pub mod profiles;
 pub mod recall;
+pub mod release;
 pub mod replay;
 pub mod report;
 pub mod run;

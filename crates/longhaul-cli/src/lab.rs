@@ -14,5 +14,6 @@ pub mod policies;
 pub mod prices;
 pub mod recorded;
 pub mod summariser;
+pub mod thinking;
 pub mod transcript_file;
 pub mod views;

@@ -28,7 +28,7 @@ use longhaul_config::Config;
 use agent::options::Options;
 use commands::{
     bench, compact, completions, config, convert, demo, doctor, env, explain, inspect, man, persist,
-    profiles, recall, replay, report as report_command, run, serve, sessions, unpersist, wrap,
+    profiles, recall, release, replay, report as report_command, run, serve, sessions, unpersist, wrap,
 };
 use error::Failure;
 
@@ -73,6 +73,7 @@ enum Command {
     Inspect(inspect::Args),
     Compact(compact::Args),
     Recall(recall::Args),
+    Release(release::Args),
     Convert(convert::Args),
     Sessions(sessions::Args),
     Config(config::Args),
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => config.and_then(|config| inspect::run(&args, &config)),
         Command::Compact(args) => config.and_then(|config| compact::run(&args, &config)),
         Command::Recall(args) => config.and_then(|config| recall::run(&args, &config)),
+        Command::Release(args) => config.and_then(|config| release::run(&args, &config)),
         Command::Convert(args) => convert::run(&args),
         Command::Sessions(args) => config.and_then(|config| sessions::run(&args, &config)),
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),

@@ -29,6 +29,8 @@ fn printed(text: &str) -> &str {
     output.map(|(_, output)| output).filter(|output| !output.trim().is_empty()).unwrap_or(text)
 }
 
+/// A note of the host that stays where it was sent.
+const HOST_NOTE: &str = "host_note";
 /// Where the edits of a part are told, under it.
 const INDENT: usize = 14;
 
@@ -46,13 +48,16 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
     }
     for PartRow { part, text } in parts {
         let messages = match part.messages.as_slice() {
+            [] if part.source == HOST_NOTE => "host note".to_owned(),
             [] => part.source.to_owned(),
             [(start, end)] if end - start == 1 => start.to_string(),
             [first, .., last] => format!("{}–{}*", first.0, last.1 - 1),
             [(start, end)] => format!("{start}–{}", end - 1),
         };
         let mark = if part.warm { '·' } else { '+' };
-        let what = terminal::one_line(printed(text), terminal::width().saturating_sub(36));
+        let place = if part.source == HOST_NOTE { "note, sent at this place: " } else { "" };
+        let what = format!("{place}{}", printed(text));
+        let what = terminal::one_line(&what, terminal::width().saturating_sub(36));
         writeln!(
             out,
             "{mark} {messages:>11} {:9} {:>7}  {faint}{what}{faint:#}",
@@ -60,8 +65,10 @@ pub fn table(out: &mut impl Write, frame: FrameRow, parts: &[PartRow]) -> io::Re
             terminal::grouped(part.tokens)
         )?;
         for edit in &part.edits {
+            let lost = terminal::lost_thinking(edit.thinking());
+            let lost = lost.map_or(String::new(), |lost| format!(", and {lost}"));
             let made = format!(
-                "└ {} {} by {}: {}, {} → {};",
+                "└ {} {} by {}: {}, {} → {}{lost};",
                 edit.kind,
                 edit.id,
                 edit.strategy,

@@ -9,7 +9,7 @@ use longhaul::edits::EditPrice;
 use longhaul::size::Billed;
 use longhaul::summary::SummaryBill;
 use longhaul::{Edit, EditKind, Tokens};
-pub use longhaul_inspector::grouped;
+pub use longhaul_inspector::{grouped, lost_thinking};
 
 use crate::lab::summariser::Spent;
 
@@ -140,10 +140,13 @@ pub fn edits(new: &[&Edit]) -> Vec<String> {
     };
     let alike = |a: &&Edit, b: &&Edit| (&a.strategy, a.why) == (&b.strategy, b.why);
     let mut lines: Vec<String> = new.chunk_by(alike).map(line).collect();
-    let again = short(EditPrice::of_batch(new.iter().copied()).rewrites.0);
+    let price = EditPrice::of_batch(new.iter().copied());
+    let again = short(price.rewrites.0);
     let words = if lines.len() > 1 { "again in all" } else { "billed again" };
     if let Some(last) = lines.last_mut() {
         last.push_str(&format!("; {again} {words}"));
+        let lost = lost_thinking(price.thinking).map(|lost| format!("; and {lost}"));
+        last.extend(lost);
     }
     lines
 }

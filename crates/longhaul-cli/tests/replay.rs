@@ -38,6 +38,50 @@ fn the_table_for_people() {
     insta::assert_snapshot!(without_times(&stdout(&["replay", "small.jsonl"])));
 }
 
+/// A session of sixty steps that think, without signatures: those of published recordings are gone.
+fn thinking(folder: &Path) -> String {
+    let file = folder.join("thinks.jsonl");
+    let ask = |n: usize| serde_json::json!({"role": "assistant", "content": [{"type": "thinking", "text": "I look closer at it. ".repeat(10)}, {"type": "tool_call", "id": format!("c{n}"), "name": "Read", "arguments": {"path": format!("src/file_{n}.rs")}}]});
+    let answer = |n: usize| serde_json::json!({"role": "tool", "content": [{"type": "tool_result", "id": format!("c{n}"), "text": format!("fn function_{n}() {{}}\n").repeat(40)}]});
+    let asked = serde_json::json!({"role": "user", "content": [{"type": "text", "text": "Read all."}]});
+    let lines = std::iter::once(asked).chain((0..60).flat_map(|n| [ask(n), answer(n)]));
+    fs::write(&file, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// covers: DESIGN rule 12, in `replay`.
+#[test]
+fn folds_take_the_thinking_after_them_where_the_model_binds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = thinking(folder.path());
+    let line = |more: &[&str]| -> Value {
+        let args = [&["replay", &file, "--window", "8000", "--meter", "neutral", "--json"], more].concat();
+        serde_json::from_str(&stdout(&args)).unwrap()
+    };
+    let (free, bound, named) = (line(&[]), line(&["--bound"]), line(&["--model", "claude-opus-5-5"]));
+    let share = |line: &Value, what: &str| line[format!("thinking_{what}")].as_f64().unwrap();
+    for line in [&free, &bound, &named] {
+        let sum = share(line, "kept") + share(line, "lost_folds") + share(line, "lost_others");
+        assert!((sum - 1.0).abs() < 1e-9, "{line}");
+        assert_eq!((line["violations"].as_u64(), share(line, "lost_others")), (Some(0), 0.0), "{line}");
+    }
+    assert!(share(&bound, "kept") < share(&free, "kept") && share(&bound, "kept") > 0.0, "{free} {bound}");
+    assert!(share(&named, "kept") < share(&free, "kept"));
+    let shown = stdout(&["replay", &file, "--window", "8000", "--meter", "neutral", "--bound", "--edits"]);
+    assert!(shown.contains("Of the thinking before each call, "), "{shown}");
+    assert!(shown.contains("; and the thinking of "), "{shown}");
+    assert!(!stdout(&["replay", &file, "--window", "8000"]).contains("Of the thinking"));
+    // Where nobody thought there is nothing to tell.
+    let silent = folder.path().join("silent.jsonl");
+    fs::write(
+        &silent,
+        "{\"role\":\"user\",\"content\":\"Hello.\"}\n{\"role\":\"assistant\",\"content\":\"Hi.\"}\n",
+    )
+    .unwrap();
+    let none = stdout(&["replay", silent.to_str().unwrap(), "--bound", "--json"]);
+    assert!(none.contains(r#""thinking_kept":null"#), "{none}");
+}
+
 #[test]
 fn every_edit_is_shown_as_it_is_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +114,8 @@ fn the_json_line_has_the_fields_of_the_contract() {
     let fields: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
     let contract = "transcript profile window calls errors tokens_full tokens_sent peak_full peak_sent cost_full \
                     cost_sent prefix_breaks edits retention in_line near reachable prepare_us_p50 prepare_us_p99 \
-                    growth_error_p50 growth_error_p90 violations summary_calls summary_input summary_output \
+                    growth_error_p50 growth_error_p90 violations thinking_kept thinking_lost_folds thinking_lost_others \
+                    summary_calls summary_input summary_output \
                     summary_failed summary_cost";
     assert_eq!(fields, contract.split_whitespace().collect::<Vec<_>>());
     assert_eq!((line["calls"].as_u64(), line["window"].as_u64()), (Some(4), Some(200_000)));

@@ -33,7 +33,8 @@ fn script() -> Script {
         let answer =
             Answer::new().thinking(&format!("Step {n}: I look at the next file. {}", "Hm. ".repeat(30)));
         // Some thinking cannot be read by anybody else, and some stands between calls.
-        let answer = if n.is_multiple_of(5) { answer.sealed_thinking(&format!("sealed {n}")) } else { answer };
+        let answer =
+            if n.is_multiple_of(5) { answer.sealed_thinking(&format!("sealed {n}")) } else { answer };
         answer.text("Let me see.").call("Read", json!({ "path": format!("src/file_{n}.rs") }))
     };
     Script::new().answers((0..400).map(think)).at_end(AtEnd::Error).piece(40)

@@ -5,7 +5,7 @@ import { address, get, sessionPath } from './api.js'
 import { category, kindInWords, swatch, whyInWords } from './categories.js'
 import { fill, h } from './dom.js'
 import { longText } from './long_text.js'
-import { count, oneLine, plural } from './text.js'
+import { count, lostThinking, oneLine, plural } from './text.js'
 
 /** Numbers of messages: `3`, `5–9`. */
 export const spans = messages =>
@@ -24,6 +24,7 @@ function origin(part) {
     {
       note: 'what the profile tells the model',
       rules: 'the project rules',
+      host_note: 'note, sent at this place: it stays here while the messages before it are shown',
       tail: 'the tail: what changes from call to call, behind the last cache mark',
       frame: 'system prompt and tools of the agent',
     }[part.source] ?? part.source
@@ -32,11 +33,13 @@ function origin(part) {
 
 /** What a part is, in a word or two. */
 export const named = part =>
-  part.tool && ['results', 'calls'].includes(part.category)
-    ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}`
-    : part.category === 'system' && part.k !== 'frame'
-      ? 'system message'
-      : category(part.category).label
+  part.source === 'host_note'
+    ? 'note of the host'
+    : part.tool && ['results', 'calls'].includes(part.category)
+      ? `${part.tool} ${part.category === 'results' ? 'result' : 'call'}`
+      : part.category === 'system' && part.k !== 'frame'
+        ? 'system message'
+        : category(part.category).label
 
 /** Lines of the original that the request has not. */
 function absent(text) {
@@ -80,6 +83,7 @@ export class PartDetail {
           ? `It cost ${count(edit.rewrites)} tokens billed again, once; `
           : 'It cost nothing: nothing behind it had to be billed again; ',
         `each later call carries ${count(edit.saves)} tokens less.`,
+        edit.thinking_steps ? ` With it went ${lostThinking(edit)}.` : null,
         edit.active_now === false ? h('span', { class: 'badge' }, 'undone since') : null,
       ),
       h(

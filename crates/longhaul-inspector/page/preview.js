@@ -3,7 +3,7 @@
 import { category, kindInWords, swatch, whyInWords } from './categories.js'
 import { h } from './dom.js'
 import { List } from './list.js'
-import { count, oneLine, plural, usd } from './text.js'
+import { count, lostThinking, oneLine, plural, usd } from './text.js'
 
 const difference = (before, after) => {
   const by = after - before
@@ -96,7 +96,7 @@ export function shownPreview(preview) {
                   'li',
                   {},
                   typeof edit === 'object'
-                    ? `edit ${edit.id}: ${kindInWords(edit.kind)}, ${count(edit.before)} → ${count(edit.after)} tokens; ${whyInWords(edit.why)}`
+                    ? `edit ${edit.id}: ${kindInWords(edit.kind)}, ${count(edit.before)} → ${count(edit.after)} tokens${edit.thinking_steps ? `, and ${lostThinking(edit)}` : ''}; ${whyInWords(edit.why)}`
                     : `edit ${edit}`,
                 ),
               ),

@@ -6,7 +6,7 @@ import { fill, h, tabs } from './dom.js'
 import { finder } from './find.js'
 import { List } from './list.js'
 import { steer, steeringPanel } from './steering.js'
-import { ago, atClock, count, oneLine, percent, plural, short, usd, when } from './text.js'
+import { ago, atClock, count, lostThinking, oneLine, percent, plural, short, usd, when } from './text.js'
 import { Timeline } from './timeline.js'
 
 /** The session in one paragraph: words and dollars. */
@@ -152,7 +152,7 @@ export async function sessionView(page, { id, values }, { follow, tell, me, titl
           [count(each.edits.length), true],
           [short(each.rewrites), true],
           [short(each.saves), true],
-          [h('span', { title: oneLine(each.says ?? '', 500) }, `${kindsOf(each)}: ${whyInWords(each.why)}`)],
+          [h('span', { title: oneLine(each.says ?? '', 500) }, `${kindsOf(each)}${each.thinking_steps ? `, and ${lostThinking(each)}` : ''}: ${whyInWords(each.why)}`)],
         ])
       },
       onChoose: i => timeline.move(list[i].call - 1),

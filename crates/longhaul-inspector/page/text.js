@@ -49,6 +49,10 @@ export const percent = (share, digits = 0) =>
 /** `1 call`, `2 calls`. */
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`
 
+/** `the thinking of 7 steps, 3,100 tokens`: what went with an edit. */
+export const lostThinking = edit =>
+  `the thinking of ${plural(edit.thinking_steps, 'step')}, ${count(edit.thinking_tokens)} tokens`
+
 /** `1.9 MB`. */
 export const bytes = n =>
   n < 1000 ? `${n} characters` : n < 1e6 ? `${(n / 1e3).toFixed(1)} KB` : `${(n / 1e6).toFixed(1)} MB`

@@ -47,4 +47,4 @@ mod what_if;
 pub use error::Refused;
 pub use inspector::{Act, Guest, Host, Inspector, Settings};
 pub use serve::{Body, Server, serve};
-pub use text::{grouped, lines};
+pub use text::{grouped, lines, lost_thinking};

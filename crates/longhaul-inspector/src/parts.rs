@@ -1,13 +1,14 @@
 //! The parts of a view, as scripts and people see them: where each comes from, which edit made it what it is, and
 //! why.
 
-use longhaul::{Edit, Part, Session, Source};
+use longhaul::edits::LostWith;
+use longhaul::{Edit, Part, Session, Source, Tokens};
 use serde::Serialize;
 
 /// A part of a view.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartRow {
-    /// `note`, `rules`, `message`, `edit` or `tail`.
+    /// `note`, `rules`, `message`, `edit`, `host_note` or `tail`.
     pub source: &'static str,
     /// The messages of the log that it is, or stands for: first, and one past the last.
     pub messages: Vec<(u32, u32)>,
@@ -42,11 +43,21 @@ pub struct PartEdit {
     pub rewrites: u64,
     /// Tokens that each later request is smaller by.
     pub saves: u64,
+    /// Steps whose thinking went with it, where the model binds thinking to what stands before it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub thinking_steps: u64,
+    /// The tokens of that thinking.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub thinking_tokens: u64,
     /// By which its originals are recalled.
     pub handles: Vec<String>,
     /// Whether it holds now, where a request of before is looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_now: Option<bool>,
+}
+
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl PartEdit {
@@ -61,9 +72,17 @@ impl PartEdit {
             after: edit.after.0,
             rewrites: edit.price.rewrites.0,
             saves: edit.price.saves.0,
+            thinking_steps: edit.price.thinking.messages.into(),
+            thinking_tokens: edit.price.thinking.tokens.0,
             handles: edit.originals.iter().map(|handle| handle.short()).collect(),
             active_now: None,
         }
+    }
+
+    /// Thinking that went with it.
+    pub fn thinking(&self) -> LostWith {
+        let messages = u32::try_from(self.thinking_steps).unwrap_or(u32::MAX);
+        LostWith { messages, tokens: Tokens(self.thinking_tokens) }
     }
 }
 

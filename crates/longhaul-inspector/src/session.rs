@@ -12,6 +12,7 @@ use crate::category::{Category, scaled};
 use crate::cost::{Bill, Prices};
 use crate::history::{CallRow, CompactionRow, EditLife, History};
 use crate::parts::{PartEdit, runs};
+use crate::text::lost_thinking;
 
 /// So many tools have a column of their own.
 const TOOLS: usize = 7;
@@ -149,6 +150,10 @@ pub struct CompactionView {
     pub rewrites: u64,
     /// Tokens that each later request is smaller by.
     pub saves: u64,
+    /// Steps whose thinking went with it, where the model binds thinking to what stands before it.
+    pub thinking_steps: u64,
+    /// The tokens of that thinking.
+    pub thinking_tokens: u64,
     /// All of it in a sentence.
     pub says: String,
 }
@@ -311,8 +316,10 @@ impl CompactionView {
             0 => "nothing was billed again for it".to_owned(),
             again => format!("{again} tokens were billed again for it, once"),
         };
+        let lost = lost_thinking(row.price.thinking);
+        let lost = lost.map_or(String::new(), |lost| format!(", and {lost}, went"));
         let says = format!(
-            "Before call {}, {}: {}. {} tokens became {}; {again}, and each later request is {saves} tokens smaller.",
+            "Before call {}, {}: {}. {} tokens became {}{lost}; {again}, and each later request is {saves} tokens smaller.",
             row.call,
             row.why.name(),
             kinds.join(", "),
@@ -327,6 +334,8 @@ impl CompactionView {
             after: row.after,
             rewrites,
             saves,
+            thinking_steps: row.price.thinking.messages.into(),
+            thinking_tokens: row.price.thinking.tokens.0,
             says,
         }
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::FactKind;
+use longhaul::edits::LostWith;
 use longhaul::{
-    Cursor, Edit, EditId, Entry, LedgerError, LoadError, Position, Prepared, Profile, Session, Summariser,
-    Time,
+    Block, Cursor, Edit, EditId, EditKind, Entry, LedgerError, LoadError, Position, Prepared, Profile,
+    Session, Summariser, Time, Tokens,
 };
 use longhaul_store::{Keeper, SessionId, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -208,13 +209,21 @@ pub struct Difference {
     pub billed_again: u64,
     /// No request may pass it: what is over it is compacted before the next one.
     pub hard_limit: u64,
+    /// Steps whose thinking goes with it, for good: their model binds thinking to what stands before it.
+    #[serde(skip_serializing_if = "parts::is_zero")]
+    pub thinking_steps: u64,
+    /// The tokens of that thinking.
+    #[serde(skip_serializing_if = "parts::is_zero")]
+    pub thinking_tokens: u64,
+    /// Thinking that an edit took earlier, and that its undo does not bring back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub thinking_stays_gone: bool,
 }
 
 impl Difference {
     /// Between a session and the same after a change.
     pub fn between(before: &Session, after: &Session) -> Result<Self, LoadError> {
-        // A view follows what was changed when it is made again, as a fork does.
-        Ok(Self::of_views(before, &after.fork(after.log().end())?))
+        Ok(Self::of_views(before, &next_of(before, after)?))
     }
 
     fn of_views(before: &Session, after: &Session) -> Self {
@@ -223,13 +232,66 @@ impl Difference {
         let same = old.iter().zip(new).take_while(|(old, new)| old.message == new.message).count();
         let behind = new[same..].iter().map(|part| part.measure).sum();
         let is_broken = before.sent().is_some() && same < old.len();
+        let lost =
+            first_turned(before, after).map_or((0, Tokens::ZERO), |first| before.thinking_after(first));
         Self {
             tokens_before: tokens(before),
             tokens_after: tokens(after),
             billed_again: if is_broken { after.meter().tokens(behind).tokens.0 } else { 0 },
             hard_limit: after.budget().hard.0,
+            thinking_steps: lost.0 as u64,
+            thinking_tokens: lost.1.0,
+            thinking_stays_gone: undone(before, after).any(|edit| stays_without_thinking(before, edit)),
         }
     }
+
+    /// What becomes of thinking, in sentences; nothing where the model does not bind it.
+    pub fn thinking_told(&self) -> Vec<String> {
+        let messages = u32::try_from(self.thinking_steps).unwrap_or(u32::MAX);
+        let lost = text::lost_thinking(LostWith { messages, tokens: Tokens(self.thinking_tokens) });
+        let lost =
+            lost.map(|lost| format!("With it goes {lost}, since then: the model accepts it no longer."));
+        let gone = "Thinking that the edit took does not come back.";
+        lost.into_iter().chain(self.thinking_stays_gone.then(|| gone.to_owned())).collect()
+    }
+}
+
+/// The session as its next request will show it: a view follows what was changed when it is made again, as a fork does.
+/// Thinking after an edit that was turned goes.
+fn next_of(before: &Session, after: &Session) -> Result<Session, LoadError> {
+    let mut next = after.fork(after.log().end())?;
+    if let Some(first) = first_turned(before, after).filter(|first| before.thinking_after(*first).0 > 0) {
+        next.unbind_from(first);
+    }
+    Ok(next)
+}
+
+/// Where the first edit begins that was taken back or made again, if it changes what stands before thinking.
+fn first_turned(before: &Session, after: &Session) -> Option<Position> {
+    let edits = after.ledger().edits();
+    // A new edit is priced with the thinking that goes with it.
+    let turned = edits.filter(|(edit, active)| {
+        before.ledger().get(edit.id).is_some() && before.ledger().is_active(edit.id) != *active
+    });
+    let turned = turned.filter(|(edit, _)| !matches!(edit.kind, EditKind::DropThinking { .. }));
+    turned.filter_map(|(edit, _)| Some(edit.kind.spans().first()?.start)).min()
+}
+
+/// Edits that were taken back.
+fn undone<'a>(before: &'a Session, after: &'a Session) -> impl Iterator<Item = &'a Edit> {
+    let edits = after.ledger().edits().filter(|(edit, active)| !active && before.ledger().is_active(edit.id));
+    edits.map(|(edit, _)| &**edit)
+}
+
+/// What the edit covers, or what comes after it, has lost thinking for good.
+fn stays_without_thinking(session: &Session, edit: &Edit) -> bool {
+    let thought = |at: u32| {
+        let message = session.log().get(Position(at)).filter(|_| session.ledger().is_unbound(Position(at)));
+        message
+            .is_some_and(|message| message.blocks().iter().any(|block| matches!(block, Block::Thinking(_))))
+    };
+    !edit.price.thinking.is_nothing()
+        || edit.kind.spans().iter().any(|span| (span.start.0..span.end.0).any(thought))
 }
 
 impl fmt::Display for Difference {
@@ -245,6 +307,7 @@ impl fmt::Display for Difference {
             0 => f.write_str("the provider's cache stays of use.")?,
             again => write!(f, "{} of them are billed again.", grouped(again))?,
         }
+        self.thinking_told().iter().try_for_each(|sentence| write!(f, " {sentence}"))?;
         if self.tokens_after > self.hard_limit {
             let limit = grouped(self.hard_limit);
             write!(f, "\nThat is over the limit of {limit}: it is compacted before it is sent.")?;
@@ -282,7 +345,7 @@ pub struct Effect {
 /// A part of the next request.
 #[derive(Debug, Serialize)]
 pub struct NextPart {
-    /// `note`, `rules`, `message`, `edit` or `tail`.
+    /// `note`, `rules`, `message`, `edit`, `host_note` or `tail`.
     pub source: &'static str,
     /// What most of it is.
     pub category: &'static str,
@@ -310,7 +373,7 @@ impl Effect {
         const HEAD: usize = 300;
         let next = match change {
             Change::Compact { .. } => compacted(after)?,
-            _ => after.fork(after.log().end())?,
+            _ => next_of(before, after)?,
         };
         let difference = Difference::of_views(before, &next);
         let old: Vec<_> = before.view().parts().iter().chain(before.view().tail()).collect();

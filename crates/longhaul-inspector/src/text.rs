@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use longhaul::conversation::made_by;
+use longhaul::edits::LostWith;
 use longhaul::{Block, Message, ToolCall};
 use serde::Serialize;
 
@@ -10,6 +11,16 @@ use serde::Serialize;
 pub(crate) const HEAD: usize = 2_000;
 /// The longest text that is sent at all, in bytes.
 pub(crate) const WHOLE: usize = 2 << 20;
+
+/// `the thinking of 7 steps, 3,100 tokens`, if any goes.
+pub fn lost_thinking(lost: LostWith) -> Option<String> {
+    let steps = match lost.messages {
+        1 => "1 step".to_owned(),
+        steps => format!("{} steps", grouped(u64::from(steps))),
+    };
+    let tokens = grouped(lost.tokens.0);
+    (!lost.is_nothing()).then(|| format!("the thinking of {steps}, {tokens} tokens"))
+}
 
 /// What a block says.
 pub(crate) fn of_block(block: &Block) -> Cow<'_, str> {

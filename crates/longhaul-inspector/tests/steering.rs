@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Ground, Served, TURNS, lines, worked};
+use common::{Ground, Served, TURNS, lines, thought, worked};
 use longhaul::conversation::FactKind;
 use longhaul::{EditId, Profile, Session};
 use longhaul_inspector::access::Access;
@@ -93,6 +93,47 @@ fn undo_and_redo_turn_an_edit_and_are_told() {
     assert_eq!(act(json!({"do": "redo", "edit": edit})).status, 200);
     assert!(loaded(&ground, id).ledger().is_active(EditId(edit)));
     assert_eq!(act(json!({"do": "undo", "edit": 9_999})).error(), "there is no edit 9999");
+}
+
+/// A model that binds its thinking accepts none that stands after a change.
+#[test]
+fn an_undo_tells_of_the_thinking_that_goes_with_it() {
+    let ground = Ground::new();
+    // Somebody thought since the last fold.
+    let session =
+        (TURNS..TURNS + 8).map(thought).find(|session| session.thinking_after(longhaul::Position(0)).0 > 0);
+    let id = ground.keep(&session.unwrap(), &About::default());
+    let served = ground.serve();
+    let session = served.json(&format!("api/session/{id}"));
+    let (edits, compactions) =
+        (session["edits"].as_array().unwrap(), session["compactions"].as_array().unwrap());
+    let took =
+        compactions.iter().find(|each| each["thinking_steps"] != 0).expect("a fold that took thinking");
+    let steps = took["thinking_steps"].as_u64().unwrap();
+    assert!(
+        took["says"].as_str().unwrap().contains(&format!(", and the thinking of {steps} step")),
+        "{took}"
+    );
+    let edit = edits.iter().rfind(|edit| edit["active"] == true && edit["kind"] == "fold").unwrap();
+    let first = edit["messages"][0][0].as_u64().unwrap() as u32;
+    let before = loaded(&ground, id);
+    let (since, tokens) = before.thinking_after(longhaul::Position(first));
+    assert!(since > 0);
+    let change = json!({"do": "undo", "edit": edit["id"]});
+    let would = served.post(&format!("api/session/{id}/preview"), &change).json();
+    let says = would["says"].as_str().unwrap();
+    let steps = if since == 1 { "1 step".to_owned() } else { format!("{since} steps") };
+    assert!(
+        says.contains(&format!("With it goes the thinking of {steps}, {} tokens, since then", tokens.0)),
+        "{says}"
+    );
+    assert!(says.contains("Thinking that the edit took does not come back."), "{says}");
+    // What was foreseen is what is sent.
+    assert_eq!(served.post(&format!("api/session/{id}/act"), &change).status, 200);
+    let mut next = loaded(&ground, id).with_window(longhaul::Tokens(200_000));
+    next.prepare(None).unwrap();
+    assert_eq!(next.thinking_after(longhaul::Position(0)).0, 0);
+    assert_eq!(would["view_after"].as_u64(), Some(next.size().tokens.0));
 }
 
 /// Somebody whose agent forgot something finds out when, and brings it back.

@@ -305,6 +305,20 @@ fn what_the_provider_refuses_is_left_out_for_good() {
 }
 
 #[test]
+fn a_long_answer_goes_on_after_a_pause() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Look around."));
+    for _ in 0..3 {
+        work.prepare();
+        let thinking = work.twin.answer(&work.session, "Still at it.");
+        work.push(Message::new(Role::Assistant, vec![thinking, Block::text("More to come.")]));
+    }
+    work.prepare();
+    _ = work.twin.answer(&work.session, "Done.");
+    assert_eq!((work.unbound(), thoughts(&work.session)), (0, 3));
+}
+
+#[test]
 fn what_a_client_may_keep_of_its_own_is_known() {
     let mut work = Work::of(start(by_limits(), 8_000));
     work.session.read_signatures();
@@ -321,6 +335,31 @@ fn what_a_client_may_keep_of_its_own_is_known() {
     assert_eq!(work.session.thinking_kept_outside(), Some(produced));
     let mut loaded = reload(&work.session);
     assert_eq!(loaded.thinking_kept_outside(), Some(produced));
+}
+
+#[test]
+fn thinking_of_a_view_fails_where_the_client_goes_on_without_us() {
+    let mut work = Work::of(start(by_limits(), 8_000));
+    work.push(Message::user("Mend the parser."));
+    while work.folds() == 0 {
+        assert_eq!(work.session.stale_outside(), None);
+        work.step(600, "I look closer.");
+    }
+    // The first answer to a view with the fold.
+    let first = Position(work.session.log().end().0 - 2);
+    assert_eq!(work.session.stale_outside(), Some(first));
+    work.step(100, "On.");
+    assert_eq!(work.session.stale_outside(), Some(first));
+    assert_eq!(reload(&work.session).stale_outside(), Some(first));
+    // A note of ours is enough, and other tools of the client's own change everything.
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "One.");
+    work.session.pin("p", "Never touch main.");
+    work.step(100, "Two.");
+    assert_eq!(work.session.stale_outside(), Some(Position(3)));
+    work.session.set_frame(frame(1));
+    assert_eq!(work.session.stale_outside(), Some(Position(1)));
 }
 
 #[derive(Debug, Clone)]

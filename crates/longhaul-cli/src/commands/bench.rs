@@ -14,7 +14,7 @@ use longhaul::{Message, Profile};
 use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::arguments::say_unknown_model;
+use crate::arguments::{binds, say_unknown_model};
 use crate::error::Failure;
 use crate::lab::comparison::{Comparison, Tallies, Tally};
 use crate::lab::inputs::{self, Input, Unread};
@@ -36,6 +36,7 @@ Examples:
   longhaul bench corpus --window 64000 --json > bench.jsonl
   longhaul bench session.jsonl --window 32000 --summariser model
   longhaul bench corpus --prices 0.05,1.25
+  longhaul bench corpus --window 64000 --bound
   longhaul bench corpus --model claude-opus-5-5")]
 pub struct Args {
     /// Folders of transcripts, or transcripts; `path#2` is one conversation of a file
@@ -56,12 +57,21 @@ pub struct Args {
     /// Decide and bill at these prices: a token read from the cache and a new one, as factors of an ordinary one
     #[arg(long, value_name = "READ,WRITE")]
     prices: Option<Prices>,
+    /// As if models bound thinking to what stands before it, as newer Claude models do. So it is with a --model that binds
+    #[arg(long)]
+    bound: bool,
     /// Print one JSON line per format and policy instead of tables
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print comma-separated values instead of tables
     #[arg(long)]
     csv: bool,
+}
+
+impl Args {
+    fn bound(&self) -> bool {
+        self.bound || binds(self.model.as_deref())
+    }
 }
 
 /// One row of the table, for scripts.
@@ -93,6 +103,9 @@ struct PolicyRow<'a> {
     losing_over_2: u64,
     losing_over_5: u64,
     losses: Option<f64>,
+    thinking_kept: Option<f64>,
+    thinking_lost_folds: Option<f64>,
+    thinking_lost_others: Option<f64>,
 }
 
 impl<'a> PolicyRow<'a> {
@@ -125,6 +138,9 @@ impl<'a> PolicyRow<'a> {
             losing_over_2: tally.losing.over_2,
             losing_over_5: tally.losing.over_5,
             losses: share(tally.losing.cost, tally.full_cost),
+            thinking_kept: tally.thinking.kept(),
+            thinking_lost_folds: tally.thinking.lost_folds(),
+            thinking_lost_others: tally.thinking.lost_others(),
         }
     }
 }
@@ -144,7 +160,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
     say_unknown_model(args.model.as_deref().unwrap_or_default());
     let prices = Prices::of(args.prices, args.model.as_deref());
-    let comparison = Comparison { profiles, window: args.window, meter: args.meter, summaries, prices };
+    let (window, meter, bound) = (args.window, args.meter, args.bound());
+    let comparison = Comparison { profiles, window, meter, summaries, prices, bound };
     let results: Mutex<BTreeMap<usize, Result<Benched, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);
@@ -245,7 +262,8 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         writeln!(
             out,
             "agent,policy,window,calls,errors,cost,real_cost,sent,in_line,retention,near,reachable,files_named,breaks,peak,violations,us_per_call,\
-             summary_calls,summary_input,summary_output,summary_failed,sessions,losing,losing_over_2,losing_over_5,losses"
+             summary_calls,summary_input,summary_output,summary_failed,sessions,losing,losing_over_2,losing_over_5,losses,\
+             thinking_kept,thinking_lost_folds,thinking_lost_others"
         )?;
         let mut rows = formats.chain(all).flat_map(|(name, group)| rows(name, args.window, group));
         return rows.try_for_each(|row| writeln!(out, "{}", csv(&row)));
@@ -268,10 +286,11 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         Some(format) if formats.is_empty() => format,
         _ => "all",
     };
-    table(out, name, args.window, &found.all, &format!("; window {window}, {meter}{prices}"))?;
+    let bound = if args.bound() { ", thinking bound" } else { "" };
+    table(out, name, args, &found.all, &format!("; window {window}, {meter}{prices}{bound}"))?;
     formats.into_iter().try_for_each(|(name, group)| {
         writeln!(out)?;
-        table(out, name, args.window, group, "")
+        table(out, name, args, group, "")
     })
 }
 
@@ -280,7 +299,8 @@ fn rows<'a>(name: &'a str, window: u64, group: &'a Group) -> impl Iterator<Item 
     tallies.iter().map(move |(policy, tally)| PolicyRow::new(name, policy, window, group.sessions, tally))
 }
 
-fn table(out: &mut impl Write, name: &str, window: u64, group: &Group, about: &str) -> io::Result<()> {
+fn table(out: &mut impl Write, name: &str, args: &Args, group: &Group, about: &str) -> io::Result<()> {
+    let window = args.window;
     let strong = terminal::STRONG;
     writeln!(out, "{strong}{name}{strong:#}: {}{about}", group.extent())?;
     let titles = ["cost", "real", "line", "ret", "near", "files", "lose", "brk", "peak", "viol"];
@@ -292,6 +312,9 @@ fn table(out: &mut impl Write, name: &str, window: u64, group: &Group, about: &s
         let faint = terminal::FAINT;
         writeln!(out, "{faint}* has requests that are larger than the window: see peak.{faint:#}")?;
     }
+    if args.bound() {
+        thinking(out, rows(name, window, group))?;
+    }
     let Tallies(tallies) = &group.tallies;
     for (policy, tally) in tallies.iter().filter(|(_, tally)| tally.summaries.calls > 0) {
         terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries)?;
@@ -299,12 +322,27 @@ fn table(out: &mut impl Write, name: &str, window: u64, group: &Group, about: &s
     Ok(())
 }
 
-fn line(row: &PolicyRow<'_>) -> String {
-    let percent = |share: Option<f64>| match share.map(|share| share * 100.0) {
+/// What became of thinking, for each policy that may lose some.
+fn thinking<'a>(out: &mut impl Write, rows: impl Iterator<Item = PolicyRow<'a>>) -> io::Result<()> {
+    let mut rows = rows.filter(|row| row.thinking_kept.is_some()).peekable();
+    if rows.peek().is_some() {
+        writeln!(out, "{:22}{:>6}{:>12}{:>12}", "thinking", "kept", "lost: edits", "others")?;
+    }
+    rows.try_for_each(|row| {
+        let shares = [row.thinking_kept, row.thinking_lost_folds, row.thinking_lost_others].map(percent);
+        writeln!(out, "{:22}{:>6}{:>12}{:>12}", row.policy, shares[0], shares[1], shares[2])
+    })
+}
+
+fn percent(share: Option<f64>) -> String {
+    match share.map(|share| share * 100.0) {
         Some(percent) if percent < 1_000.0 => format!("{percent:.1}"),
         Some(percent) => format!("{percent:.0}"),
         None => "–".to_owned(),
-    };
+    }
+}
+
+fn line(row: &PolicyRow<'_>) -> String {
     let figures = [
         percent(row.cost),
         percent(row.real_cost),
@@ -365,6 +403,9 @@ fn csv(row: &PolicyRow<'_>) -> String {
         row.losing_over_2.to_string(),
         row.losing_over_5.to_string(),
         number(row.losses),
+        number(row.thinking_kept),
+        number(row.thinking_lost_folds),
+        number(row.thinking_lost_others),
     ];
     fields.join(",")
 }

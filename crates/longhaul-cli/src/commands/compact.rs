@@ -142,7 +142,11 @@ fn report(out: &mut impl Write, recorded: &RecordedSession, before: Tokens) -> i
             same[0].why.name()
         )?;
     }
-    let again = EditPrice::of_batch(edits.iter().copied()).rewrites.0;
+    let price = EditPrice::of_batch(edits.iter().copied());
+    if let Some(lost) = terminal::lost_thinking(price.thinking) {
+        writeln!(out, "And {lost}: the model accepts it only after what stood before it.")?;
+    }
+    let again = price.rewrites.0;
     let saves = before.0.saturating_sub(after.0);
     // The factors of replay and bench: a read costs 0.1, what is written 1.25.
     let price = Price { input: 100, cache_read: 10, cache_write: 125, cache_write_1h: None, output: 500 };

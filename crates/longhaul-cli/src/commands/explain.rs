@@ -6,13 +6,13 @@ mod happening;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use longhaul::edits::EditPrice;
+use longhaul::edits::{EditPrice, LostWith};
 use longhaul::size::Measure;
 use longhaul::{Block, Cursor, EditKind, Entry, Message, Position, Role, Session, Source, Tokens, Why};
 use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::arguments::say_unknown_model;
+use crate::arguments::{binds, say_unknown_model};
 use crate::error::Failure;
 use crate::lab::inputs;
 use crate::lab::needs::text_of;
@@ -50,6 +50,9 @@ pub struct Args {
     /// The model to count for, where the transcript does not say
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// As if models bound thinking to what stands before it, as newer Claude models do. So it is with a --model that binds
+    #[arg(long)]
+    bound: bool,
     /// Show what is gone from the log and what stands in its place
     #[arg(long, requires = "call", conflicts_with = "json")]
     diff: bool,
@@ -104,6 +107,9 @@ struct Batch {
     calls: u64,
     /// What that has come to in the calls since, this one included.
     saved: u64,
+    /// Thinking that went with them, where the model binds it to what stands before it.
+    #[serde(skip_serializing_if = "LostWith::is_nothing")]
+    thinking: LostWith,
 }
 
 impl Batch {
@@ -130,6 +136,7 @@ impl Batch {
             saves: price.saves.0,
             calls: price.calls,
             saved: 0,
+            thinking: price.thinking,
         })
     }
 }
@@ -159,7 +166,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profile = without_model(config.profile(name)?);
     let window = window_of(args.window, args.model.as_deref().unwrap_or_default(), &profile);
     let mut recorded =
-        RecordedSession::new(profile, args.model.as_deref().unwrap_or_default(), window, args.meter);
+        RecordedSession::new(profile, args.model.as_deref().unwrap_or_default(), window, args.meter)
+            .with_bound_thinking(args.bound || binds(args.model.as_deref()));
     let messages: Vec<Message> = file.one_log().collect();
     file.finish(messages.is_empty())?;
     let all = messages.iter().filter(|message| message.role() == Role::Assistant).count() as u64;
@@ -303,6 +311,9 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
             terminal::short(batch.saved),
             batch.why
         )?;
+        if let Some(lost) = terminal::lost_thinking(batch.thinking) {
+            writeln!(out, "{:8}and {lost}", "")?;
+        }
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use longhaul::{Edit, EditId, Message, Profile, Role, Tokens};
 use longhaul_config::Config;
 use serde::Serialize;
 
-use crate::arguments::say_unknown_model;
+use crate::arguments::{binds, say_unknown_model};
 use crate::error::Failure;
 use crate::lab::figures::Figures;
 use crate::lab::inputs::{self, Input, Unread};
@@ -39,6 +39,7 @@ Examples:
   longhaul replay session.jsonl --window 32000 --edits
   longhaul replay session.jsonl --window 32000 --views views.jsonl --json
   longhaul replay session.jsonl --meter neutral --prices 0.05,1.25
+  longhaul replay session.jsonl --window 32000 --bound
   longhaul replay session.jsonl --window 32000 --summariser model")]
 pub struct Args {
     /// Transcripts of Longhaul, Claude Code, Codex, pi, OpenHands, mini-swe-agent or
@@ -64,6 +65,10 @@ pub struct Args {
     /// Tokens that each request allows its answer, as `max_tokens` does; without it, the longest answer of the model
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
+    /// As if models bound thinking to what stands before it, as newer Claude models do: a fold takes all thinking after
+    /// it. All thinking of the recording counts as signed. So it is with a --model that binds
+    #[arg(long)]
+    bound: bool,
     /// Who writes summaries
     #[arg(long, value_enum, default_value_t = SummariserKind::Extractor)]
     summariser: SummariserKind,
@@ -85,6 +90,10 @@ impl Args {
             MeterKind::Neutral => Prices::of(self.prices, self.model.as_deref()),
             MeterKind::Model => self.prices,
         }
+    }
+
+    fn bound(&self) -> bool {
+        self.bound || binds(self.model.as_deref())
     }
 
     fn window_for(&self, profile: &Profile) -> Tokens {
@@ -131,7 +140,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         views.finish()?;
     }
     if !args.json && read > 0 {
-        summary(&mut out, args.window_for(&profile), &summaries, &total)?;
+        summary(&mut out, args, args.window_for(&profile), &summaries, &total)?;
     }
     unread.finish(read)
 }
@@ -177,6 +186,7 @@ impl<'a> Replay<'a> {
         let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
         let recorded = recorded
             .with_prices(args.prices())
+            .with_bound_thinking(args.bound())
             .with_max_output(args.max_tokens)
             .with_summaries(summaries.clone());
         Self {
@@ -242,6 +252,7 @@ impl<'a> Replay<'a> {
         }
         if prepared.is_ok() {
             self.figures.add_violations(self.recorded.violations());
+            self.figures.thinking.add(self.recorded.thinking());
             if self.args.json {
                 let view = self.pieces.of_view(self.recorded.session().view(), &mut self.needs);
                 self.held.change(view.kept, &view.parts, view.tail);
@@ -308,7 +319,13 @@ fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "{}", terminal::wrapped(text, terminal::width()).join("\n"))
 }
 
-fn summary(out: &mut impl Write, window: Tokens, summaries: &Summaries, total: &Figures) -> io::Result<()> {
+fn summary(
+    out: &mut impl Write,
+    args: &Args,
+    window: Tokens,
+    summaries: &Summaries,
+    total: &Figures,
+) -> io::Result<()> {
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     let full = total.cost_full();
     writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
@@ -328,6 +345,15 @@ fn summary(out: &mut impl Write, window: Tokens, summaries: &Summaries, total: &
     paragraph(out, &cost)?;
     if let Some(name) = summaries.name() {
         terminal::summaries(out, &format!("Summaries by {name}"), total.summaries)?;
+    }
+    if let Some(kept) = total.thinking.kept().filter(|_| args.bound()) {
+        let thinking = format!(
+            "Of the thinking before each call, {} was sent; edits took {}, other changes {}.",
+            terminal::percent(Some(kept)),
+            terminal::percent(total.thinking.lost_folds()),
+            terminal::percent(total.thinking.lost_others()),
+        );
+        paragraph(out, &thinking)?;
     }
     if total.errors > 0 {
         writeln!(
@@ -392,6 +418,9 @@ struct ReplayLine<'a> {
     growth_error_p50: Option<f64>,
     growth_error_p90: Option<f64>,
     violations: u64,
+    thinking_kept: Option<f64>,
+    thinking_lost_folds: Option<f64>,
+    thinking_lost_others: Option<f64>,
     summary_calls: u64,
     summary_input: u64,
     summary_output: u64,
@@ -425,6 +454,9 @@ impl<'a> ReplayLine<'a> {
             growth_error_p50: figures.growth_error(50),
             growth_error_p90: figures.growth_error(90),
             violations: figures.violations,
+            thinking_kept: figures.thinking.kept(),
+            thinking_lost_folds: figures.thinking.lost_folds(),
+            thinking_lost_others: figures.thinking.lost_others(),
             summary_calls: figures.summaries.calls,
             summary_input: figures.summaries.input,
             summary_output: figures.summaries.output,

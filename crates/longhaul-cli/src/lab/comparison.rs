@@ -11,6 +11,7 @@ use crate::lab::policies::{POLICIES, Policy, PolicyRun, Recording};
 use crate::lab::prices::Prices;
 use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::lab::summariser::{Spent, Summaries};
+use crate::lab::thinking::Thinking;
 
 /// What a policy did over some sessions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,6 +26,8 @@ pub struct Tally {
     pub breaks: u64,
     pub violations: u64,
     pub found: Found,
+    /// What became of thinking. Reference policies are not asked.
+    pub thinking: Thinking,
     pub micros: u64,
     /// What summaries by a model cost: a part of the cost.
     pub summaries: Spent,
@@ -78,6 +81,7 @@ impl Tally {
         self.breaks += other.breaks;
         self.violations += other.violations;
         self.found.add(other.found);
+        self.thinking.add(other.thinking);
         self.micros += other.micros;
         self.summaries.add(other.summaries);
         self.full_cost += other.full_cost;
@@ -112,6 +116,8 @@ pub struct Comparison {
     pub summaries: Summaries,
     /// What tokens cost; `None` is what most providers take.
     pub prices: Option<Prices>,
+    /// Models bind thinking to what stands before it.
+    pub bound: bool,
 }
 
 impl Comparison {
@@ -153,7 +159,8 @@ impl Comparison {
             // What has no ladder is shown without a limit, as policies are that have none.
             let window = if profile.ladder.is_empty() { 1 << 40 } else { self.window };
             let session = RecordedSession::new(profile.clone(), "", Tokens(window), self.meter);
-            let session = session.with_prices(self.prices).with_summaries(self.summaries.clone());
+            let session = session.with_prices(self.prices).with_bound_thinking(self.bound);
+            let session = session.with_summaries(self.summaries.clone());
             let policy =
                 ContenderPolicy::Profile { session: Box::new(session), pieces: PieceCache::default() };
             Contender::new(&profile.name, policy)
@@ -269,6 +276,7 @@ impl<'a> Contender<'a> {
                     return;
                 }
                 tally.violations += session.violations();
+                tally.thinking.add(session.thinking());
                 let view = pieces.of_view(session.session().view(), needs);
                 (self.held.change(view.kept, &view.parts, view.tail), spent.cost_milli() as f64 / 1_000.0)
             }

@@ -7,6 +7,7 @@ use longhaul::view::Sent;
 use crate::lab::needs::Found;
 use crate::lab::prices::Prices;
 use crate::lab::summariser::Spent;
+use crate::lab::thinking::Thinking;
 
 /// The figures of one or more transcripts.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub struct Figures {
     pub violations: u64,
     pub summaries: Spent,
     pub found: Found,
+    pub thinking: Thinking,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
     prices: Prices,
@@ -102,6 +104,7 @@ impl Figures {
         self.violations += other.violations;
         self.summaries.add(other.summaries);
         self.found.add(other.found);
+        self.thinking.add(other.thinking);
         self.prepare_us.extend(other.prepare_us);
         self.growth_errors.extend(other.growth_errors);
     }

@@ -19,6 +19,7 @@ use crate::lab::growth::Growth;
 use crate::lab::pieces::is_recallable;
 use crate::lab::prices::Prices;
 use crate::lab::summariser::{Spent, Summaries, SummaryModel};
+use crate::lab::thinking::{self, Thinking};
 
 /// A profile for recorded sessions: no model is asked, the extractor writes summaries.
 pub fn without_model(profile: Profile) -> Profile {
@@ -54,8 +55,25 @@ pub struct RecordedSession {
     growth: Growth,
     /// The recorded call before, unless the agent compacted since: the cache should return its prompt.
     before: Option<RecordedCall>,
-    /// What tokens cost, whichever model answers; `None` is each model's own price.
+    terms: Terms,
+    /// Blocks of thinking in the log.
+    thinking: u64,
+}
+
+/// What holds for every model that answers.
+#[derive(Clone, Copy, Default)]
+struct Terms {
+    /// What tokens cost; `None` is each model's own price.
     prices: Option<Prices>,
+    /// Models bind thinking to what stands before it, and have signed all thinking of the recording.
+    bound: bool,
+}
+
+impl Terms {
+    fn on(self, model: Model) -> Model {
+        let model = self.prices.map_or_else(|| model.clone(), |prices| prices.on(model.clone()));
+        Model { binds: model.binds || self.bound, ..model }
+    }
 }
 
 /// System prompt and tools that a file does not hold, as the recorded prompts show them.
@@ -125,20 +143,31 @@ impl RecordedSession {
             max_output: None,
             growth: Growth::default(),
             before: None,
-            prices: None,
+            terms: Terms::default(),
+            thinking: 0,
         }
     }
 
     /// With these prices, whichever model answers. To be said before anything is taken in.
-    pub fn with_prices(mut self, prices: Option<Prices>) -> Self {
-        self.prices = prices;
-        if let Some(prices) = prices {
-            let model = prices.on(self.session.model().clone());
-            let (profile, window) = (self.session.profile().clone(), self.session.budget().window);
-            let session = Session::new(profile, model).with_window(window);
-            let is_neutral = self.session.meter().calibration().is_none();
-            self.session = if is_neutral { session.with_meter(Meter::neutral()) } else { session };
-        }
+    pub fn with_prices(self, prices: Option<Prices>) -> Self {
+        let terms = Terms { prices, ..self.terms };
+        self.with_terms(terms)
+    }
+
+    /// With models that bind thinking to what stands before it, whichever answers. Recordings that were published have
+    /// lost their signatures, so all their thinking counts as signed. To be set before anything is taken in.
+    pub fn with_bound_thinking(self, bound: bool) -> Self {
+        let terms = Terms { bound, ..self.terms };
+        self.with_terms(terms)
+    }
+
+    fn with_terms(mut self, terms: Terms) -> Self {
+        self.terms = terms;
+        let model = terms.on(self.session.model().clone());
+        let (profile, window) = (self.session.profile().clone(), self.session.budget().window);
+        let session = Session::new(profile, model).with_window(window);
+        let is_neutral = self.session.meter().calibration().is_none();
+        self.session = if is_neutral { session.with_meter(Meter::neutral()) } else { session };
         self
     }
 
@@ -238,6 +267,9 @@ impl RecordedSession {
             *newest = (*newest).max(message.time());
         }
         let frame = transcript::frame_of(&message);
+        let message =
+            if self.terms.bound { thinking::sign(message, self.session.log().end()) } else { message };
+        self.thinking += thinking::blocks(&message);
         self.session.push(message);
         // A line of a transcript may carry the frame of the requests to come.
         frame.into_iter().for_each(|frame| self.session.set_frame(frame));
@@ -276,8 +308,7 @@ impl RecordedSession {
 
     /// The model of this name answers from now on. True if another did before.
     fn switch_to(&mut self, name: &str) -> bool {
-        let model = find_model(name);
-        let model = self.prices.map_or_else(|| model.clone(), |prices| prices.on(model.clone()));
+        let model = self.terms.on(find_model(name));
         if model.name == self.session.model().name {
             return false;
         }
@@ -304,6 +335,7 @@ impl RecordedSession {
             session.set_cache_lifetime(seconds);
         }
         let before = std::mem::replace(&mut self.session, session);
+        self.thinking = 0;
         self.allow_output();
         before.log().messages().iter().for_each(|message| self.push(message.clone()));
     }
@@ -447,6 +479,11 @@ impl RecordedSession {
     /// How many guard rules the newest view breaks.
     pub fn violations(&mut self) -> u64 {
         self.session.audit_again(&mut self.audited).len() as u64
+    }
+
+    /// What became of the thinking in the log, in the newest view.
+    pub fn thinking(&self) -> Thinking {
+        Thinking::of(&self.session, self.thinking)
     }
 
     /// True if the message is under a handle in the view.

@@ -6,8 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use longhaul::conversation::Thinking;
 use longhaul::{
-    Block, Frame, Json, Message, Models, Prepared, Profile, Role, Session, Time, Tokens, Tool, Usage,
+    Block, Extra, Frame, Json, Message, Models, Prepared, Profile, Role, Seal, Session, Time, Tokens, Tool,
+    Usage,
 };
 use longhaul_inspector::access::Access;
 use longhaul_inspector::{Inspector, Server, Settings};
@@ -45,12 +47,32 @@ pub fn lines(turn: usize) -> String {
 }
 
 /// A session that read a file in each turn, in a window that all of them do not fit into.
-pub fn worked(turns: usize, mut sent: impl FnMut(&Session)) -> Session {
-    let model = Models::builtin().find("claude-sonnet-4-5").clone();
+pub fn worked(turns: usize, sent: impl FnMut(&Session)) -> Session {
+    worked_by("claude-sonnet-4-5", turns, |_| Block::text("I look."), sent)
+}
+
+/// The same by a model that binds its thinking, and thinks in each turn.
+pub fn thought(turns: usize) -> Session {
+    let thinks = |turn: usize| {
+        let text = format!("File {turn} comes next. {}", "I look closer. ".repeat(20));
+        let seal = Seal::Signed(format!("seal {turn}").into());
+        Block::Thinking(Thinking { text: text.into(), seal, extra: Extra::default() })
+    };
+    worked_by("claude-opus-5-5", turns, thinks, |_| {})
+}
+
+fn worked_by(
+    model: &str,
+    turns: usize,
+    first: impl Fn(usize) -> Block,
+    mut sent: impl FnMut(&Session),
+) -> Session {
+    let name = model;
+    let model = Models::builtin().find(name).clone();
     let mut session = Session::new(Profile::longhaul(), model).with_window(WINDOW);
     let tool = Json::new(r#"{"name":"Read","description":"Reads a file.","input_schema":{"type":"object"}}"#);
     session.set_frame(Frame {
-        model: Some("claude-sonnet-4-5".into()),
+        model: Some(name.into()),
         system: vec![Block::text("You read files.")],
         tools: vec![Tool::from_definition(tool.unwrap())],
         ..Frame::default()
@@ -70,10 +92,8 @@ pub fn worked(turns: usize, mut sent: impl FnMut(&Session)) -> Session {
         call(&mut session);
         let path = Json::new(format!(r#"{{"path":"src/file_{turn}.rs"}}"#)).unwrap();
         let id = format!("call_{turn}");
-        session.push(Message::new(
-            Role::Assistant,
-            vec![Block::text("I look."), Block::call(id.as_str(), "Read", path)],
-        ));
+        session
+            .push(Message::new(Role::Assistant, vec![first(turn), Block::call(id.as_str(), "Read", path)]));
         session.push(Message::result(id.as_str(), lines(turn)));
         call(&mut session);
         session.push(Message::assistant(format!("It has sixty helpers of file {turn}.")));

@@ -168,20 +168,21 @@ impl Binding {
             let Some(here) = at(part) else { continue };
             let is_shown = unbound::signed(&parts[part].message).next().is_some();
             let Some(origin) = self.origin_of(here).filter(|_| is_shown) else { continue };
-            // What came as several messages was one answer.
+            if let Origin::Client(_) = origin {
+                self.came.extend_from(usize::MAX, log.messages().iter());
+            }
+            // Messages of the model that follow each other are one answer, or a long one that went on when it was sent
+            // back.
             let is_answer = |part: usize| parts[part].message.role() == Role::Assistant;
             let begins = (0..part).rev().take_while(|part| is_answer(*part) && at(*part).is_some()).last();
-            let begins = begins.unwrap_or(part);
-            let stands = Prefix::of(&frame, &self.view.before(begins));
-            let produced = match origin {
-                Origin::Request(prefix) => prefix,
-                Origin::Client(frame) => {
-                    self.came.extend_from(usize::MAX, log.messages().iter());
-                    let begins = at(begins).map_or(0, Position::index);
-                    Prefix::of(&frame, &self.came.before(begins))
+            let follows = |begins: usize| match origin {
+                Origin::Request(prefix) => Prefix::of(&frame, &self.view.before(begins)) == prefix,
+                Origin::Client(produced) => {
+                    let stands = Prefix::of(&frame, &self.view.before(begins));
+                    stands == Prefix::of(&produced, &self.came.before(at(begins).map_or(0, Position::index)))
                 }
             };
-            if stands != produced {
+            if !follows(part) && !begins.is_some_and(follows) {
                 return Some(here);
             }
         }
@@ -199,9 +200,11 @@ impl Binding {
         if !is_stale {
             self.came.extend_from(usize::MAX, log.messages().iter());
             while let Some((at, origin)) = self.origins.get(right) {
-                let stands = Prefix::of(&frame, &self.came.before(answer_begins(log, *at)));
+                let stands = |begins: usize| Prefix::of(&frame, &self.came.before(begins));
                 let is_right = match origin {
-                    Origin::Request(prefix) => *prefix == stands,
+                    Origin::Request(prefix) => {
+                        stands(at.index()) == *prefix || stands(answer_begins(log, *at)) == *prefix
+                    }
                     Origin::Client(produced) => *produced == frame,
                 };
                 if !is_right {
@@ -241,7 +244,7 @@ impl Binding {
     }
 }
 
-/// Where the answer begins that a message belongs to: some come as several messages.
+/// The first message of an answer that came as several.
 fn answer_begins(log: &Log, at: Position) -> usize {
     let is_answer = |at: &usize| log.messages()[*at].role() == Role::Assistant;
     (0..at.index()).rev().take_while(is_answer).last().unwrap_or(at.index())
@@ -285,6 +288,14 @@ impl Session {
             }
         }
         self.look();
+    }
+
+    /// The first message whose signed thinking a model that binds would not accept after the messages as they came: it
+    /// was produced by a view of ours, and the client goes on without us. System prompt and tools are taken to stay.
+    pub fn stale_outside(&self) -> Option<Position> {
+        let mut binding = self.state.binding.clone();
+        let kept = binding.kept_outside(self.log())?;
+        binding.origins.get(kept).map(|(at, _)| *at)
     }
 
     /// How many messages with signed thinking may keep it, from the first on, in a request that has all messages as they

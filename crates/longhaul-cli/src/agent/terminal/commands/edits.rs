@@ -1,6 +1,7 @@
 //! `/undo`, `/redo`, `/recall`: what was done to the context is taken back, made again, looked at.
 
-use longhaul::{EditId, RecallPart};
+use longhaul::{EditId, RecallPart, Session};
+use longhaul_inspector::steering::Difference;
 
 use crate::agent::terminal::conversation::Conversation;
 use crate::commands::sessions::{recall as stored, undo as stored_edits};
@@ -15,12 +16,15 @@ pub fn undo(conversation: &mut Conversation<'_>, number: &str) -> Result<(), Str
         "" => stored_edits::newest(session).ok_or("there is no edit that can be taken back")?,
         number => edit_of(number)?,
     };
+    let before = session.clone();
     let gone = session.undo(edit).map_err(|error| error.to_string())?;
+    let told = thinking_told(&before, session);
     let names: Vec<String> = gone
         .iter()
         .filter_map(|id| session.ledger().get(*id).map(|edit| stored_edits::described(edit)))
         .collect();
     conversation.front.screen.line(format_args!("undone: {}", names.join("; ")));
+    told.iter().for_each(|sentence| conversation.front.screen.line(format_args!("  {sentence}")));
     conversation.tell_context();
     Ok(())
 }
@@ -31,11 +35,19 @@ pub fn redo(conversation: &mut Conversation<'_>, number: &str) -> Result<(), Str
         "" => stored_edits::undone_last(session).ok_or("there is no edit that can be made again")?,
         number => edit_of(number)?,
     };
+    let before = session.clone();
     session.redo(edit).map_err(|error| error.to_string())?;
+    let told = thinking_told(&before, session);
     let name = session.ledger().get(edit).map(|edit| stored_edits::described(edit)).unwrap_or_default();
     conversation.front.screen.line(format_args!("made again: {name}"));
+    told.iter().for_each(|sentence| conversation.front.screen.line(format_args!("  {sentence}")));
     conversation.tell_context();
     Ok(())
+}
+
+/// What the change does to thinking, where the model binds it.
+fn thinking_told(before: &Session, after: &Session) -> Vec<String> {
+    Difference::between(before, after).map(|difference| difference.thinking_told()).unwrap_or_default()
 }
 
 fn edit_of(number: &str) -> Result<EditId, String> {
