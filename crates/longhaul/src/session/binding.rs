@@ -272,6 +272,12 @@ impl Session {
         }
     }
 
+    /// Leaves out all signed thinking from a message on, for good: what stands before it will change.
+    pub fn unbind_from(&mut self, at: Position) {
+        self.unbind(at, None);
+        self.look();
+    }
+
     /// The provider has refused thinking that it had signed: all that is shown is left out, for good.
     pub fn refused_thinking(&mut self) {
         self.unbind(Position(0), None);
