@@ -257,10 +257,7 @@ impl Session {
     /// What the request may allow its answer, if the provider refuses what it asks for: prompt and answer
     /// together pass the window.
     pub fn shorter_answer(&self) -> Option<Tokens> {
-        let newest = self.newest_frame.as_ref().map(|(_, frame)| frame).or(self.log().frame());
-        let thinking =
-            newest.and_then(|frame| frame.settings.get("thinking")?.value()["budget_tokens"].as_u64());
-        self.state.limits.shorter_answer(self.size().tokens, thinking.map(Tokens))
+        self.state.limits.shorter_answer(self.size().tokens)
     }
 
     /// The view of the last `prepare`, whether or not it fits.

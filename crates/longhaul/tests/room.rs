@@ -207,13 +207,72 @@ fn an_answer_is_allowed_less_where_the_provider_counts_it_with_the_prompt() {
     // It is never raised, and never as low as its thinking.
     let modest = refused(200_000, named(200_000, Some(Tokens(90_000))), r#"{"max_tokens": 90000}"#);
     assert_eq!(modest.shorter_answer(), None);
-    let thinks = r#"{"max_tokens": 128000, "thinking": {"type": "enabled", "budget_tokens": 100000}}"#;
+    let thinks = r#"{"max_tokens": 128000, "thinking": {"type": "enabled", "budget_tokens": 99000}}"#;
     let thinking = refused(200_000, named(200_000, Some(Tokens(128_000))), thinks);
-    assert_eq!(thinking.shorter_answer(), Some(Tokens(100_001)));
+    let answer = thinking.shorter_answer().unwrap();
+    assert!(answer > Tokens(99_000) && thinking.size().tokens + answer <= Tokens(200_000), "{answer}");
     // Where no answer of use would fit, the prompt becomes shorter: 8,000 tokens stay free.
     let small = refused(120_000, named(110_000, Some(Tokens(32_000))), r#"{"max_tokens": 32000}"#);
     assert!(small.budget().hard <= Tokens(102_000) && small.size().tokens <= small.budget().hard);
     // A refusal of the prompt alone is as it was: the prompt becomes shorter, the answer stays.
     let long = refused(200_000, named(100_000, None), asks);
     assert!(long.size().tokens < Tokens(100_000) && long.shorter_answer().is_none());
+}
+
+#[test]
+fn thinking_is_kept_free_in_the_providers_window_alone() {
+    let thinks = r#"{"max_tokens": 64000, "thinking": {"type": "enabled", "budget_tokens": 31999}}"#;
+    let budget = |window, shared| {
+        let mut session = Session::new(Profile::longhaul(), model("m", window));
+        session.set_frame(Frame::from_json(&Json::new(thinks).unwrap()).unwrap());
+        session.set_shared_window(Tokens(shared));
+        session.budget()
+    };
+    // 32,000 tokens, and a hundredth for what is not known.
+    assert_eq!(budget(128_000, 128_000).reserve, Tokens(33_280));
+    // A host that leaves most of the provider's window unused has room for the answer there.
+    assert_eq!(budget(60_000, 200_000).reserve, Tokens(9_000));
+    // In a small one, half is for the prompt.
+    assert_eq!(budget(12_000, 12_000).reserve, Tokens(6_000));
+}
+
+#[test]
+fn a_shared_window_that_another_conversation_learnt_bounds_this_one() {
+    let asks = r#"{"max_tokens": 32000}"#;
+    let begun = |model| {
+        let mut session = Session::new(Profile::longhaul(), model);
+        session.set_frame(Frame::from_json(&Json::new(asks).unwrap()).unwrap());
+        session
+    };
+    let mut session = begun(model("m", 200_000));
+    session.set_shared_window(Tokens(999));
+    assert_eq!((session.budget().window, session.shared_window()), (Tokens(200_000), None));
+    session.set_shared_window(Tokens(65_536));
+    assert_eq!(session.budget().window, Tokens(65_536));
+    assert_eq!(reload(&session).budget(), session.budget());
+    // A model's row is a default: what the host sets goes before it.
+    let row = longhaul::Model { counts_answer: Some(true), ..model("m", 128_000) };
+    let set = begun(row.clone()).with_window(Tokens(256_000));
+    assert_eq!(set.budget().window, Tokens(256_000));
+    // The provider's own word goes before both, also where it is the row's.
+    let mut learnt = begun(row).with_window(Tokens(256_000));
+    learnt.set_shared_window(Tokens(128_000));
+    assert_eq!(learnt.budget().window, Tokens(128_000));
+}
+
+#[test]
+fn a_prompt_of_which_the_provider_counted_the_start_alone_teaches_no_size() {
+    let said = |prompt| Overflow {
+        prompt: Some(Tokens(prompt)),
+        window: Some(Tokens(200_000)),
+        answer: Some(Tokens(128_000)),
+    };
+    let asks = r#"{"max_tokens": 128000}"#;
+    let size = |session: &Session| session.size().tokens;
+    let counted = size(&refused(200_000, said(110_000), asks)).0;
+    assert!((105_000..115_000).contains(&counted), "{counted}");
+    // 200,000 - 128,000 + 1: the provider stopped there.
+    let least = refused(200_000, said(72_001), asks);
+    assert!((100_000..110_000).contains(&size(&least).0), "{}", size(&least));
+    assert!(size(&least) + least.shorter_answer().unwrap() <= Tokens(200_000));
 }
