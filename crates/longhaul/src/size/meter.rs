@@ -274,6 +274,11 @@ impl Meter {
         true
     }
 
+    /// True if a provider may count a view of this size as this prompt.
+    pub(crate) fn can_be(&self, view: Measure, prompt: Tokens) -> bool {
+        matches!(self.scale, Scale::Neutral) || is_possible(Report { view, prompt })
+    }
+
     /// Learns how much the prompt grew when this was added, without taking it as base.
     pub fn teach(&mut self, added: Measure, growth: i64) {
         if let Scale::Model { calibration, .. } = &mut self.scale {
