@@ -276,3 +276,39 @@ fn a_prompt_of_which_the_provider_counted_the_start_alone_teaches_no_size() {
     assert!((100_000..110_000).contains(&size(&least).0), "{}", size(&least));
     assert!(size(&least) + least.shorter_answer().unwrap() <= Tokens(200_000));
 }
+
+/// A step that is mostly words of the model: digests of results make little room.
+fn wordy_step(session: &mut Session, n: usize, bytes: usize) {
+    let id = format!("call_{n}");
+    let words = format!("I think about value_{n} of step_{n} again. ");
+    let call = Block::call(&*id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+    let said = Block::text(words.repeat(bytes * 85 / 100 / words.len()));
+    session.push(Message::new(longhaul::Role::Assistant, vec![said, call]));
+    let line = format!("line of step_{n} with value_{n} in it\n");
+    session.push(Message::result(id, line.repeat(bytes * 15 / 100 / line.len())));
+}
+
+#[test]
+fn the_last_resort_does_not_come_back_at_the_next_call() {
+    for profile in [
+        Profile::mini(),
+        Profile::transform(),
+        Profile::archive(),
+        Profile::progressive(),
+        Profile::longhaul(),
+    ] {
+        for (bytes, window) in [(3_000, 24_000), (5_000, 40_000), (6_000, 32_000), (10_000, 64_000)] {
+            // The profile's own ladder takes nothing: what is left is the last resort.
+            let bare = Profile { rules: Vec::new(), ladder: Vec::new(), by_task: false, ..profile.clone() };
+            let mut session = begun(bare, window, 8_000, 1_000);
+            for n in 0..80 {
+                ready(&mut session);
+                wordy_step(&mut session, n, bytes);
+            }
+            let calls = forced(&session);
+            let gaps: Vec<u64> = calls.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let name = session.profile().name.clone();
+            assert!(!gaps.is_empty() && gaps.iter().all(|gap| *gap >= 7), "{name} {window} {calls:?}");
+        }
+    }
+}

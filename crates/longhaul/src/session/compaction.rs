@@ -264,18 +264,19 @@ impl Session {
         None
     }
 
-    /// The last resort of every profile. What is old makes room for the next steps too; what is new is cut
-    /// only as far as the hard limit demands.
+    /// The last resort of every profile, for a request over the hard limit. Strategies that take what is old make room
+    /// for the next steps too, even if the first of them gets below the limit; what is new is cut only as far as the
+    /// limit demands.
     fn common_end(&mut self) {
         let why = Why::Forced(Limit::Hard);
         for strategy in COMMON_END {
             // A cut is made by estimate: what is still over is cut again.
             for _ in 0..8 {
                 let hard = self.budget().hard;
-                if self.size().tokens <= hard {
+                let target = if strategy.takes_old { hard - self.next_steps() } else { hard };
+                if self.size().tokens <= target {
                     return;
                 }
-                let target = if strategy.takes_old { hard - self.next_steps() } else { hard };
                 match self.climb(strategy, why, Target::plain(target)) {
                     Rung::Edits(0) => break,
                     Rung::Edits(_) | Rung::Waits => {}
