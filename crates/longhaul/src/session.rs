@@ -64,7 +64,7 @@ use crate::view::{Outgoing, View};
 use checkpoints::Checkpoints;
 use journal::{Counting, Cursor, Entry, Journal, Ticket};
 pub use loading::{Known, LoadError};
-pub use notice::{Cramped, Notice};
+pub use notice::{Cramped, Notice, Stays};
 pub use prepared::{PrepareError, Prepared, TooLarge};
 pub use reading::Found;
 pub use reports::Overflow;
@@ -101,8 +101,6 @@ pub struct Session {
     /// The view is as the last `prepare` left it, within the limits of then.
     prepared: bool,
     notices: Vec<Notice>,
-    /// A person was told that the window leaves little room.
-    is_cramped_noticed: bool,
     /// The frame that the host set last, where it makes the prompt of this version: what is of the request
     /// alone is in no journal.
     newest_frame: Option<(usize, Frame)>,
@@ -131,7 +129,6 @@ impl Session {
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),
-            is_cramped_noticed: false,
             newest_frame: None,
             checkpoints: Checkpoints::default(),
             store: None,

@@ -73,12 +73,38 @@ fn a_cramped_window_is_reported_once() {
             && says.ends_with(" tokens: 17004 of 27200 always stay; use a larger window or fewer tools"),
         "{says}"
     );
+    // A conversation that is loaded again, or forked, does not report it again.
+    let begin = Cursor(0);
+    for mut again in [reload(&session), session.fork(session.log().end()).unwrap()] {
+        for n in 30..60 {
+            ready(&mut again);
+            step(&mut again, n, 8_000);
+        }
+        assert!(!again.take_notices().iter().any(|n| matches!(n, Notice::Cramped(_))));
+        let reports = again.since(begin).filter(|entry| matches!(entry, Entry::CrampedReported)).count();
+        assert_eq!(reports, 1);
+    }
     let mut roomy = begun(Profile::longhaul(), 200_000, 32_000, 17_000);
     for n in 0..30 {
         ready(&mut roomy);
         step(&mut roomy, n, 8_000);
     }
     assert!(!roomy.take_notices().iter().any(|n| matches!(n, Notice::Cramped(_))));
+}
+
+/// After a forced compaction, the newest steps are among what is left: they do not always stay.
+#[test]
+fn a_compaction_that_leaves_little_room_is_not_told_as_what_always_stays() {
+    let mut session = begun(Profile::longhaul(), 16_000, 8_000, 500);
+    let mut told = Vec::new();
+    for n in 0..30 {
+        step(&mut session, n, 14_000);
+        ready(&mut session);
+        told.extend(session.take_notices().into_iter().filter(|n| matches!(n, Notice::Cramped(_))));
+    }
+    let [notice] = &told[..] else { panic!("{told:?}") };
+    let says = notice.to_string();
+    assert!(says.ends_with(" are left after a compaction; use a larger window"), "{says}");
 }
 
 proptest! {
@@ -310,5 +336,59 @@ fn the_last_resort_does_not_come_back_at_the_next_call() {
             let name = session.profile().name.clone();
             assert!(!gaps.is_empty() && gaps.iter().all(|gap| *gap >= 7), "{name} {window} {calls:?}");
         }
+    }
+}
+
+/// A result that a program of the provider reads comes whole, also where the last resort cuts what is new; once it is
+/// old, it is a result like others.
+#[test]
+fn a_result_that_a_program_reads_is_not_cut() {
+    let by = |caller: &str| {
+        let mut extra = longhaul::Extra::NONE;
+        extra.set("caller", Json::new(format!(r#"{{"type":"{caller}"}}"#)).unwrap());
+        extra
+    };
+    let rows: String = (0..2_200).map(|n| format!("row {n},{},{}\n", n * 7 % 101, n * 31 % 997)).collect();
+    let noise: String = (0..900).map(|n| format!("Downloading part {n} of 900 ... {}%\r", n / 9)).collect();
+    let rows = format!("{noise}\n{rows}");
+    let after = |profile: &Profile, caller: &str, window: u64| {
+        let mut session = Session::new(profile.clone(), model("m", window)).with_meter(Meter::neutral());
+        session.push(Message::user("Which store sold the most?"));
+        for n in 0..3 {
+            step(&mut session, n, 2_000);
+        }
+        let Block::ToolCall(call) = Block::call("rows", "query", Json::empty_object()) else {
+            unreachable!()
+        };
+        let call = Block::ToolCall(longhaul::conversation::ToolCall { extra: by(caller), ..call });
+        session.push(Message::new(longhaul::Role::Assistant, vec![call]));
+        session.push(Message::result("rows", rows.clone()));
+        session
+    };
+    let is_whole = |session: &Session| text(session).contains(&rows);
+    assert!(rows.len() > 60_000);
+    for profile in [
+        Profile::longhaul(),
+        Profile::thrifty(),
+        Profile::mini(),
+        Profile::transform(),
+        Profile::archive(),
+        Profile::progressive(),
+    ] {
+        let name = profile.name.clone();
+        let mut program = after(&profile, "code_execution_20260120", 200_000);
+        ready(&mut program);
+        assert!(is_whole(&program), "{name}");
+        // It does not fit: the request is refused here rather than with half of the data.
+        let mut narrow = after(&profile, "code_execution_20260120", 12_000);
+        assert!(narrow.prepare(None).is_err() && is_whole(&narrow), "{name}");
+        let mut direct = after(&profile, "direct", 12_000);
+        ready(&mut direct);
+        assert!(!is_whole(&direct), "{name}");
+        for n in 10..60 {
+            step(&mut program, n, 20_000);
+            ready(&mut program);
+        }
+        assert!(!is_whole(&program), "{name}");
     }
 }

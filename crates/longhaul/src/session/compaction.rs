@@ -5,7 +5,7 @@
 use super::carrying::Carrying;
 use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest};
 use super::room::Target;
-use super::{Notice, PrepareError, Prepared, Session, TooLarge};
+use super::{Notice, PrepareError, Prepared, Session, Stays, TooLarge};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};
 use crate::edits::edit::{Limit, Why};
@@ -259,7 +259,7 @@ impl Session {
         self.record_and_watch(Entry::CompactionEnded { after, trigger });
         if matches!(why, Why::Forced(_)) && self.profile.dial.is_some() {
             // It has taken what it could.
-            self.notice_room(after);
+            self.notice_room(after, Stays::ForNow);
         }
         None
     }

@@ -96,6 +96,7 @@ impl Requests {
             | Entry::Taught { .. }
             | Entry::CacheTaught { .. }
             | Entry::AnswerCounts { .. }
+            | Entry::CrampedReported
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }

@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) recall_by: RecallBy,
     /// Nobody is there to answer.
     pub(super) unattended: bool,
+    /// A person was told that the window leaves little room.
+    pub(super) cramped_reported: bool,
     /// What log and ledger show. Follows them when it is asked for.
     pub(super) view: View,
 }
@@ -58,6 +60,7 @@ impl State {
             authors: Authors::new(&model.name),
             recall_by: RecallBy::default(),
             unattended: false,
+            cramped_reported: false,
             view: View::default(),
             limits: Limits::new(model),
         }
@@ -157,6 +160,7 @@ impl State {
         match entry {
             Entry::RecallBy(by) => self.recall_by = by.clone(),
             Entry::Unattended(unattended) => self.unattended = *unattended,
+            Entry::CrampedReported => self.cramped_reported = true,
             _ => {}
         }
         if self.log.frame_version() != frame {
