@@ -171,6 +171,25 @@ proptest! {
     }
 }
 
+/// Two reports that agree contradict the ones before, and what those taught: a fold right after is counted by neither.
+#[test]
+fn a_jump_that_is_believed_takes_back_what_earlier_reports_taught() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 20_000));
+    session.push(Message::user("Find the bug."));
+    let honest =
+        |session: &Session| Meter::for_model(session.model()).tokens(session.view().measure()).tokens.0;
+    for (n, times) in [0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 1.0, 1.0].into_iter().enumerate() {
+        ready(&mut session);
+        let input = (honest(&session) as f64 * times) as u64;
+        observe(&mut session, &Usage { input, ..Usage::default() });
+        step(&mut session, n, 8_000);
+    }
+    session.compact_now();
+    ready(&mut session);
+    let (size, real) = (session.size().tokens.0, honest(&session));
+    assert!(size.abs_diff(real) < real / 10 + 200, "{size} for {real}");
+}
+
 #[test]
 fn one_report_of_ten_times_the_prompt_changes_nothing() {
     let mut session = Session::new(Profile::longhaul(), model("m", 60_000));
@@ -376,7 +395,7 @@ fn a_result_that_a_program_reads_is_not_cut() {
         Profile::progressive(),
     ] {
         let name = profile.name.clone();
-        let mut program = after(&profile, "code_execution_20260120", 200_000);
+        let mut program = after(&profile, "code_execution_20260120", 60_000);
         ready(&mut program);
         assert!(is_whole(&program), "{name}");
         // It does not fit: the request is refused here rather than with half of the data.
