@@ -1,6 +1,6 @@
 //! What a conversation really costs, by the bills of a provider, next to sending everything.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
