@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
+use longhaul::Models;
 use serde_json::Value;
 
 fn bench(args: &[&str]) -> Command {
@@ -99,6 +100,34 @@ fn policies_decide_and_are_billed_at_the_prices_that_are_named() {
         let error = String::from_utf8(output.get_output().stderr.clone()).unwrap();
         assert!(error.contains("as in 0.05,1.25"), "{error}");
     }
+}
+
+/// A fold by price saves at least a cent. Of a model that costs next to nothing none does, at whatever factors.
+#[test]
+fn a_model_that_is_named_brings_its_dollars() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = vec![r#"{"role":"user","content":"Fix the parser."}"#.to_owned()];
+    for n in 0..120 {
+        let arguments = serde_json::json!({"command": format!("ls {n}")});
+        let call = serde_json::json!({"type": "tool_call", "id": format!("c{n}"), "name": "Bash", "arguments": arguments});
+        let text: String = (0..60).map(|line| format!("plain words {n} of no importance {line}\n")).collect();
+        let answer = serde_json::json!({"type": "tool_result", "id": format!("c{n}"), "text": text});
+        lines.push(serde_json::json!({"role": "assistant", "content": [call]}).to_string());
+        lines.push(serde_json::json!({"role": "tool", "content": [answer]}).to_string());
+    }
+    std::fs::write(folder.path().join("agent__long.jsonl"), lines.join("\n")).unwrap();
+    let cost = |more: &[&str]| {
+        let folder = folder.path().to_str().unwrap();
+        let rows = rows(&[&[folder, "--window", "200000", "--json"], more].concat());
+        let ours = rows.iter().find(|row| row["policy"] == "longhaul" && row["agent"] == "all").unwrap();
+        ours["cost"].as_f64().unwrap()
+    };
+    let model = Models::builtin().find("gpt-5-nano").clone();
+    let price = model.price.unwrap();
+    let factor = |tokens: u64| tokens as f64 / price.input as f64;
+    let factors = format!("{},{}", factor(price.cache_read), factor(price.cache_write));
+    assert_eq!(cost(&["--model", "gpt-5-nano"]), 1.0);
+    assert!(cost(&["--prices", &factors]) < 0.95, "{factors}");
 }
 
 #[test]

@@ -552,6 +552,36 @@ fn a_refusal_that_the_client_sees_is_learnt_from_too() {
     }
 }
 
+/// A window that one conversation learnt from a refusal of prompt and answer together bounds the others, after a restart
+/// too. A figure that cannot be a window is not kept, and not read where an older version kept it.
+#[test]
+fn a_shared_window_bounds_every_conversation_with_the_model() {
+    let ground = Ground::sqlite();
+    let open = || Desk::open(DeskSettings { window: None, ..settings(&ground) }).unwrap();
+    let long = |task: &str| {
+        let mut messages = conversation(Api::Chat, 40);
+        messages[0]["content"] = json!(task);
+        let mut body = body_of(Api::Chat, "gpt-4o", &messages, true);
+        body["max_tokens"] = json!(16_000);
+        incoming(Api::Chat, &body)
+    };
+    let said = |window| Overflow { prompt: None, window: Some(Tokens(window)), answer: Some(Tokens(16_000)) };
+    let desk = open();
+    desk.refused(sent(&desk, &long("Read the first.")), said(500));
+    let whole = sent(&desk, &long("Read the second.")).view;
+    assert!(whole > Tokens(12_000) && ground.open().limits().unwrap().is_empty(), "{whole}");
+    desk.refused(sent(&desk, &long("Read the third.")), said(12_000));
+    let bounded = sent(&desk, &long("Read the fourth."));
+    assert!(bounded.view <= Tokens(6_000), "{bounded:?}");
+    drop(desk);
+    assert!(sent(&open(), &long("Read the fifth.")).view <= Tokens(6_000));
+    let stored = ground.open().limits().unwrap();
+    for limit in stored {
+        ground.open().keep_limit(&longhaul_store::UpstreamLimit { window: Tokens(500), ..limit }).unwrap();
+    }
+    assert_eq!(sent(&open(), &long("Read the sixth.")).view, whole);
+}
+
 #[test]
 fn a_store_that_fails_lets_the_clients_bytes_through() {
     let ground = Ground::sqlite();

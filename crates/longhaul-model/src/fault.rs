@@ -265,15 +265,25 @@ impl ProviderError {
     }
 }
 
-/// How providers say that a request is too long. `prompt` is its size where they name it, `window` what
-/// would fit.
+/// How providers word that a request is too long. `prompt` is its size where they name it (`tools` is the part of it that
+/// they count apart), `window` what would fit, `answer` what the request allows its answer where they count that too.
+/// Patterns that name more come before those that name less.
 static OVERFLOWS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         // Anthropic
         r"prompt is too long(: (?<prompt>\d+) tokens > (?<window>\d+) maximum)?",
         r"input length and `max_tokens` exceed context limit: (?<prompt>\d+) \+ (?<answer>\d+) > (?<window>\d+)",
         // OpenAI, vLLM, DeepSeek, OpenRouter; the request with its answer, or the messages alone
-        r"maximum context length is (?<window>\d+) tokens.*?\((?:about )?(?<prompt>\d+) (?:in the messages|of text input|in your prompt)(?:[,;] (?<answer>\d+) (?:in the completion|in the output|for the completion))?",
+        r"maximum context length is (?<window>\d+) tokens.*?\((?:about )?(?<prompt>\d+) (?:in the messages|of text input|in your prompt)(?:[,;] (?<tools>\d+) (?:in the functions|of tool input))?(?:[,;] (?<answer>\d+) (?:in the completion|in the output|for the completion))?",
+        // vLLM
+        r"max_completion_tokens' is too large: (?<answer>\d+)\. This model's maximum context length is (?<window>\d+) tokens and your request has (?<prompt>\d+) input tokens",
+        r"maximum context length is (?<window>\d+) tokens\. However, you requested (?<answer>\d+) output tokens and your prompt contains (?:at least )?(?<prompt>\d+) input tokens",
+        r"passed (?<prompt>\d+) input tokens and requested (?<answer>\d+) output tokens.*?context length is only (?<window>\d+) tokens",
+        r"context length is only (?<window>\d+) tokens",
+        // SGLang
+        r"maximum context length of (?<window>\d+) tokens\. You requested a total of \d+ tokens: (?<prompt>\d+) tokens from the input messages and (?<answer>\d+) tokens for the completion",
+        r"input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<window>\d+) tokens\)",
+        // OpenAI and others again, which name less
         r"maximum context length is (?<window>\d+)(?: tokens)?.*?(?:resulted in|requested|contains at least|contains|has) (?:about )?(?<prompt>\d+)",
         r"maximum context length (?:is|of) (?<window>\d+)",
         r"limit of (?<window>\d+) tokens\. Your messages resulted in (?<prompt>\d+) tokens",
@@ -281,8 +291,16 @@ static OVERFLOWS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // llama.cpp
         r"request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)",
         r"exceeds the available context size",
+        r"context size has been exceeded",
         // vLLM
         r"prompt \(length (?<prompt>\d+)\) is longer than the maximum model length of (?<window>\d+)",
+        // Together, TGI
+        r"must be <= (?<window>\d+)\. Given: (?<prompt>\d+) `inputs` tokens and (?<answer>\d+) `max_new_tokens`",
+        r"`inputs` must have less than (?<window>\d+) tokens\. Given: (?<prompt>\d+)",
+        // Cohere
+        r"too many tokens: total number of tokens (?:\([^)]*\)|in the prompt) cannot exceed (?<window>\d+)",
+        r"too many tokens:.*?limit for this model is (?<window>\d+) tokens",
+        r"too many tokens",
         // Gemini
         r"input token count \(?(?<prompt>\d+)\)? exceeds the maximum number of tokens allowed \(?(?<window>\d+)\)?",
         // xAI
@@ -310,12 +328,15 @@ static OVERFLOWS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// True if a limit per time is spoken of.
 fn is_rate(says: &str) -> bool {
     let says = says.to_lowercase();
-    ["rate limit", "per min", "per day", "quota"].iter().any(|words| says.contains(words))
+    ["rate limit", "per min", "per day", "quota", "please wait"].iter().any(|words| says.contains(words))
 }
 
 fn sizes(found: &Captures<'_>) -> Overflow {
     let size = |name| found.name(name).and_then(|digits| digits.as_str().parse().ok()).map(Tokens);
-    Overflow { prompt: size("prompt"), window: size("window"), answer: size("answer") }
+    let prompt = size("prompt").map(|prompt| prompt + size("tools").unwrap_or(Tokens::ZERO));
+    // An answer of nothing is that of a request that asks for none: an embedding.
+    let answer = size("answer").filter(|answer| *answer > Tokens::ZERO);
+    Overflow { prompt, window: size("window"), answer }
 }
 
 #[cfg(test)]
@@ -337,18 +358,129 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_counted_with_the_prompt_is_named() {
-        let answer = |message: &str| {
+        /// Status and sentence; the prompt, window and answer that it names.
+        type Row = (u16, &'static str, Option<u64>, Option<u64>, Option<u64>);
+        let all: [Row; 16] = [
+            (
+                400,
+                "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or `max_tokens` and try again",
+                Some(190_000),
+                Some(200_000),
+                Some(21_333),
+            ),
+            (400, "prompt is too long: 35613 tokens > 32000 maximum", Some(35_613), Some(32_000), None),
+            // OpenAI, vLLM before 0.10, DeepSeek
+            (
+                400,
+                "This model's maximum context length is 32768 tokens. However, you requested 40000 tokens (30000 in the messages, 10000 in the completion). Please reduce the length of the messages or completion.",
+                Some(30_000),
+                Some(32_768),
+                Some(10_000),
+            ),
+            (
+                400,
+                "This model's maximum context length is 4097 tokens. However, you requested 4500 tokens (3000 in the messages, 500 in the functions, 1000 in the completion).",
+                Some(3_500),
+                Some(4_097),
+                Some(1_000),
+            ),
+            (
+                400,
+                "This model's maximum context length is 8192 tokens, however you requested 8977 tokens (8977 in your prompt; 0 for the completion). Please reduce your prompt; or completion length.",
+                Some(8_977),
+                Some(8_192),
+                None,
+            ),
+            // OpenRouter
+            (
+                400,
+                "This endpoint's maximum context length is 204800 tokens. However, you requested about 205432 tokens (81684 of text input, 3748 of tool input, 120000 in the output). Please reduce the length of either one, or use the \"middle-out\" transform to compress your prompt automatically.",
+                Some(85_432),
+                Some(204_800),
+                Some(120_000),
+            ),
+            (
+                400,
+                "This endpoint's maximum context length is 131072 tokens. However, you requested about 138956 tokens (7884 of text input, 131072 in the output).",
+                Some(7_884),
+                Some(131_072),
+                Some(131_072),
+            ),
+            // vLLM
+            (
+                400,
+                "This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens and your prompt contains at least 62466 input tokens, for a total of at least 128001 tokens. Please reduce the length of the input prompt or the number of requested output tokens.",
+                Some(62_466),
+                Some(128_000),
+                Some(65_535),
+            ),
+            (
+                400,
+                "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 40960 tokens and your request has 9000 input tokens (32000 > 40960 - 9000).",
+                Some(9_000),
+                Some(40_960),
+                Some(32_000),
+            ),
+            (
+                400,
+                "You passed 30721 input tokens and requested 10240 output tokens. However, the model's context length is only 40960 tokens, resulting in a maximum input length of 30720 tokens. Please reduce the length of the input prompt.",
+                Some(30_721),
+                Some(40_960),
+                Some(10_240),
+            ),
+            // SGLang
+            (
+                400,
+                "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 140000 tokens: 130000 tokens from the input messages and 10000 tokens for the completion.",
+                Some(130_000),
+                Some(131_072),
+                Some(10_000),
+            ),
+            (
+                400,
+                "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+                Some(5_000),
+                Some(4_096),
+                None,
+            ),
+            // Together
+            (
+                422,
+                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4087 `inputs` tokens and 512 `max_new_tokens`",
+                Some(4_087),
+                Some(4_097),
+                Some(512),
+            ),
+            // Cohere: what it has received is the answer too, or the prompt alone
+            (
+                400,
+                "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048 - received 6354. Try using a shorter prompt or a smaller max_tokens value.",
+                None,
+                Some(2_048),
+                None,
+            ),
+            (
+                400,
+                "too many tokens: size limit exceeded by 11326 tokens. Try using shorter or fewer inputs. The limit for this model is 288000 tokens.",
+                None,
+                Some(288_000),
+                None,
+            ),
+            // llama.cpp
+            (500, "Context size has been exceeded.", None, None, None),
+        ];
+        for (status, message, prompt, window, answer) in all {
             let body = serde_json::json!({ "error": { "message": message } }).to_string();
-            match Fault::of_response(400, None, &body) {
-                Fault::TooLong { overflow, .. } => overflow.answer,
-                fault => panic!("{fault:?}"),
+            let expected = Overflow {
+                prompt: prompt.map(Tokens),
+                window: window.map(Tokens),
+                answer: answer.map(Tokens),
+            };
+            match Fault::of_response(status, None, &body) {
+                Fault::TooLong { overflow, .. } => assert_eq!(overflow, expected, "{message}"),
+                fault => panic!("{message}: {fault:?}"),
             }
-        };
-        let anthropic = "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or `max_tokens` and try again";
-        assert_eq!(answer(anthropic), Some(Tokens(21_333)));
-        let vllm = "This model's maximum context length is 32768 tokens. However, you requested 40000 tokens (30000 in the messages, 10000 in the completion). Please reduce the length of the messages or completion.";
-        assert_eq!(answer(vllm), Some(Tokens(10_000)));
-        assert_eq!(answer("prompt is too long: 35613 tokens > 32000 maximum"), None);
+        }
     }
 
     #[test]
@@ -430,7 +562,7 @@ mod tests {
 
     #[test]
     fn patterns_compile() {
-        assert_eq!(OVERFLOWS.len(), 22);
+        assert_eq!(OVERFLOWS.len(), 34);
     }
 
     #[test]
@@ -458,6 +590,8 @@ mod tests {
         let message =
             "This request would exceed your organization's rate limit of 30000 input tokens per minute.";
         assert_eq!(says(429, message), None);
+        // Bedrock, also as an event of a stream
+        assert_eq!(says(400, "Too many tokens, please wait before trying again."), None);
         let body = r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 50000.","type":"tokens","code":"rate_limit_exceeded"}}"#;
         assert!(matches!(Fault::of_response(429, None, body), Fault::Limited { .. }));
     }

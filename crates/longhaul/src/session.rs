@@ -65,7 +65,7 @@ use crate::view::{Outgoing, View};
 use checkpoints::Checkpoints;
 use journal::{Counting, Cursor, Entry, Journal, Ticket};
 pub use loading::{Known, LoadError};
-pub use notice::{Cramped, Notice};
+pub use notice::{Cramped, Notice, Stays};
 pub use prepared::{PrepareError, Prepared, TooLarge};
 pub use reading::Found;
 pub use reports::Overflow;
@@ -102,8 +102,6 @@ pub struct Session {
     /// The view is as the last `prepare` left it, within the limits of then.
     prepared: bool,
     notices: Vec<Notice>,
-    /// A person was told that the window leaves little room.
-    is_cramped_noticed: bool,
     /// The frame that the host set last, where it makes the prompt of this version: what is of the request
     /// alone is in no journal.
     newest_frame: Option<(usize, Frame)>,
@@ -132,7 +130,6 @@ impl Session {
             rules_seen: RulesSeen::default(),
             prepared: false,
             notices: Vec::new(),
-            is_cramped_noticed: false,
             newest_frame: None,
             checkpoints: Checkpoints::default(),
             store: None,
@@ -258,10 +255,7 @@ impl Session {
     /// What the request may allow its answer, if the provider refuses what it asks for: prompt and answer
     /// together pass the window.
     pub fn shorter_answer(&self) -> Option<Tokens> {
-        let newest = self.newest_frame.as_ref().map(|(_, frame)| frame).or(self.log().frame());
-        let thinking =
-            newest.and_then(|frame| frame.settings.get("thinking")?.value()["budget_tokens"].as_u64());
-        self.state.limits.shorter_answer(self.size().tokens, thinking.map(Tokens))
+        self.state.limits.shorter_answer(self.size().tokens)
     }
 
     /// The view of the last `prepare`, whether or not it fits.

@@ -5,6 +5,8 @@
 mod common;
 
 use common::*;
+use longhaul::size::Measure;
+use longhaul::view::Source;
 use longhaul::{
     Block, Cursor, Entry, Frame, Json, Message, Meter, Notice, Overflow, Profile, Session, Tokens, Usage, Why,
 };
@@ -41,6 +43,39 @@ fn forced(session: &Session) -> Vec<u64> {
     forced
 }
 
+/// The tokens of an average step, with what people said around it.
+fn average_step(session: &Session) -> u64 {
+    let answers =
+        session.log().messages().iter().filter(|message| message.role() == longhaul::Role::Assistant);
+    let said: Measure = session.sizes().iter().copied().sum();
+    session.meter().tokens(said).tokens.0 / answers.count().max(1) as u64
+}
+
+/// The tokens in view that a fold could take: neither the newest step nor the current input, nor an opening that is kept.
+fn foldable(session: &Session) -> Tokens {
+    let log = session.log();
+    let stays = |at| log.opening().contains(at) || log.protected().any(|span| span.contains(at));
+    let parts = session.view().parts().iter();
+    let old = parts.filter(|part| matches!(part.source, Source::Message(at) if !stays(at)));
+    session.meter().tokens(old.map(|part| part.measure).sum()).tokens
+}
+
+/// The tokens of summaries in view.
+fn folds(session: &Session) -> Tokens {
+    let folds = session.view().parts().iter().filter(|part| matches!(part.source, Source::Edit(_)));
+    session.meter().tokens(folds.map(|part| part.measure).sum()).tokens
+}
+
+/// What the view shows, and its sizes.
+fn shown(session: &Session) -> String {
+    let tokens = |measure| session.meter().tokens(measure).tokens;
+    let parts =
+        session.view().parts().iter().map(|part| format!("{:?} {}", part.source, tokens(part.measure)));
+    let shown = parts.collect::<Vec<_>>().join(", ");
+    let protected: Vec<_> = session.log().protected().collect();
+    format!("{shown}; opening {:?}, protected {protected:?}", session.log().opening())
+}
+
 #[test]
 fn a_large_max_tokens_does_not_make_it_fold_more_often() {
     let run = |window, max_tokens| {
@@ -73,6 +108,17 @@ fn a_cramped_window_is_reported_once() {
             && says.ends_with(" tokens: 17004 of 27200 always stay; use a larger window or fewer tools"),
         "{says}"
     );
+    // A conversation that is loaded again, or forked, does not report it again.
+    let begin = Cursor(0);
+    for mut again in [reload(&session), session.fork(session.log().end()).unwrap()] {
+        for n in 30..60 {
+            ready(&mut again);
+            step(&mut again, n, 8_000);
+        }
+        assert!(!again.take_notices().iter().any(|n| matches!(n, Notice::Cramped(_))));
+        let reports = again.since(begin).filter(|entry| matches!(entry, Entry::CrampedReported)).count();
+        assert_eq!(reports, 1);
+    }
     let mut roomy = begun(Profile::longhaul(), 200_000, 32_000, 17_000);
     for n in 0..30 {
         ready(&mut roomy);
@@ -81,30 +127,59 @@ fn a_cramped_window_is_reported_once() {
     assert!(!roomy.take_notices().iter().any(|n| matches!(n, Notice::Cramped(_))));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+/// After a forced compaction, the newest steps are among what is left: they do not always stay.
+#[test]
+fn a_compaction_that_leaves_little_room_is_not_told_as_what_always_stays() {
+    let mut session = begun(Profile::longhaul(), 16_000, 8_000, 500);
+    let mut told = Vec::new();
+    for n in 0..30 {
+        step(&mut session, n, 14_000);
+        ready(&mut session);
+        told.extend(session.take_notices().into_iter().filter(|n| matches!(n, Notice::Cramped(_))));
+    }
+    let [notice] = &told[..] else { panic!("{told:?}") };
+    let says = notice.to_string();
+    assert!(says.ends_with(" are left after a compaction; use a larger window"), "{says}");
+}
 
-    /// A forced compaction does not come back before eight average steps have filled what it freed.
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// A forced compaction leaves room for eight average steps, or nothing that could be folded.
     #[test]
     fn a_forced_compaction_leaves_room(
+        name in prop::sample::select(vec!["longhaul", "thrifty", "safe"]),
         window in prop::sample::select(vec![16_000_u64, 32_000, 64_000, 200_000, 1_000_000]),
         max_tokens in prop::sample::select(vec![1_000_u64, 8_000, 32_000, 128_000]),
         system_percent in 0_u64..60,
-        share in 2_u64..5,
-        uneven in prop::collection::vec(50_usize..150, 40),
+        // The average step, in thousandths of the room, and how uneven steps are.
+        share in 10_u64..100,
+        uneven in prop::collection::vec(prop_oneof![12 => 20_u64..200, 1 => 400_u64..900], 40),
+        turn in 5_usize..60,
     ) {
-        let mut session = begun(Profile::longhaul(), window, max_tokens, window * system_percent / 100);
-        // Steps of a twenty-fifth to a sixtieth of what is left for them.
+        let profile = Profile::find(name).unwrap();
+        let mut session = begun(profile, window, max_tokens, window * system_percent / 100);
         let room = session.budget().hard - Tokens(window * system_percent / 100);
-        let bytes = usize::try_from(room.0 * 4 / (share * 13)).unwrap();
-        for (n, percent) in uneven.iter().cycle().take(160).enumerate() {
+        let mut edits = 0;
+        for (n, percent) in uneven.iter().cycle().take(usize::try_from(2_500 / share).unwrap().min(160)).enumerate() {
             ready(&mut session);
-            step(&mut session, n, bytes * percent / 100);
-        }
-        let calls = forced(&session);
-        for pair in calls.windows(2) {
-            // Steps vary by half: eight average ones are at least five of the largest.
-            prop_assert!(pair[1] - pair[0] >= 5, "{calls:?} of {}", session.last_ticket().unwrap().0);
+            let made: Vec<Why> = session.ledger().edits().skip(edits).map(|(edit, _)| edit.why).collect();
+            edits += made.len();
+            if made.iter().any(|why| matches!(why, Why::Forced(_))) {
+                let budget = session.budget();
+                let (free, step) = (budget.trigger - session.size().tokens, average_step(&session));
+                // Sizes are whole tokens, and a summary of less than one step would not leave much more.
+                let is_free = free.0 * 100 >= step * 8 * 99;
+                let is_folded = foldable(&session).0 < step && folds(&session).0 <= budget.shared.0 / 10 + 1_000;
+                prop_assert!(is_free || is_folded, "call {n}: {free} free, 8 × {step} wanted: {}", shown(&session));
+            }
+            // A giant result is at most a good part of the room.
+            let bytes = (room.0 * 4 * share / 1_000 * percent / 100).min(room.0 * 4 * 6 / 10);
+            step(&mut session, n, usize::try_from(bytes).unwrap());
+            if n % turn == turn - 1 {
+                session.push(Message::assistant("Done with this one."));
+                session.push(Message::user(format!("Now look at number {n} of the list, and at what it needs.")));
+            }
         }
     }
 
@@ -143,6 +218,25 @@ proptest! {
         let (size, real) = (session.size().tokens.0 as f64, honest(&session) as f64);
         prop_assert!((size - real).abs() < real * 0.1 + 500.0, "{} for {}", size, real);
     }
+}
+
+/// Two reports that agree contradict the ones before, and what those taught: a fold right after is counted by neither.
+#[test]
+fn a_jump_that_is_believed_takes_back_what_earlier_reports_taught() {
+    let mut session = Session::new(Profile::longhaul(), model("m", 20_000));
+    session.push(Message::user("Find the bug."));
+    let honest =
+        |session: &Session| Meter::for_model(session.model()).tokens(session.view().measure()).tokens.0;
+    for (n, times) in [0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 1.0, 1.0].into_iter().enumerate() {
+        ready(&mut session);
+        let input = (honest(&session) as f64 * times) as u64;
+        observe(&mut session, &Usage { input, ..Usage::default() });
+        step(&mut session, n, 8_000);
+    }
+    session.compact_now();
+    ready(&mut session);
+    let (size, real) = (session.size().tokens.0, honest(&session));
+    assert!(size.abs_diff(real) < real / 10 + 200, "{size} for {real}");
 }
 
 #[test]
@@ -207,13 +301,162 @@ fn an_answer_is_allowed_less_where_the_provider_counts_it_with_the_prompt() {
     // It is never raised, and never as low as its thinking.
     let modest = refused(200_000, named(200_000, Some(Tokens(90_000))), r#"{"max_tokens": 90000}"#);
     assert_eq!(modest.shorter_answer(), None);
-    let thinks = r#"{"max_tokens": 128000, "thinking": {"type": "enabled", "budget_tokens": 100000}}"#;
+    let thinks = r#"{"max_tokens": 128000, "thinking": {"type": "enabled", "budget_tokens": 99000}}"#;
     let thinking = refused(200_000, named(200_000, Some(Tokens(128_000))), thinks);
-    assert_eq!(thinking.shorter_answer(), Some(Tokens(100_001)));
+    let answer = thinking.shorter_answer().unwrap();
+    assert!(answer > Tokens(99_000) && thinking.size().tokens + answer <= Tokens(200_000), "{answer}");
     // Where no answer of use would fit, the prompt becomes shorter: 8,000 tokens stay free.
     let small = refused(120_000, named(110_000, Some(Tokens(32_000))), r#"{"max_tokens": 32000}"#);
     assert!(small.budget().hard <= Tokens(102_000) && small.size().tokens <= small.budget().hard);
     // A refusal of the prompt alone is as it was: the prompt becomes shorter, the answer stays.
     let long = refused(200_000, named(100_000, None), asks);
     assert!(long.size().tokens < Tokens(100_000) && long.shorter_answer().is_none());
+}
+
+#[test]
+fn thinking_is_kept_free_in_the_providers_window_alone() {
+    let thinks = r#"{"max_tokens": 64000, "thinking": {"type": "enabled", "budget_tokens": 31999}}"#;
+    let budget = |window, shared| {
+        let mut session = Session::new(Profile::longhaul(), model("m", window));
+        session.set_frame(Frame::from_json(&Json::new(thinks).unwrap()).unwrap());
+        session.set_shared_window(Tokens(shared));
+        session.budget()
+    };
+    // 32,000 tokens, and a hundredth for what is not known.
+    assert_eq!(budget(128_000, 128_000).reserve, Tokens(33_280));
+    // A host that leaves most of the provider's window unused has room for the answer there.
+    assert_eq!(budget(60_000, 200_000).reserve, Tokens(9_000));
+    // In a small one, half is for the prompt.
+    assert_eq!(budget(12_000, 12_000).reserve, Tokens(6_000));
+}
+
+#[test]
+fn a_shared_window_that_another_conversation_learnt_bounds_this_one() {
+    let asks = r#"{"max_tokens": 32000}"#;
+    let begun = |model| {
+        let mut session = Session::new(Profile::longhaul(), model);
+        session.set_frame(Frame::from_json(&Json::new(asks).unwrap()).unwrap());
+        session
+    };
+    let mut session = begun(model("m", 200_000));
+    session.set_shared_window(Tokens(999));
+    assert_eq!((session.budget().window, session.shared_window()), (Tokens(200_000), None));
+    session.set_shared_window(Tokens(65_536));
+    assert_eq!(session.budget().window, Tokens(65_536));
+    assert_eq!(reload(&session).budget(), session.budget());
+    // A model's row is a default: what the host sets goes before it.
+    let row = longhaul::Model { counts_answer: Some(true), ..model("m", 128_000) };
+    let set = begun(row.clone()).with_window(Tokens(256_000));
+    assert_eq!(set.budget().window, Tokens(256_000));
+    // The provider's own word goes before both, also where it is the row's.
+    let mut learnt = begun(row).with_window(Tokens(256_000));
+    learnt.set_shared_window(Tokens(128_000));
+    assert_eq!(learnt.budget().window, Tokens(128_000));
+}
+
+#[test]
+fn a_prompt_of_which_the_provider_counted_the_start_alone_teaches_no_size() {
+    let said = |prompt| Overflow {
+        prompt: Some(Tokens(prompt)),
+        window: Some(Tokens(200_000)),
+        answer: Some(Tokens(128_000)),
+    };
+    let asks = r#"{"max_tokens": 128000}"#;
+    let size = |session: &Session| session.size().tokens;
+    let counted = size(&refused(200_000, said(110_000), asks)).0;
+    assert!((105_000..115_000).contains(&counted), "{counted}");
+    // 200,000 - 128,000 + 1: the provider stopped there.
+    let least = refused(200_000, said(72_001), asks);
+    assert!((100_000..110_000).contains(&size(&least).0), "{}", size(&least));
+    assert!(size(&least) + least.shorter_answer().unwrap() <= Tokens(200_000));
+}
+
+/// A step that is mostly words of the model: digests of results make little room.
+fn wordy_step(session: &mut Session, n: usize, bytes: usize) {
+    let id = format!("call_{n}");
+    let words = format!("I think about value_{n} of step_{n} again. ");
+    let call = Block::call(&*id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+    let said = Block::text(words.repeat(bytes * 85 / 100 / words.len()));
+    session.push(Message::new(longhaul::Role::Assistant, vec![said, call]));
+    let line = format!("line of step_{n} with value_{n} in it\n");
+    session.push(Message::result(id, line.repeat(bytes * 15 / 100 / line.len())));
+}
+
+#[test]
+fn the_last_resort_does_not_come_back_at_the_next_call() {
+    for profile in [
+        Profile::mini(),
+        Profile::transform(),
+        Profile::archive(),
+        Profile::progressive(),
+        Profile::longhaul(),
+    ] {
+        for (bytes, window) in [(3_000, 24_000), (5_000, 40_000), (6_000, 32_000), (10_000, 64_000)] {
+            // The profile's own ladder takes nothing: what is left is the last resort.
+            let bare = Profile { rules: Vec::new(), ladder: Vec::new(), by_task: false, ..profile.clone() };
+            let mut session = begun(bare, window, 8_000, 1_000);
+            for n in 0..80 {
+                ready(&mut session);
+                wordy_step(&mut session, n, bytes);
+            }
+            let calls = forced(&session);
+            let gaps: Vec<u64> = calls.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let name = session.profile().name.clone();
+            assert!(!gaps.is_empty() && gaps.iter().all(|gap| *gap >= 7), "{name} {window} {calls:?}");
+        }
+    }
+}
+
+/// A result that a program of the provider reads comes whole, also where the last resort cuts what is new; once it is
+/// old, it is a result like others.
+#[test]
+fn a_result_that_a_program_reads_is_not_cut() {
+    let by = |caller: &str| {
+        let mut extra = longhaul::Extra::NONE;
+        extra.set("caller", Json::new(format!(r#"{{"type":"{caller}"}}"#)).unwrap());
+        extra
+    };
+    let rows: String = (0..2_200).map(|n| format!("row {n},{},{}\n", n * 7 % 101, n * 31 % 997)).collect();
+    let noise: String = (0..900).map(|n| format!("Downloading part {n} of 900 ... {}%\r", n / 9)).collect();
+    let rows = format!("{noise}\n{rows}");
+    let after = |profile: &Profile, caller: &str, window: u64| {
+        let mut session = Session::new(profile.clone(), model("m", window)).with_meter(Meter::neutral());
+        session.push(Message::user("Which store sold the most?"));
+        for n in 0..3 {
+            step(&mut session, n, 2_000);
+        }
+        let Block::ToolCall(call) = Block::call("rows", "query", Json::empty_object()) else {
+            unreachable!()
+        };
+        let call = Block::ToolCall(longhaul::conversation::ToolCall { extra: by(caller), ..call });
+        session.push(Message::new(longhaul::Role::Assistant, vec![call]));
+        session.push(Message::result("rows", rows.clone()));
+        session
+    };
+    let is_whole = |session: &Session| text(session).contains(&rows);
+    assert!(rows.len() > 60_000);
+    for profile in [
+        Profile::longhaul(),
+        Profile::thrifty(),
+        Profile::mini(),
+        Profile::transform(),
+        Profile::archive(),
+        Profile::progressive(),
+    ] {
+        let name = profile.name.clone();
+        let mut program = after(&profile, "code_execution_20260120", 60_000);
+        ready(&mut program);
+        assert!(is_whole(&program), "{name}");
+        // It does not fit: the request is refused here rather than with half of the data.
+        let mut narrow = after(&profile, "code_execution_20260120", 12_000);
+        assert!(narrow.prepare(None).is_err() && is_whole(&narrow), "{name}");
+        let mut direct = after(&profile, "direct", 12_000);
+        ready(&mut direct);
+        assert!(!is_whole(&direct), "{name}");
+        for n in 10..60 {
+            step(&mut program, n, 20_000);
+            ready(&mut program);
+        }
+        assert!(!is_whole(&program), "{name}");
+    }
 }

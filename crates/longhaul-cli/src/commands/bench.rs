@@ -160,8 +160,15 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
     say_unknown_model(args.model.as_deref().unwrap_or_default());
     let prices = Prices::of(args.prices, args.model.as_deref());
-    let (window, meter, bound) = (args.window, args.meter, args.bound());
-    let comparison = Comparison { profiles, window, meter, summaries, prices, bound };
+    let comparison = Comparison {
+        profiles,
+        window: args.window,
+        meter: args.meter,
+        summaries,
+        model: args.model.clone(),
+        prices,
+        bound: args.bound(),
+    };
     let results: Mutex<BTreeMap<usize, Result<Benched, Failure>>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);

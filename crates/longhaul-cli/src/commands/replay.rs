@@ -62,6 +62,9 @@ pub struct Args {
     /// Decide and bill at these prices: a token read from the cache and a new one, as factors of an ordinary one
     #[arg(long, value_name = "READ,WRITE")]
     prices: Option<Prices>,
+    /// Decide at these prices, whatever the bill is at: to see what deciding by the true price is worth
+    #[arg(long, value_name = "READ,WRITE", hide = true)]
+    decide_at: Option<Prices>,
     /// Tokens that each request allows its answer, as `max_tokens` does; without it, the longest answer of the model
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
@@ -185,7 +188,7 @@ impl<'a> Replay<'a> {
         let model = args.model.as_deref().unwrap_or_default();
         let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
         let recorded = recorded
-            .with_prices(args.prices())
+            .with_prices(args.decide_at.or(args.prices()))
             .with_bound_thinking(args.bound())
             .with_max_output(args.max_tokens)
             .with_summaries(summaries.clone());

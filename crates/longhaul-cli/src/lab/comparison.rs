@@ -114,6 +114,8 @@ pub struct Comparison {
     pub window: u64,
     pub meter: MeterKind,
     pub summaries: Summaries,
+    /// The model whose price list profiles go by, where one was named. Factors alone say nothing of cents.
+    pub model: Option<String>,
     /// What tokens cost; `None` is what most providers take.
     pub prices: Option<Prices>,
     /// Models bind thinking to what stands before it.
@@ -158,7 +160,8 @@ impl Comparison {
         contenders.extend(profiles.iter().map(|profile| {
             // What has no ladder is shown without a limit, as policies are that have none.
             let window = if profile.ladder.is_empty() { 1 << 40 } else { self.window };
-            let session = RecordedSession::new(profile.clone(), "", Tokens(window), self.meter);
+            let model = self.model.as_deref().unwrap_or_default();
+            let session = RecordedSession::new(profile.clone(), model, Tokens(window), self.meter);
             let session = session.with_prices(self.prices).with_bound_thinking(self.bound);
             let session = session.with_summaries(self.summaries.clone());
             let policy =

@@ -329,7 +329,8 @@ impl Conversation {
         {
             self.session.set_window(window);
         }
-        if let Some(window) = shared_window {
+        // Who asks for a million tokens has another window than the model's other requests.
+        if let Some(window) = shared_window.filter(|_| !asks_for_a_million(request)) {
             self.session.set_shared_window(window);
         }
         let identities = request.identities();
@@ -535,12 +536,16 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
 
 /// What fits into the window: as set, or a million where the client asks for it; else the model's own.
 fn window(settings: &DeskSettings, request: &Request, session: &Session) -> Option<Tokens> {
-    /// A part of the beta's name. The date behind it changes.
-    const MILLION: &str = "context-1m";
-    let asks_for_a_million = request.betas().is_some_and(|betas| betas.contains(MILLION));
-    let million =
-        Some(Tokens(1_000_000)).filter(|window| asks_for_a_million && *window > session.model().window);
+    let million = Some(Tokens(1_000_000))
+        .filter(|window| asks_for_a_million(request) && *window > session.model().window);
     settings.window.or(million)
+}
+
+/// True if the request asks for a window of a million tokens by a beta.
+fn asks_for_a_million(request: &Request) -> bool {
+    /// A part of the beta's name. The date after it changes.
+    const MILLION: &str = "context-1m";
+    request.betas().is_some_and(|betas| betas.contains(MILLION))
 }
 
 fn now() -> Time {

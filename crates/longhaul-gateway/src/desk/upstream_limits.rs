@@ -23,7 +23,10 @@ type Key = (Box<str>, Box<str>);
 impl UpstreamLimits {
     /// The limits in the store.
     pub(super) fn open(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let known = store.limits()?.into_iter().map(|limit| ((limit.upstream, limit.model), limit.window));
+        let stored = store.limits()?.into_iter();
+        // A store of an older version may hold one that no provider has.
+        let stored = stored.filter(|limit| limit.window >= Overflow::SMALLEST_WINDOW);
+        let known = stored.map(|limit| ((limit.upstream, limit.model), limit.window));
         let known = RwLock::new(known.collect());
         Ok(Self { store, known })
     }
@@ -37,7 +40,7 @@ impl UpstreamLimits {
 
     /// An upstream refused a request. A limit that cannot be stored is known until the gateway stops.
     pub(super) fn refused(&self, upstream: &str, model: &str, overflow: Overflow) {
-        let (Some(_), Some(window)) = (overflow.answer, overflow.window) else { return };
+        let (Some(_), Some(window)) = (overflow.answer, overflow.believed_window()) else { return };
         if self.window(upstream, model) == Some(window) {
             return;
         }

@@ -160,6 +160,11 @@ impl Frame {
         given.next().map(Tokens)
     }
 
+    /// The tokens that the request allows its thinking, where it names them. They are part of the answer.
+    pub fn thinking_budget(&self) -> Option<Tokens> {
+        self.settings.get("thinking")?.value()["budget_tokens"].as_u64().map(Tokens)
+    }
+
     /// Lowers the longest answer that the request asks for. A request that asks for none stays as it is.
     pub fn shorten_answer(&mut self, most: Tokens) {
         for name in MAX_OUTPUT {

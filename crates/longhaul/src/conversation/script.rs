@@ -6,18 +6,19 @@
 //! skips all else. Its work is linear in the size of the script, its depth is bounded, and no input makes it
 //! panic.
 
+mod patches;
 mod reader;
 mod tokens;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::conversation::json::Extra;
+use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::{Block, ToolCall, ToolResult};
 
-/// Of a longer script only the start is read, in bytes.
+/// Of a longer script only the start is read, in bytes. Headers of patches are found after it too.
 const LONGEST: usize = 512 << 10;
 /// Scripts inside scripts are read to this depth.
 const DEPTH: usize = 3;
@@ -29,6 +30,8 @@ const HEADER: usize = 400;
 pub struct Made<'a> {
     calls: Cow<'a, [ToolCall]>,
     labels: Vec<Label>,
+    /// The first call has files of patches that no other call has: nobody knows what it printed.
+    begins_with_patches: bool,
 }
 
 /// The start of a line that the script prints before an output: what stands before and after the part of it
@@ -54,21 +57,37 @@ pub(crate) struct Label {
 /// assert_eq!(made.calls()[0].arguments.as_str(), r#"{"cmd":"cargo test"}"#);
 /// ```
 pub fn made_by(call: &ToolCall) -> Made<'_> {
-    read(call, DEPTH).unwrap_or(Made { calls: Cow::Borrowed(std::slice::from_ref(call)), labels: Vec::new() })
+    read(call, DEPTH).unwrap_or_else(|| {
+        let calls = Cow::Borrowed(std::slice::from_ref(call));
+        Made { calls, labels: Vec::new(), begins_with_patches: false }
+    })
 }
 
 fn read(call: &ToolCall, depth: usize) -> Option<Made<'static>> {
     let source = source_of(call)?;
     let script = reader::read(&source[..source.floor_char_boundary(LONGEST)]);
-    let mut calls = Vec::with_capacity(script.calls.len());
+    let mut calls = Vec::with_capacity(script.calls.len() + 1);
+    let made = |name, arguments| ToolCall {
+        id: call.id.clone(),
+        name,
+        arguments,
+        server: false,
+        extra: Extra::NONE,
+    };
     for (name, arguments) in script.calls {
-        let made = ToolCall { id: call.id.clone(), name, arguments, server: false, extra: Extra::NONE };
+        let made = made(name, arguments);
         match depth.checked_sub(1).and_then(|depth| read(&made, depth)) {
             Some(inner) => calls.extend(inner.calls.into_owned()),
             None => calls.push(made),
         }
     }
-    (!calls.is_empty()).then_some(Made { calls: calls.into(), labels: script.labels })
+    let missing = patches::missing(&source, calls.iter().map(|call| call.arguments.as_str()));
+    let begins_with_patches = missing.is_some();
+    if let Some(patch) = missing {
+        let arguments = Json::from(&Value::Object(Map::from_iter([("input".to_owned(), patch.into())])));
+        calls.insert(0, made("apply_patch".into(), arguments));
+    }
+    (!calls.is_empty()).then_some(Made { calls: calls.into(), labels: script.labels, begins_with_patches })
 }
 
 /// The JavaScript of a call, if that is what its argument is.
@@ -117,15 +136,19 @@ impl Made<'_> {
             return vec![Range { start: 0, end: text.len() }];
         }
         let body = header(text);
-        let wanted = self.calls.len();
-        if wanted > 1 {
-            let parts =
-                by_blocks(text, blocks, wanted).or_else(|| by_labels(text, body, &self.labels, wanted));
-            if let Some(parts) = parts {
-                return parts;
-            }
+        let wanted = self.calls.len() - usize::from(self.begins_with_patches);
+        let whole = || vec![Range { start: body, end: text.len() }];
+        let parts = match wanted {
+            0 => return whole(),
+            1 => Some(whole()),
+            _ => by_blocks(text, blocks, wanted).or_else(|| by_labels(text, body, &self.labels, wanted)),
+        };
+        let Some(mut parts) = parts else { return whole() };
+        if self.begins_with_patches {
+            let start = parts[0].start;
+            parts.insert(0, start..start);
         }
-        vec![Range { start: body, end: text.len() }]
+        parts
     }
 }
 

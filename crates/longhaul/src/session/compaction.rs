@@ -6,7 +6,7 @@ use super::carrying::Carrying;
 use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest};
 use super::room::Target;
 use super::state::State;
-use super::{Notice, PrepareError, Prepared, Session, TooLarge};
+use super::{Notice, PrepareError, Prepared, Session, Stays, TooLarge};
 use crate::conversation::log::Position;
 use crate::conversation::message::{Role, Time};
 use crate::edits::edit::{Limit, Why};
@@ -270,23 +270,24 @@ impl Session {
         self.record_and_watch(Entry::CompactionEnded { after, trigger });
         if matches!(why, Why::Forced(_)) && self.profile.dial.is_some() {
             // It has taken what it could.
-            self.notice_room(after);
+            self.notice_room(after, Stays::ForNow);
         }
         None
     }
 
-    /// The last resort of every profile. What is old makes room for the next steps too; what is new is cut
-    /// only as far as the hard limit demands.
+    /// The last resort of every profile, for a request over the hard limit. Strategies that take what is old make room
+    /// for the next steps too, even if the first of them gets below the limit; what is new is cut only as far as the
+    /// limit demands.
     fn common_end(&mut self) {
         let why = Why::Forced(Limit::Hard);
         for strategy in COMMON_END {
             // A cut is made by estimate: what is still over is cut again.
             for _ in 0..8 {
                 let hard = self.budget().hard;
-                if self.size().tokens <= hard {
+                let target = if strategy.takes_old { hard - self.next_steps() } else { hard };
+                if self.size().tokens <= target {
                     return;
                 }
-                let target = if strategy.takes_old { hard - self.next_steps() } else { hard };
                 match self.climb(strategy, why, Target::plain(target)) {
                     Rung::Edits(0) => break,
                     Rung::Edits(_) | Rung::Waits => {}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Session;
 use super::journal::Entry;
 use crate::conversation::log::Position;
-use crate::conversation::message::{Block, Message, Role, ToolResult};
+use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
 use crate::digest::{self, Most, Outputs};
 use crate::edits::archive::Original;
 use crate::edits::edit::{EditKind, Why};
@@ -50,9 +50,13 @@ impl Session {
         if result.text.len() <= cut.bytes.min(cut.characters).min(cut.lines) && !self.profile.entry_digests {
             return;
         }
+        let call = self.log().call_of(at, result);
+        // A program reads it: half of it would be data that is wrong.
+        if call.is_some_and(ToolCall::is_made_by_program) {
+            return;
+        }
         let original = Original::Block(message.clone(), block);
         let handle = || original.handle();
-        let call = self.log().call_of(at, result);
         let text = if self.profile.entry_digests {
             let outputs = Outputs::of(call, &result.text, result.content.as_deref(), &self.profile.aliases);
             let most = Most { any: cut.bytes, output: self.profile.long_output() };

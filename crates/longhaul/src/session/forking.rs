@@ -62,8 +62,7 @@ impl Session {
         };
         state.replay(journal.since(from), self.store.as_deref(), |_, _| Ok::<_, LoadError>(()))?;
         let (checkpoints, store) = (self.checkpoints.upto(end), self.store.clone());
-        let is_cramped_noticed = self.is_cramped_noticed;
-        Ok(Self { checkpoints, store, is_cramped_noticed, ..Self::of(self.profile.clone(), journal, state) })
+        Ok(Self { checkpoints, store, ..Self::of(self.profile.clone(), journal, state) })
     }
 
     /// The model that the journal began with.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::journal::{Allowed, Entry, RecallBy};
+use super::reports::Overflow;
 use crate::conversation::fact::{Fact, FactKind};
 use crate::conversation::frame::Frame;
 use crate::policy::task::Task;
@@ -110,10 +111,12 @@ impl Session {
         self.allow(Allowed { max_output: Some(tokens), ..self.state.limits.allowed() });
     }
 
-    /// The window in which the provider wants prompt and allowed answer together, as it said in another conversation
-    /// with this model: answers are allowed less where both would pass it.
+    /// The window in which the provider wants prompt and allowed answer together, as another conversation with this
+    /// model has learnt from a refusal. The window is at most this large from now on, and answers are allowed less
+    /// where both would pass it. Nothing happens if it has fewer than [`Overflow::SMALLEST_WINDOW`] tokens.
     pub fn set_shared_window(&mut self, window: Tokens) {
-        if self.shared_window() != Some(window) {
+        let is_known = self.state.limits.learnt_shared_window() == Some(window);
+        if window >= Overflow::SMALLEST_WINDOW && !is_known {
             self.record(Entry::AnswerCounts { window });
         }
     }

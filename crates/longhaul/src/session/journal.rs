@@ -145,6 +145,8 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Tokens>,
     },
+    /// A person was told that the window leaves little room for the next steps: once is enough.
+    CrampedReported,
     /// The provider counts the answer that a request allows with its prompt, as another conversation has shown.
     AnswerCounts {
         /// The window in which it wants both.
@@ -274,6 +276,7 @@ impl Entry {
             | Self::CacheTaught { .. }
             | Self::Refused { .. }
             | Self::AnswerCounts { .. }
+            | Self::CrampedReported
             | Self::CompactionBegan(_)
             | Self::CompactionEnded { .. }
             | Self::SummaryPaid { .. }

@@ -18,6 +18,8 @@ pub(super) struct Limits {
     learnt: Option<Tokens>,
     /// The longest answer that the frame asks for.
     frame_output: Option<Tokens>,
+    /// What the frame allows its thinking, which is part of the answer.
+    thinking: Tokens,
     /// The longest answer that the provider reported.
     longest_answer: Tokens,
     /// The window in which the provider wants prompt and allowed answer together, if a refusal has shown that it does.
@@ -31,6 +33,7 @@ impl Limits {
             allowed: Allowed::default(),
             learnt: None,
             frame_output: None,
+            thinking: Tokens::ZERO,
             longest_answer: Tokens::ZERO,
             shared_window: None,
         }
@@ -58,7 +61,10 @@ impl Limits {
                 self.learnt = Some(self.learnt.map_or(learnt, |before| before.min(learnt)));
             }
             Entry::AnswerCounts { window } => self.shared_window = Some(*window),
-            Entry::Frame(frame) => self.frame_output = frame.max_output(),
+            Entry::Frame(frame) => {
+                self.frame_output = frame.max_output();
+                self.thinking = frame.thinking_budget().unwrap_or_default();
+            }
             Entry::MaxOutput(tokens) => self.frame_output = *tokens,
             Entry::Usage { charged: Some(charged), .. } => {
                 self.longest_answer = self.longest_answer.max(charged.output);
@@ -77,22 +83,26 @@ impl Limits {
         self.allowed
     }
 
-    /// The window: what the provider takes, what the host set, the model's; of a model that nobody
-    /// knows, the profile's.
+    /// The window: what the host set, the model's, or for a model that no row fits, the profile's; at most what the
+    /// provider takes, in this conversation or by what another one has learnt.
     pub(super) fn window(&self, profile: &Profile) -> Tokens {
         let of_model = if self.model.is_unknown() { profile.window } else { self.model.window };
         let set = self.allowed.window.unwrap_or(of_model);
-        self.learnt.map_or(set, |learnt| learnt.min(set))
+        [self.learnt, self.shared_window].into_iter().flatten().fold(set, Tokens::min)
     }
 
     pub(super) fn budget(&self, profile: &Profile) -> Budget {
-        let asked = self.asked_output();
+        let (window, asked) = (self.window(profile), self.asked_output());
         let longest = match self.shared_window() {
-            Some(window) if asked.is_some() => self.least_answer(window),
+            Some(shared) if asked.is_some() => {
+                // What the host leaves unused of the provider's window is free for the answer.
+                let free = shared - window;
+                self.longest_answer.max(self.least_answer(shared) + margin(shared) - free)
+            }
             _ => self.longest_answer,
         };
         let output = asked.unwrap_or(self.model.max_output);
-        Budget::after_answer(self.window(profile), output, longest, profile.shares)
+        Budget::after_answer(window, output, longest, profile.shares)
     }
 
     /// The window in which the provider wants prompt and allowed answer together, if it does: as it said when it
@@ -102,26 +112,34 @@ impl Limits {
         self.shared_window.or_else(of_model)
     }
 
+    /// The same, if a refusal has shown it, here or in another conversation.
+    pub(super) fn learnt_shared_window(&self) -> Option<Tokens> {
+        self.shared_window
+    }
+
     /// The longest answer that the host or the frame asks for.
     fn asked_output(&self) -> Option<Tokens> {
         self.allowed.max_output.or(self.frame_output)
     }
 
-    /// No request allows its answer less than this, unless it asks for less. In a window that is too small for that,
-    /// half of it.
+    /// No request allows its answer less than this, unless it asks for less: 8,000 tokens, the longest answer so far, or
+    /// one more than thinking may take. In a window that is too small for that, half of it.
     fn least_answer(&self, window: Tokens) -> Tokens {
         const LEAST: Tokens = Tokens(8_000);
-        self.longest_answer.max(LEAST).min(window.percent(50))
+        self.longest_answer.max(LEAST).max(self.after_thinking()).min(window.percent(50))
+    }
+
+    /// The shortest answer that a provider accepts with the thinking that the frame asks for.
+    fn after_thinking(&self) -> Tokens {
+        if self.thinking == Tokens::ZERO { Tokens::ZERO } else { self.thinking + Tokens(1) }
     }
 
     /// What a request of this size may allow its answer, where the provider wants both in one window and the
-    /// request asks for more. `thinking` is what its thinking may take, which is less than the answer.
-    pub(super) fn shorter_answer(&self, size: Tokens, thinking: Option<Tokens>) -> Option<Tokens> {
+    /// request asks for more.
+    pub(super) fn shorter_answer(&self, size: Tokens) -> Option<Tokens> {
         let (window, asked) = (self.shared_window()?, self.asked_output()?);
-        // Sizes are estimates.
-        let free = window - size - window.percent(1);
-        let least = self.least_answer(window).max(thinking.map_or(Tokens::ZERO, |tokens| tokens + Tokens(1)));
-        let most = free.max(least);
+        let free = window - size - margin(window);
+        let most = free.max(self.least_answer(window)).max(self.after_thinking());
         (most < asked).then_some(most)
     }
 
@@ -136,4 +154,9 @@ impl Limits {
         let rule = self.model.cache;
         CacheRule { lifetime_s: self.allowed.cache_lifetime_s.unwrap_or(rule.lifetime_s), ..rule }
     }
+}
+
+/// Sizes are estimates: so much of a window that prompt and answer share stays free.
+fn margin(window: Tokens) -> Tokens {
+    window.percent(1)
 }

@@ -8,11 +8,22 @@ use crate::edits::guard::Refusal;
 use crate::policy::breaker::Tripped;
 use crate::size::tokens::Tokens;
 
+/// Why tokens leave little room for the next steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// They are system prompt, tools and text that no compaction takes.
+    Always,
+    /// A compaction has just left them: they are the newest steps too.
+    ForNow,
+}
+
 /// How little room there is for the next steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cramped {
-    /// Tokens that stay, whatever is compacted.
-    pub stays: Tokens,
+    /// The tokens that stay.
+    pub tokens: Tokens,
+    /// Why they do.
+    pub stays: Stays,
     /// The hard limit.
     pub hard: Tokens,
     /// The size of an average step.
@@ -21,16 +32,17 @@ pub struct Cramped {
 
 impl fmt::Display for Cramped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stays, hard, step } = *self;
-        let steps = match (hard - stays).0 / step.0.max(1) {
+        let Self { tokens, stays, hard, step } = *self;
+        let steps = match (hard - tokens).0 / step.0.max(1) {
             1 => "one step".to_owned(),
             steps => format!("{steps} steps"),
         };
-        let tools = if stays.0 > hard.0 / 2 { " or fewer tools" } else { "" };
-        write!(
-            f,
-            "room for {steps} of {step} tokens: {stays} of {hard} always stay; use a larger window{tools}"
-        )
+        let (stay, tools) = match stays {
+            Stays::Always if tokens.0 > hard.0 / 2 => ("always stay", " or fewer tools"),
+            Stays::Always => ("always stay", ""),
+            Stays::ForNow => ("are left after a compaction", ""),
+        };
+        write!(f, "room for {steps} of {step} tokens: {tokens} of {hard} {stay}; use a larger window{tools}")
     }
 }
 

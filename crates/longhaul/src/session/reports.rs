@@ -12,11 +12,30 @@ pub struct Overflow {
     /// The tokens of the prompt, if the provider named them.
     pub prompt: Option<Tokens>,
     /// The tokens that fit, if the provider named them: they are the window from now on, if they are at
-    /// least 1,000 and fewer than before.
+    /// least [`SMALLEST_WINDOW`](Self::SMALLEST_WINDOW) and fewer than before.
     pub window: Option<Tokens>,
     /// The tokens that the request allowed its answer, if the provider counted them with the prompt: answers are
     /// allowed less from now on, where that helps.
     pub answer: Option<Tokens>,
+}
+
+impl Overflow {
+    /// No provider has a smaller window: a smaller figure is not one.
+    pub const SMALLEST_WINDOW: Tokens = Tokens(1_000);
+
+    /// The window that the provider named, if it can be one.
+    pub fn believed_window(&self) -> Option<Tokens> {
+        self.window.filter(|window| *window >= Self::SMALLEST_WINDOW)
+    }
+
+    /// True if the prompt is only known to have at least the tokens that the provider named. vLLM stops counting one token
+    /// after the last that would leave room for the answer.
+    fn is_least(&self) -> bool {
+        let Self { prompt: Some(prompt), window: Some(window), answer: Some(answer) } = *self else {
+            return false;
+        };
+        prompt + answer <= window + Tokens(1)
+    }
 }
 
 impl Session {
@@ -50,22 +69,21 @@ impl Session {
     /// here. A window that the provider named is the window from now on; where it named none, the size of
     /// the request that it refused is.
     pub fn overflowed(&mut self, ticket: Ticket, said: Overflow) {
-        /// No provider has a smaller window: it is not one that was named.
-        const SMALLEST: Tokens = Tokens(1_000);
         let known = self.state.requests.size(ticket);
         // It was sent to the model before, or long ago: it says nothing of the next one.
         if known.is_none() && (1..=self.state.requests.calls).contains(&ticket.0) {
             return;
         }
-        if let Some(prompt) = said.prompt {
-            self.reported(ticket, prompt, None);
-        }
         if known.is_none() {
             self.look();
         }
+        let counted = self.tokens(known.unwrap_or(self.state.view.measure()));
+        if let Some(prompt) = said.prompt.filter(|prompt| !said.is_least() || *prompt > counted) {
+            self.reported(ticket, prompt, None);
+        }
         let sent = self.meter().estimate(known.unwrap_or(self.state.view.measure()));
         let size = sent.tokens.min(self.budget().window);
-        let window = said.window.filter(|window| *window >= SMALLEST);
+        let window = said.believed_window();
         let answer = said.answer.filter(|_| window.is_some());
         self.record(Entry::Refused { ticket: known.map(|_| ticket), size, window, answer });
     }

@@ -98,6 +98,7 @@ impl Requests {
             | Entry::AnswerCounts { .. }
             | Entry::ReadsSignatures
             | Entry::Signed(_)
+            | Entry::CrampedReported
             | Entry::JobOpened(_)
             | Entry::SummaryPaid { .. }
             | Entry::JobEnded { .. }
@@ -166,5 +167,46 @@ impl Requests {
 
     pub(super) fn next_ticket(&self) -> Ticket {
         Ticket(self.calls.saturating_add(1))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::conversation::json::Json;
+    use crate::conversation::message::{Block, Message, Role};
+    use crate::policy::profile::Profile;
+    use crate::session::{Prepared, Session};
+    use crate::size::models::Models;
+    use crate::size::usage::Usage;
+
+    /// Calls of a session, each with a report of so many times the prompt, of which so many percent were read.
+    fn after(reports: impl Iterator<Item = (u64, u64)>) -> Session {
+        let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone());
+        session.push(Message::user("Find the bug. ".repeat(5_000)));
+        for (n, (times, percent)) in reports.enumerate() {
+            let Prepared::Send(ticket) = session.prepare(None).unwrap() else { unreachable!() };
+            let prompt = session.size().tokens.0 * times;
+            let read = prompt * percent / 100;
+            let output = 90 * times * times;
+            let usage = Usage { input: prompt - read, cache_read: read, output, ..Usage::default() };
+            session.observe(ticket, &usage);
+            let id = format!("call_{n}");
+            let call = Block::call(&*id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+            session.push(Message::new(Role::Assistant, vec![call]));
+            session.push(Message::result(id, "A line.\n".repeat(50)));
+        }
+        session
+    }
+
+    #[test]
+    fn a_report_that_is_not_believed_teaches_nothing() {
+        let honest = after([(1, 90); 12].into_iter());
+        // Every third report is of fifty times the prompt, nothing of it read.
+        let mixed = after((0..18).map(|n| if n % 3 == 2 { (50, 0) } else { (1, 90) }));
+        for session in [&honest, &mixed] {
+            assert!(session.state.requests.returns.missed(100) <= 10);
+            assert_eq!(session.budget().reserve, honest.budget().reserve);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Room for the next steps: a forced compaction takes so much in one go that it does not come back at the next
 //! call.
 
-use super::{Cramped, Notice, Session};
+use super::journal::Entry;
+use super::{Cramped, Notice, Session, Stays};
 use crate::edits::edit::Why;
 use crate::policy::dial::Dial;
 use crate::size::tokens::Tokens;
@@ -109,16 +110,16 @@ impl Session {
 
     /// Reports once that system prompt, tools and what must stay leave little room.
     pub(super) fn notice_cramped(&mut self) {
-        self.notice_room(self.tokens(self.state.system_layer() + self.tail_measure()));
+        self.notice_room(self.tokens(self.state.system_layer() + self.tail_measure()), Stays::Always);
     }
 
-    /// Reports once that these tokens, which stay, leave little room.
-    pub(super) fn notice_room(&mut self, stays: Tokens) {
+    /// Reports once per conversation that these tokens leave little room.
+    pub(super) fn notice_room(&mut self, tokens: Tokens, stays: Stays) {
         let hard = self.budget().hard;
-        if hard - stays < self.next_steps() && !self.is_cramped_noticed {
-            self.is_cramped_noticed = true;
+        if hard - tokens < self.next_steps() && !self.state.cramped_reported {
             let step = self.average_step();
-            self.notice(Notice::Cramped(Cramped { stays, hard, step }));
+            self.notice(Notice::Cramped(Cramped { tokens, stays, hard, step }));
+            self.record(Entry::CrampedReported);
         }
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) recall_by: RecallBy,
     /// Nobody is there to answer.
     pub(super) unattended: bool,
+    /// A person was told that the window leaves little room.
+    pub(super) cramped_reported: bool,
     /// What log and ledger show. Follows them when it is asked for.
     pub(super) view: View,
 }
@@ -61,6 +63,7 @@ impl State {
             binding: Binding::default(),
             recall_by: RecallBy::default(),
             unattended: false,
+            cramped_reported: false,
             view: View::default(),
             limits: Limits::new(model),
         }
@@ -129,16 +132,18 @@ impl State {
             matches!(entry, Entry::Switched { model, .. } if model.name != self.limits.model.name);
         let calls = self.requests.calls;
         let (way, frame) = (self.sizes.meter.way(), self.log.frame_version());
-        // The meter learns from the size of the request that is reported on.
+        // The meter learns from the size of the request that is reported on. A report that it does not believe teaches
+        // nothing else either: not how long answers are, nor what the cache returned.
         let mut is_believed = true;
         if let Entry::Usage { ticket, prompt, .. } = entry
             && let Some(size) = self.requests.size(*ticket)
-            && self.requests.may_be_base(*ticket)
         {
-            is_believed = self.sizes.meter.observe(size, *prompt);
+            let is_newest = self.requests.may_be_base(*ticket);
+            let meter = &mut self.sizes.meter;
+            is_believed = if is_newest { meter.observe(size, *prompt) } else { meter.can_be(size, *prompt) };
         }
         match entry {
-            Entry::Usage { ticket, charged: Some(charged), .. } => {
+            Entry::Usage { ticket, charged: Some(charged), .. } if is_believed => {
                 self.requests.charged(*ticket, charged, &self.limits.cache());
             }
             Entry::CacheTaught { expected, returned, pause_s } => {
@@ -146,7 +151,9 @@ impl State {
             }
             _ => {}
         }
-        self.limits.apply(entry);
+        if is_believed {
+            self.limits.apply(entry);
+        }
         self.authors.apply(entry, self.log.end());
         self.sizes.apply(entry, &self.limits.model, self.log.messages());
         self.originals.apply(entry, &self.ledger);
@@ -160,6 +167,7 @@ impl State {
         match entry {
             Entry::RecallBy(by) => self.recall_by = by.clone(),
             Entry::Unattended(unattended) => self.unattended = *unattended,
+            Entry::CrampedReported => self.cramped_reported = true,
             _ => {}
         }
         if self.log.frame_version() != frame {

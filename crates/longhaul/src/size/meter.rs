@@ -112,7 +112,14 @@ pub(crate) type CountingWay = Option<(Vocabulary, ImageRule)>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scale {
     Neutral,
-    Model { vocabulary: Vocabulary, own: bool, image: ImageRule, calibration: Calibration },
+    Model {
+        vocabulary: Vocabulary,
+        own: bool,
+        image: ImageRule,
+        calibration: Calibration,
+        /// The ratio of the model's row, in millionths: what holds where reports contradict each other.
+        ratio_ppm: u64,
+    },
 }
 
 impl Meter {
@@ -129,7 +136,8 @@ impl Meter {
     /// Counts for a model, going on from what was learnt before.
     pub fn calibrated(model: &Model, calibration: Calibration) -> Self {
         let own = model.ratio_ppm == 1_000_000;
-        let scale = Scale::Model { vocabulary: model.vocabulary, own, image: model.image, calibration };
+        let (vocabulary, image, ratio_ppm) = (model.vocabulary, model.image, model.ratio_ppm);
+        let scale = Scale::Model { vocabulary, own, image, calibration, ratio_ppm };
         Self { scale, anchor: None, doubted: None }
     }
 
@@ -267,11 +275,22 @@ impl Meter {
                 self.doubted = Some(report);
                 return false;
             }
-            // The first prompt teaches nothing: it may hold text that the log has not. Nor does a jump.
-            Some(_) | None => {}
+            // Two reports contradict those before: what the earlier ones taught is as wrong as they were.
+            Some(_) => {
+                if let Scale::Model { calibration, ratio_ppm, .. } = &mut self.scale {
+                    *calibration = Calibration::new(*ratio_ppm);
+                }
+            }
+            // The first prompt teaches nothing: it may hold text that the log has not.
+            None => {}
         }
         (self.anchor, self.doubted) = (Some(report), None);
         true
+    }
+
+    /// True if a provider may count a view of this size as this prompt.
+    pub(crate) fn can_be(&self, view: Measure, prompt: Tokens) -> bool {
+        matches!(self.scale, Scale::Neutral) || is_possible(Report { view, prompt })
     }
 
     /// Learns how much the prompt grew when this was added, without taking it as base.

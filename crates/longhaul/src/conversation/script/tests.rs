@@ -336,6 +336,9 @@ fn source() -> impl Strategy<Value = String> {
         "\\u{1F6",
         "\\uD83D",
         "*** Begin Patch\n",
+        "*** Update File: ",
+        "\n*** Move to: a/b.rs\n",
+        "*** Add File: it's\\n@@",
         "cmd: 'ls'",
         "await ",
         "fs.readFile(",
@@ -355,7 +358,89 @@ fn source() -> impl Strategy<Value = String> {
     .prop_map(|pieces| pieces.concat())
 }
 
+/// The files that the calls of a script patch, in order of their names.
+fn patched(source: &str) -> Vec<String> {
+    let call = exec(source);
+    let made = made_by(&call);
+    let texts =
+        made.calls().iter().filter_map(|call| Some(call.arguments.value()["input"].as_str()?.to_owned()));
+    let mut files: Vec<String> = texts.flat_map(|text| found_by_regex(&text)).collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// What a regular expression finds that knows nothing of JavaScript.
+fn found_by_regex(text: &str) -> Vec<String> {
+    let pattern = r#"\*\*\* (?:Update File|Add File|Delete File|Move to): ([\w./ -]*[\w./-])"#;
+    let found = regex::Regex::new(pattern).unwrap();
+    let mut files: Vec<String> = found.captures_iter(text).map(|found| found[1].to_owned()).collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+#[test]
+fn every_file_that_a_script_patches_is_named() {
+    let many: String = (0..300).map(|n| format!("await tools.apply_patch(`*** Begin Patch\n*** Update File: src/f{n}.rs\n+x\n*** End Patch`);\n")).collect();
+    let rounds: Vec<String> =
+        (0..90).map(|n| format!("'*** Begin Patch\\n*** Add File: a{n}.md\\n+x\\n*** End Patch'")).collect();
+    let long = format!(
+        "// {}\n{}",
+        "x".repeat(LONGEST),
+        "await tools.apply_patch('*** Begin Patch\\n*** Delete File: far/away.rs\\n*** End Patch')"
+    );
+    let scripts = [
+        many,
+        format!("for (const p of [{}]) await tools.apply_patch(p);", rounds.join(", ")),
+        long,
+        "const w = (f) => f;\nawait tools.apply_patch(w('*** Begin Patch\\n*** Update File: a b.rs\\n*** Move to: c.rs\\n@@\\n'));".to_owned(),
+        "const lines = ['*** Begin Patch', '*** Update File: one.rs', '@@', \"*** Add File: two.rs\" ].concat(); await tools.apply_patch(lines.join('\\n'))".to_owned(),
+        "if (a) { await tools.apply_patch(`*** Begin Patch\n*** Update File: x.rs\n`.replace('a', 'b')) }".to_owned(),
+        "await tools.exec({input: \"await tools.apply_patch('*** Begin Patch\\\\n*** Update File: deep.rs\\\\n@@\\\\n')\"})".to_owned(),
+    ];
+    for source in &scripts {
+        assert_eq!(patched(source), found_by_regex(source), "{}", &source[..source.len().min(300)]);
+    }
+}
+
+#[test]
+fn a_path_that_a_script_computes_is_not_named_by_its_first_part() {
+    for source in [
+        "tools.exec_command({cmd: 'ls'}); await go('*** Update File: src/' + name)",
+        "tools.exec_command({cmd: 'ls'}); await go(`*** Update File: ${root}/x.rs`)",
+        "tools.exec_command({cmd: 'ls'}); text.replace(/^\\*\\*\\* Update File: (.*)/, '')",
+    ] {
+        assert_eq!(patched(source), Vec::<String>::new(), "{source}");
+    }
+    let named = "await go('*** Update File: src/x.rs' + '\\n@@'); tools.exec_command({cmd: 'ls'})";
+    assert_eq!(patched(named), ["src/x.rs"]);
+}
+
+#[test]
+fn files_that_are_named_by_their_headers_alone_leave_outputs_with_their_calls() {
+    let source = "await go('*** Update File: a.rs');\nconst [x, y] = [await tools.exec_command({cmd: 'x'}), await tools.exec_command({cmd: 'y'})];\ntext('--- one\\n' + x.output); text('--- two\\n' + y.output)";
+    let said = result("Script completed\nOutput:\n--- one\nfirst\n--- two\nsecond\n");
+    assert_eq!(outputs(source, &said), ["", "first\n", "second\n"]);
+    let alone = "await go('*** Update File: a.rs'); text(await tools.exec_command({cmd: 'x'}))";
+    assert_eq!(outputs(alone, &result("first\n")), ["", "first\n"]);
+}
+
 proptest! {
+    #[test]
+    fn a_header_anywhere_in_a_script_is_named(before in source(), name in "[a-z]{1,9}/[a-z]{1,9}[.]rs", place in 0usize..3) {
+        let header = format!("*** Update File: {name}");
+        let source = match place {
+            0 => format!("{before}\n`\n{header}\n`"),
+            1 => format!("{before}\n'{header}\\n@@ x'"),
+            _ => format!("{before}\n\"{header}\","),
+        };
+        let call = exec(&source);
+        let made = made_by(&call);
+        let named = made.calls().iter().any(|call| call.arguments.as_str().contains(&header));
+        prop_assert!(named, "{}", source);
+    }
+
     #[test]
     fn no_script_makes_it_stumble(source in source(), printed in "(Script completed\nOutput:\n)?(\\PC{0,20}\n|--- [0-9]\n|é\n){0,12}") {
         for source in [source.clone(), format!("{source}`'\")]}}; tools.exec_command({{cmd: 'last'}})")] {

@@ -6,7 +6,7 @@ use super::old_results::digests;
 use super::{Context, Proposal, Strategy, Visible, joined};
 use crate::conversation::fact::FactKind;
 use crate::conversation::log::{Position, Span};
-use crate::conversation::message::{Block, Role};
+use crate::conversation::message::{Block, Role, ToolCall};
 use crate::conversation::step::UnitKind;
 use crate::digest;
 use crate::edits::archive::Original;
@@ -103,6 +103,10 @@ fn long_texts(context: &Context<'_>, at: Position) -> Vec<Long> {
     let sized = blocks.filter_map(|(block, content)| {
         let text = match content {
             Block::Text(b) => &*b.text,
+            // A program reads it: half of it would be data that is wrong.
+            Block::ToolResult(b) if context.log.call_of(at, b).is_some_and(ToolCall::is_made_by_program) => {
+                return None;
+            }
             Block::ToolResult(b) => context.ledger.answer(at, block).unwrap_or(&b.text),
             Block::ToolCall(b) => b.arguments.as_str(),
             _ => return None,

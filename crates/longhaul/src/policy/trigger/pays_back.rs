@@ -8,7 +8,7 @@ use crate::size::tokens::Tokens;
 const LEAST: Tokens = Tokens(8_000);
 /// … or this share of the window, in percent, if that is less …
 const LEAST_SHARE: u8 = 12;
-/// … and saves at least a cent over its life, in millionths of a dollar.
+/// … and saves at least a cent over its life, next to what it has billed again, in millionths of a dollar.
 const CENT: u128 = 10_000;
 
 /// A fold pays back.
@@ -29,10 +29,15 @@ pub static PAYS_BACK: Trigger = Trigger {
 /// A fold breaks the prefix and costs a little memory: a small one is not worth that.
 fn is_worth_it(now: &Situation<'_>) -> bool {
     let least = LEAST.min(now.budget.window.percent(LEAST_SHARE));
-    let saves = |price: u64| {
-        u128::from(now.excess.0) * u128::from(now.calls_expected) * u128::from(price) / 1_000_000
-    };
-    now.excess >= least && now.is_affordable(0) && now.price.is_none_or(|_| saves(now.rates.reading) >= CENT)
+    now.excess >= least && now.is_affordable(0) && now.price.is_none_or(|_| saves(now) >= CENT)
+}
+
+/// What a fold saves over its life by the model's price, in millionths of a dollar.
+fn saves(now: &Situation<'_>) -> u128 {
+    let cost = |tokens: Tokens, price: u64| u128::from(tokens.0) * u128::from(price);
+    let not_read = cost(now.excess, now.rates.reading) * u128::from(now.calls_expected);
+    let again = cost(now.rewritten, now.rates.writing.saturating_sub(now.rates.reading));
+    not_read.saturating_sub(again) / 1_000_000
 }
 
 #[cfg(test)]
@@ -92,8 +97,9 @@ mod tests {
 
     #[test]
     fn a_fold_saves_a_cent() {
-        // 10,000 tokens at 0.1 dollars a million are 0.1 cents a call.
-        assert!(!fires(200_000, 10_000, 9, Some(100_000)) && fires(200_000, 10_000, 10, Some(100_000)));
+        // 10,000 tokens at 0.1 dollars a million are 0.1 cents a call. 1,000 are billed again at 1.1 dollars more: that is
+        // one call more.
+        assert!(!fires(200_000, 10_000, 11, Some(100_000)) && fires(200_000, 10_000, 12, Some(100_000)));
         assert!(!fires(200_000, 10_000, 1_000_000, Some(0)));
     }
 }
