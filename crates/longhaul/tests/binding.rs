@@ -150,6 +150,22 @@ fn a_model_that_does_not_bind_keeps_what_it_thought() {
 }
 
 #[test]
+fn changed_rules_are_written_before_the_history_when_that_costs_no_thinking() {
+    let rules_at_head = |model: longhaul::Model| {
+        let mut work = Work::of(Session::new(by_limits(), model).with_meter(Meter::neutral()));
+        work.push(Message::user("Mend the parser."));
+        work.session.set_rules("CODE_LAW.md", Some("Tabs."));
+        (0..3).for_each(|_| work.step(100, "Hm."));
+        work.session.set_rules("CODE_LAW.md", Some("Spaces."));
+        work.clock += 86_400_000_000;
+        work.step(100, "After a day.");
+        work.session.ledger().rules().is_some_and(|rules| rules.contains("Spaces."))
+    };
+    assert!(rules_at_head(Models::builtin().find("claude-opus-4-5").clone()), "nothing is bound");
+    assert!(!rules_at_head(binding(100_000)), "all thinking would go");
+}
+
+#[test]
 fn facts_stand_as_notes_where_they_were_sent() {
     let mut work = Work::of(start(by_limits(), 100_000));
     work.push(Message::user("Mend the parser."));

@@ -1,4 +1,4 @@
-//! The guard: what must hold for every view, as eleven named rules. An edit is checked before it
+//! The guard: what must hold for every view, as twelve named rules. An edit is checked before it
 //! is made, at the cost of the edit; a whole view can be audited, at the cost of the view. An
 //! edit that would break a rule is refused with the rule's name.
 

@@ -15,8 +15,7 @@ impl Session {
         self.follow_note();
         self.follow_keep_set();
         let differ = self.keep.rules_differ(self.log(), self.ledger());
-        let free = !self.state.binding.has_signed();
-        if self.keep.must_cut_rules(self.ledger()) || differ && free && self.has_lost_prefix() {
+        if self.keep.must_cut_rules(self.ledger()) || differ && self.has_lost_prefix() {
             self.write_rules();
         }
         if self.state.limits.model.binds
@@ -30,19 +29,23 @@ impl Session {
     /// Writes the rules that are in force before the history where that costs nothing beside: the cache is
     /// cold by `now`, or the request is too large and something of it must go.
     pub(super) fn follow_rules(&mut self, now: Option<Time>) {
-        let cold = self.is_cold(now) && !self.state.binding.has_signed();
-        let free = cold || self.size().tokens > self.budget().hard;
-        if free && self.keep.rules_differ(self.log(), self.ledger()) {
+        let free = self.is_cold(now) || self.size().tokens > self.budget().hard;
+        if free && !self.is_thinking_bound() && self.keep.rules_differ(self.log(), self.ledger()) {
             self.write_rules();
             self.follow_view();
         }
     }
 
+    /// True if thinking is shown that another head would invalidate.
+    fn is_thinking_bound(&self) -> bool {
+        self.model().binds && self.state.binding.has_signed()
+    }
+
     /// True if the provider's cache has nothing behind the system prompt that the next request could read
-    /// whole: no request was sent, or an edit changed what it had.
+    /// whole: no request was sent, or an edit changed what it had. Bound thinking must be gone too.
     fn has_lost_prefix(&mut self) -> bool {
         self.state.look();
-        self.state.requests.cache.is_broken_by(&self.state.view)
+        !self.is_thinking_bound() && self.state.requests.cache.is_broken_by(&self.state.view)
     }
 
     fn write_rules(&mut self) {
