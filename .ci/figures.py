@@ -106,7 +106,7 @@ for page in ["README.md", *(f"docs/{name}.md" for name in ["measuring", "profile
                 cells[number] = cell(page, name, cells[number], row, field, 2 if field == "near" else 1)
         elif bound := re.fullmatch(r"(corpus[23]?), (200|64)k, (free|bound)", name):
             of, size, way = bound.groups()
-            free = {"200": LARGE, "64": SMALL}[size]["longhaul"] if of == "corpus" else OTHERS.get((of, size))
+            free = ({"200": LARGE, "64": SMALL}[size] if of == "corpus" else OTHERS.get((of, size), {})).get("longhaul")
             row = BOUND.get((of, size)) if way == "bound" else free
             for number, field in enumerate(["cost", "in_line", "retention", "near", "breaks", "thinking_kept"], 1):
                 cells[number] = cell(page, name, cells[number], row, field, 2 if field == "near" else 1)

@@ -219,10 +219,12 @@ impl Shared {
             Err(reason) => (Verdict::PassOn(reason), SharedText::default()),
         };
         match verdict {
-            (Verdict::PassOn(Reason::NewThread), _) => {
-                self.counters.passed_on(Reason::NewThread);
-                report.passed_on = Some(Reason::NewThread);
-                words::no_threads()
+            (Verdict::PassOn(reason @ Reason::NewThread), _) if asked.api == Api::Anthropic => {
+                self.counters.passed_on(reason);
+                report.passed_on = Some(reason);
+                let mut response = words::no_threads();
+                headers::say_passed_on(response.headers_mut(), reason);
+                response
             }
             (Verdict::PassOn(reason), plain) => {
                 self.pass_on_whole(&asked, Bodies { body, plain }, outside, reason, report).await
