@@ -496,7 +496,7 @@ impl Desk {
     /// How many messages of a request may keep their thinking if it is sent as it came, without us; `None` if all may.
     /// Waits for no conversation.
     pub fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
-        incoming.hints().iter().find_map(|hint| self.live.thinking_outside(hint))
+        self.live.thinking_outside(&incoming.hints())
     }
 
     /// The provider answered a call; `usage` is what it said of its price. It counts for the next request, and nothing

@@ -294,6 +294,8 @@ impl Shared {
     ) -> Response<ClientBody> {
         let without = |keep| without_thinking(&bodies.plain, keep).map(Bytes::from);
         let is_messages = asked.api == Api::Anthropic;
+        // A refusal must be read to be answered.
+        let thinks = is_messages && bodies.plain.contains("\"signature\"");
         let first = keep.filter(|_| is_messages).and_then(without);
         let again = || (is_messages && !asks_for_error(&bodies.plain)).then(|| without(0)).flatten();
         report.passed_on = Some(reason);
@@ -302,7 +304,10 @@ impl Shared {
         let own = (bodies.body.clone(), headers::Body::Own);
         let (mut body, mut form) = first.map_or(own, |body| (body, headers::Body::Plain));
         let mut response = loop {
-            let headers = headers::onward(&asked.parts.headers, form);
+            let mut headers = headers::onward(&asked.parts.headers, form);
+            if thinks {
+                headers::ask_for_plain(&mut headers);
+            }
             match self.send(asked, headers, body.into()).await {
                 Ok(response) if is_messages && response.status() == StatusCode::BAD_REQUEST => {
                     let patience = self.changing().limits.patience();

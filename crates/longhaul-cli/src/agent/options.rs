@@ -301,7 +301,8 @@ impl Options {
     pub fn stored(&self, config: &Config, id: SessionId, model: &str) -> Result<(Keeper, Session), Failure> {
         let (keeper, mut session) = Keeper::open(self.store(config)?.1, id, self.profile(config)?)?;
         let row = Models::builtin().find(model);
-        if session.model().name != row.name {
+        // What is known of the same model may be more than when the session was stored.
+        if session.model() != row {
             session.switch(row.clone(), longhaul::Seals::Engine);
         }
         self.set_window(config, &mut session);

@@ -451,7 +451,8 @@ impl Conversation {
 
     /// How many messages may keep their thinking where all are sent as they came, if not all may.
     pub(super) fn thinking_outside(&mut self) -> Option<usize> {
-        if self.session.ledger().is_untouched() { None } else { self.session.thinking_kept_outside() }
+        let may_differ = self.session.model().binds && !self.session.ledger().is_untouched();
+        if may_differ { self.session.thinking_kept_outside() } else { None }
     }
 
     /// The provider has signed thinking in its answer.

@@ -95,13 +95,12 @@ impl Live {
         ids.filter_map(|id| inner.conversations.get(id)).map(|slot| slot.conversation.clone()).collect()
     }
 
-    /// How many messages of a request of the newest conversation that a hint spoke of may keep their thinking where all
-    /// are sent as they came, if not all may.
-    pub(super) fn thinking_outside(&self, hint: &Hint) -> Option<usize> {
+    /// How many messages of a request may keep their thinking where all are sent as they came, if not all may: of the
+    /// newest conversation that the best of these hints speaks of.
+    pub(super) fn thinking_outside(&self, hints: &[Hint]) -> Option<usize> {
         let inner = self.lock();
-        let mut slots =
-            inner.hints.get(hint).into_iter().flatten().filter_map(|id| inner.conversations.get(id));
-        slots.find_map(|slot| slot.outside)
+        let mut spoken_of = hints.iter().flat_map(|hint| inner.hints.get(hint).into_iter().flatten().rev());
+        spoken_of.find_map(|id| inner.conversations.get(id))?.outside
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {

@@ -310,7 +310,7 @@ impl Check<'_> {
             _ => None,
         });
         let any = thinking.clone().next().is_some();
-        if !any {
+        if !any || self.ledger.is_unbound(at) {
             return Err(Refusal::Nothing("the message has no thinking"));
         }
         // A foreign seal goes wherever it stands: no other model takes it.

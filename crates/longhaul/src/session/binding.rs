@@ -43,6 +43,8 @@ pub(super) struct Binding {
     host_reports: bool,
     /// The prefix that was sent last, and how many messages there were then.
     last: Option<(Prefix, Position)>,
+    /// How many messages there were when a request was sent last.
+    sent_end: Position,
     /// The prefixes of the view, as it was checked last.
     view: Chain,
     /// The prefixes of the messages as they came.
@@ -62,7 +64,7 @@ impl Binding {
         match entry {
             Entry::Message(message) => self.came(message, log),
             Entry::Sent(sent) => {
-                self.last = sent.prefix.map(|prefix| (prefix, log.end()));
+                (self.last, self.sent_end) = (sent.prefix.map(|prefix| (prefix, log.end())), log.end());
                 let waits = sent.prefix.map(|prefix| (sent.ticket, prefix));
                 self.waiting.extend(waits);
                 if self.waiting.len() > WAITING {
@@ -74,7 +76,9 @@ impl Binding {
             Entry::Forked { signed, .. } => signed.iter().for_each(|signed| self.expect(signed)),
             Entry::Unbound(unbound) => self.signed.retain(|at| !unbound.span.contains(*at)),
             // What was sent is of the other model.
-            Entry::Switched { .. } => (self.last, self.view) = (None, Chain::default()),
+            Entry::Switched { .. } => {
+                (self.last, self.view, self.checked) = (None, Chain::default(), None);
+            }
             _ => {}
         }
     }
@@ -333,7 +337,10 @@ impl Session {
                 unbound::signed(message).map(|(block, _)| self.meter().block(&message.blocks()[block]));
             self.tokens(blocks.sum())
         };
-        let signed = shown.filter(|(_, part)| unbound::signed(&part.message).next().is_some());
+        // The view may be from before what was left out last.
+        let signed = shown.filter(|(at, part)| {
+            !self.ledger().is_unbound(*at) && unbound::signed(&part.message).next().is_some()
+        });
         signed.map(|(at, part)| (at, tokens(&part.message))).collect()
     }
 
@@ -342,6 +349,8 @@ impl Session {
         let Some(edit) = self.ledger().get(edit).cloned().filter(|_| self.model().binds) else { return };
         let Some(first) = edit.kind.spans().first().copied() else { return };
         match edit.kind {
+            // It comes back with its provider.
+            _ if edit.why == Why::Switched => {}
             // Thinking is no part of the prefix: what stands before all other thinking may go alone.
             EditKind::DropThinking { .. } => {
                 let (because, tokens, lost) = (Some(edit.id), Tokens::ZERO, Vec::new());
@@ -358,13 +367,21 @@ impl Session {
             let thinking = unbound::signed(self.log().get(at)?);
             Some(Signed { prefix, seals: thinking.filter_map(|(_, thinking)| seal_of(thinking)).collect() })
         });
-        signed.collect()
+        // The newest answer may have been reported, and come with another message before it.
+        let mut awaited: Vec<(Handle, Prefix)> =
+            self.state.binding.answered.iter().map(|(seal, prefix)| (*seal, *prefix)).collect();
+        awaited.sort_unstable_by_key(|(seal, _)| *seal);
+        let awaited = awaited.into_iter().map(|(seal, prefix)| Signed { prefix, seals: vec![seal] });
+        signed.chain(awaited).collect()
     }
 
     /// Leaves out signed thinking that no longer follows the prefix that produced it, whatever changed that.
     pub(super) fn unbind_stale(&mut self) {
         if !self.model().binds {
             return;
+        }
+        if self.state.binding.checked.is_none() {
+            self.unbind_hidden();
         }
         self.take_back_entry_edits();
         let Self { state, .. } = self;
@@ -374,13 +391,28 @@ impl Session {
         }
     }
 
-    /// Nothing of a conversation that was joined halfway is made shorter before it is sent the first time: its answers
-    /// were given to what the client had sent.
+    /// What a model that does not bind was not shown stays out: the answers since were given without it.
+    fn unbind_hidden(&mut self) {
+        let is_hidden =
+            |at: &Position| self.ledger().covering(*at).is_some() || self.ledger().dropped_thinking(*at);
+        let hidden: Vec<Position> = self.state.binding.signed.iter().copied().filter(is_hidden).collect();
+        for at in hidden {
+            let span = Span { start: at, end: Position(at.0 + 1) };
+            let (because, tokens, lost) = (None, Tokens::ZERO, Vec::new());
+            self.record(Entry::Unbound(Unbound { span, because, tokens, lost }.into()));
+        }
+    }
+
+    /// What came since the last request with answers that were not given to us is not made shorter: those answers were
+    /// given to what the client had sent. So it is when a conversation is joined halfway.
     fn take_back_entry_edits(&mut self) {
-        let last = self.state.binding.signed.last().copied();
-        let Some(last) = last.filter(|_| self.state.requests.calls == 0) else { return };
+        let Binding { origins, sent_end: first, .. } = &self.state.binding;
+        let of_client =
+            origins.last().filter(|(at, origin)| at >= first && matches!(origin, Origin::Client(_)));
+        let Some((first, last)) = of_client.map(|(at, _)| (*first, *at)) else { return };
+        let is_between = |span: &Span| span.start >= first && span.start < last;
         let of_entry = self.ledger().edits().filter(|(edit, active)| {
-            *active && edit.why == Why::Entry && edit.kind.spans().iter().all(|span| span.start < last)
+            *active && edit.why == Why::Entry && edit.kind.spans().iter().all(is_between)
         });
         let early: Vec<EditId> = of_entry.map(|(edit, _)| edit.id).collect();
         if early.is_empty() {

@@ -59,6 +59,12 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// Thinking went from messages that are not there.
+    #[error("entry {at} of the journal takes thinking from messages that are not there")]
+    Thinking {
+        /// The number of the entry.
+        at: usize,
+    },
     /// A summary was asked for of messages that are not there.
     #[error("entry {at} of the journal: job {job} covers messages that are not there")]
     Job {
@@ -151,6 +157,9 @@ pub(super) fn check(at: usize, entry: &Entry, log: &Log, ledger: &Ledger) -> Res
         }
         Entry::Undo { edit, .. } | Entry::Redo { edit } if *edit >= ledger.next_id() => {
             Err(LoadError::Edit { at, edit: *edit, problem: "is not there" })
+        }
+        Entry::Unbound(unbound) if unbound.span.is_empty() || unbound.span.end > log.end() => {
+            Err(LoadError::Thinking { at })
         }
         Entry::JobOpened(question) if question.spans.iter().any(|span| span.end > log.end()) => {
             Err(LoadError::Job { at, job: question.id })

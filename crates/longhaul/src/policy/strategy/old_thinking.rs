@@ -32,7 +32,8 @@ pub static OLD_THINKING: Strategy = Strategy {
             let sealed =
                 |block: &Block| matches!(block, Block::Thinking(thinking) if thinking.seal.is_sealed());
             let stays = at >= running && message.blocks().iter().any(sealed);
-            if seen > keep && !stays && !context.ledger.dropped_thinking(at) {
+            let gone = context.ledger.dropped_thinking(at) || context.ledger.is_unbound(at);
+            if seen > keep && !stays && !gone {
                 let original = Original::Thinking(message.clone());
                 proposals.push(Proposal::Inside(EditKind::DropThinking { at }, original));
             }
