@@ -34,4 +34,10 @@ pub async fn stopped(gateway: Gateway) {
         _ = writeln!(anstream::stderr(), "longhaul: {cramped}");
     }
     _ = writeln!(anstream::stderr(), "{}", options::summary(&figures));
+    if let Some(session) = figures.tied {
+        _ = writeln!(
+            anstream::stderr(),
+            "longhaul: to go on without Longhaul, run `longhaul release {session} FILE -o FILE` on the agent's session file"
+        );
+    }
 }

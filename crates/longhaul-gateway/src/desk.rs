@@ -250,6 +250,8 @@ pub struct Call {
     pub(crate) shorter_answer: Option<Tokens>,
     /// How little room there is for the next steps, when it is noticed.
     pub(crate) cramped: Option<Cramped>,
+    /// The thinking of its answer would be refused after the client's own messages.
+    pub(crate) is_tied: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// Where it belongs; `None` for a call that no desk of ours made.
@@ -287,6 +289,7 @@ impl Call {
             asking,
             shorter_answer: None,
             cramped: None,
+            is_tied: false,
             is_heard: false,
             at: None,
         }
@@ -479,6 +482,20 @@ impl Desk {
         }
     }
 
+    /// Takes in what the answer to a call said, if no request is in the way. True if it did.
+    pub fn hears_at_once(&self, call: &mut Call, usage: Option<&Usage>, seals: &[String]) -> bool {
+        let Some(at) = &call.at else { return false };
+        let Some(mut conversation) = at.conversation.try_lock() else { return false };
+        if !seals.is_empty() {
+            conversation.signed(at.ticket, seals);
+        }
+        if let Some(usage) = usage {
+            conversation.heard(at.ticket, usage);
+            call.is_heard = true;
+        }
+        true
+    }
+
     /// The provider refused thinking in a call: it is left out of this and of every later request.
     pub fn refused_thinking(&self, call: Call) -> Option<Call> {
         let mut at = call.at?;
@@ -612,6 +629,7 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
         asking,
         shorter_answer,
         cramped: conversation.cramped(),
+        is_tied: conversation.is_tied(),
         is_heard: false,
         at: Some(at),
     }

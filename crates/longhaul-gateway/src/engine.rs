@@ -29,6 +29,11 @@ pub trait Decide: Send + Sync + 'static {
     fn decide(&self, incoming: &Incoming) -> Decision;
     /// The provider has signed thinking in its answer to a call.
     fn signed(&self, _call: &Call, _seals: &[String]) {}
+    /// The same, and what the answer costs, at once if nobody is in the way: the client's next request may be decided
+    /// before a thread of ours is free. True if it was.
+    fn hears_at_once(&self, _call: &mut Call, _usage: Option<&Usage>, _seals: &[String]) -> bool {
+        false
+    }
     /// The provider refused thinking in a call: what to send instead, without it.
     fn refused_thinking(&self, _call: Call) -> Option<Call> {
         None
@@ -77,6 +82,10 @@ impl Decide for Desk {
 
     fn signed(&self, call: &Call, seals: &[String]) {
         Desk::signed(self, call, seals);
+    }
+
+    fn hears_at_once(&self, call: &mut Call, usage: Option<&Usage>, seals: &[String]) -> bool {
+        Desk::hears_at_once(self, call, usage, seals)
     }
 
     fn refused_thinking(&self, call: Call) -> Option<Call> {
@@ -343,6 +352,8 @@ pub(crate) struct Brief {
     pub(crate) shorter_answer: Option<Tokens>,
     /// How little room there is for the next steps, when it is noticed.
     pub(crate) cramped: Option<Cramped>,
+    /// The thinking of its answer would be refused after the client's own messages.
+    pub(crate) is_tied: bool,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -358,8 +369,9 @@ pub(crate) struct OpenCall {
 
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
-        let Call { session, how, view, full, edits, broke, asking, shorter_answer, cramped, .. } = call;
-        let brief = Brief { session, how, view, full, edits, broke, shorter_answer, cramped };
+        let Call { session, how, view, full, edits, broke, asking, .. } = call;
+        let Call { shorter_answer, cramped, is_tied, .. } = call;
+        let brief = Brief { session, how, view, full, edits, broke, shorter_answer, cramped, is_tied };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
     }
@@ -408,11 +420,16 @@ impl OpenCall {
         /// What is stored behind an answer does not take the processor from the client that reads the answer.
         const WHILE_IT_IS_READ: Duration = Duration::from_micros(500);
         let Some(mut call) = self.call.take() else { return };
+        let Heard { usage, seals, .. } = heard;
+        let desk = &self.engine.queue.desk;
+        let at_once = || desk.hears_at_once(&mut call, usage.as_ref(), &seals);
+        let is_heard = catch_unwind(AssertUnwindSafe(at_once)).unwrap_or_default();
         let waiting = self.engine.waiting.clone();
         self.engine.run(Box::new(move |desk| {
-            let Heard { usage, seals, .. } = heard;
-            desk.signed(&call, &seals);
-            desk.heard(&mut call, usage.as_ref());
+            if !is_heard {
+                desk.signed(&call, &seals);
+                desk.heard(&mut call, usage.as_ref());
+            }
             if waiting.load(Ordering::Relaxed) == 0 {
                 std::thread::sleep(WHILE_IT_IS_READ);
             }

@@ -44,6 +44,8 @@ pub struct Figures {
     pub thinking_dropped: u64,
     /// Requests that were sent again without thinking, because the provider refused it.
     pub thinking_refused: u64,
+    /// The newest conversation whose thinking would be refused after its client's own messages.
+    pub tied: Option<SessionId>,
     /// Streams that ended before their end.
     pub cut: u64,
     /// Sessions that were not to be kept any longer, and were deleted.
@@ -234,6 +236,7 @@ impl Counters {
         let goes_on = matches!(sent.how, How::Extends | How::Retry);
         figures.uncached += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
         figures.cramped = figures.cramped.or(sent.cramped);
+        figures.tied = if sent.is_tied { Some(sent.session) } else { figures.tied };
         if let Some(broke) = sent.broke {
             *figures.breaks.entry(broke.name()).or_default() += 1;
         }

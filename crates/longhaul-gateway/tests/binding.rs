@@ -314,3 +314,16 @@ async fn threads_are_refused_as_the_provider_would_and_what_it_holds_is_passed_o
         assert_eq!(client.fake.log().last().unwrap().body, body);
     }
 }
+
+#[tokio::test]
+async fn a_model_that_does_not_bind_keeps_its_thinking_past_us() {
+    let mut client = Client::start(Twin::PLAIN, Profile::longhaul(), 12_000, false).await;
+    client.model = "claude-sonnet-4-6";
+    for _ in 0..30 {
+        client.step(900).await;
+    }
+    assert!(client.is_edited());
+    client.step_with(900, &HEADERS).await;
+    let sent = &client.fake.log().last().unwrap().body["messages"];
+    assert_eq!(sent.as_array().unwrap(), &client.messages[..client.messages.len() - 2]);
+}

@@ -378,6 +378,61 @@ fn thinking_of_a_view_fails_where_the_client_goes_on_without_us() {
     assert_eq!(work.session.stale_outside(), Some(Position(1)));
 }
 
+#[test]
+fn what_went_past_us_is_sent_as_it_came_and_keeps_its_thinking() {
+    let mut work = Work::of(start(Profile::longhaul(), 100_000));
+    work.session.read_signatures();
+    work.reports = true;
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Before.");
+    for _ in 0..3 {
+        work.step_past_us(100);
+        // Noise, which would be left out of a new result.
+        let id = format!("noise_{}", work.calls);
+        let thinking = work.twin.answer_client(work.session.log().frame(), &work.client, "Run it.");
+        work.push(thinks(thinking, &id));
+        work.push(Message::result(id, "Compiling a\n".repeat(400)));
+    }
+    work.step(100, "With you again.");
+    assert_eq!((work.unbound(), thoughts(&work.session)), (0, 7));
+}
+
+#[test]
+fn an_answer_that_was_reported_is_known_in_a_fork() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.session.read_signatures();
+    work.push(Message::user("Mend the parser."));
+    let ticket = work.prepare().unwrap();
+    let thinking = work.twin.answer(&work.session, "Hm.");
+    let Block::Thinking(signed) = &thinking else { panic!() };
+    work.session.signed(ticket, signed.seal.data());
+    // The client writes its input anew, and sends the answer behind it.
+    work.session = work.session.fork_with_edits(Position(0)).unwrap();
+    work.client.clear();
+    work.push(Message::user("Mend the lexer."));
+    work.push(thinks(thinking, "c1"));
+    work.push(Message::result("c1", "text"));
+    work.reports = true;
+    work.step(100, "On.");
+    assert_eq!(work.unbound(), 1);
+}
+
+#[test]
+fn thinking_of_another_provider_comes_back_with_it() {
+    let other = |name: &str| longhaul::Model { name: name.into(), binds: false, ..binding(100_000) };
+    let mut work = Work::of(Session::new(by_limits(), other("kimi-k9")).with_meter(Meter::neutral()));
+    work.push(Message::user("Mend the parser."));
+    (0..3).for_each(|_| work.step(100, "Hm."));
+    work.prepare();
+    assert_eq!(thoughts(&work.session), 3);
+    work.session.switch(binding(100_000), Seals::Engine);
+    work.prepare();
+    assert_eq!(thoughts(&work.session), 0);
+    work.session.switch(other("kimi-k9"), Seals::Engine);
+    work.prepare();
+    assert_eq!(thoughts(&work.session), 3);
+}
+
 #[derive(Debug, Clone)]
 enum Op {
     Ask,

@@ -449,10 +449,14 @@ impl Conversation {
         }
     }
 
+    /// True if thinking is bound to other messages than the client's own: an edit stands, or a note of ours.
+    pub(super) fn is_tied(&self) -> bool {
+        self.session.model().binds && !self.session.ledger().is_untouched()
+    }
+
     /// How many messages may keep their thinking where all are sent as they came, if not all may.
     pub(super) fn thinking_outside(&mut self) -> Option<usize> {
-        let may_differ = self.session.model().binds && !self.session.ledger().is_untouched();
-        if may_differ { self.session.thinking_kept_outside() } else { None }
+        if self.is_tied() { self.session.thinking_kept_outside() } else { None }
     }
 
     /// The provider has signed thinking in its answer.

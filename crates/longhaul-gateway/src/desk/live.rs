@@ -27,6 +27,11 @@ impl Seat {
         Arc::new(Self { id: conversation.id(), tenant, conversation: Mutex::new(conversation) })
     }
 
+    /// The conversation, if no request works with it.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Conversation>> {
+        self.conversation.try_lock().ok()
+    }
+
     /// The conversation for one request alone. One that a panic left half done is not used again.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Conversation>, Refused> {
         self.conversation.lock().map_err(|_| Refused::Broken)
