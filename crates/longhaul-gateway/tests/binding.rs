@@ -324,6 +324,6 @@ async fn a_model_that_does_not_bind_keeps_its_thinking_past_us() {
     }
     assert!(client.is_edited());
     client.step_with(900, &HEADERS).await;
-    let sent = &client.fake.log().last().unwrap().body["messages"];
+    let sent = client.fake.log().last().unwrap().body["messages"].clone();
     assert_eq!(sent.as_array().unwrap(), &client.messages[..client.messages.len() - 2]);
 }

@@ -393,8 +393,11 @@ impl Session {
 
     /// What a model that does not bind was not shown stays out: the answers since were given without it.
     fn unbind_hidden(&mut self) {
-        let is_hidden =
-            |at: &Position| self.ledger().covering(*at).is_some() || self.ledger().dropped_thinking(*at);
+        // That of another provider comes back with it.
+        let is_hidden = |at: &Position| {
+            let is_out = self.ledger().covering(*at).is_some() || self.ledger().dropped_thinking(*at);
+            is_out && !self.state.authors.is_foreign(*at)
+        };
         let hidden: Vec<Position> = self.state.binding.signed.iter().copied().filter(is_hidden).collect();
         for at in hidden {
             let span = Span { start: at, end: Position(at.0 + 1) };
