@@ -32,7 +32,7 @@ pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused};
 use finding::{Found, Search};
 pub use incoming::Incoming;
-use live::{Hint, Live, Shared, Used};
+use live::{Heard, Hint, Live, Shared, Used};
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -474,28 +474,6 @@ impl Desk {
         });
     }
 
-    /// The provider has signed thinking in its answer to a call: it is good for requests that go on from this one.
-    pub fn signed(&self, call: &Call, seals: &[String]) {
-        let Some(at) = call.at.as_ref().filter(|_| !seals.is_empty()) else { return };
-        if let Ok(mut conversation) = at.conversation.lock() {
-            conversation.signed(at.ticket, seals);
-        }
-    }
-
-    /// Takes in what the answer to a call said, if no request is in the way. True if it did.
-    pub fn hears_at_once(&self, call: &mut Call, usage: Option<&Usage>, seals: &[String]) -> bool {
-        let Some(at) = &call.at else { return false };
-        let Some(mut conversation) = at.conversation.try_lock() else { return false };
-        if !seals.is_empty() {
-            conversation.signed(at.ticket, seals);
-        }
-        if let Some(usage) = usage {
-            conversation.heard(at.ticket, usage);
-            call.is_heard = true;
-        }
-        true
-    }
-
     /// The provider refused thinking in a call: it is left out of this and of every later request.
     pub fn refused_thinking(&self, call: Call) -> Option<Call> {
         let mut at = call.at?;
@@ -516,14 +494,12 @@ impl Desk {
         self.live.thinking_outside(&incoming.hints())
     }
 
-    /// The provider answered a call; `usage` is what it said of its price. It counts for the next request, and nothing
-    /// is stored: [`answered`](Self::answered) does that.
-    pub fn heard(&self, call: &mut Call, usage: Option<&Usage>) {
-        let (Some(at), Some(usage)) = (&call.at, usage) else { return };
-        if let Ok(mut conversation) = at.conversation.lock() {
-            conversation.heard(at.ticket, usage);
-            call.is_heard = true;
-        }
+    /// The provider answered a call: what it said of its price, and what thinking it signed. It counts for the next request,
+    /// and nothing is stored: [`answered`](Self::answered) does that. Waits for no request.
+    pub fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
+        let Some(at) = &call.at else { return };
+        at.conversation.hears(Heard { ticket: at.ticket, usage: usage.cloned(), seals });
+        call.is_heard = usage.is_some();
     }
 
     /// The provider answered a call; `usage` is what it said of its price. All that is known of the conversation is

@@ -27,13 +27,6 @@ use crate::reading::Heard;
 pub trait Decide: Send + Sync + 'static {
     /// Says what is done with a request.
     fn decide(&self, incoming: &Incoming) -> Decision;
-    /// The provider has signed thinking in its answer to a call.
-    fn signed(&self, _call: &Call, _seals: &[String]) {}
-    /// The same, and what the answer costs, at once if nobody is in the way: the client's next request may be decided
-    /// before a thread of ours is free. True if it was.
-    fn hears_at_once(&self, _call: &mut Call, _usage: Option<&Usage>, _seals: &[String]) -> bool {
-        false
-    }
     /// The provider refused thinking in a call: what to send instead, without it.
     fn refused_thinking(&self, _call: Call) -> Option<Call> {
         None
@@ -42,9 +35,9 @@ pub trait Decide: Send + Sync + 'static {
     fn thinking_outside(&self, _incoming: &Incoming) -> Option<usize> {
         None
     }
-    /// The provider answered a call: what it said of the price counts for the next request. It is short, and
-    /// [`answered`](Self::answered) comes behind it.
-    fn heard(&self, _call: &mut Call, _usage: Option<&Usage>) {}
+    /// The provider answered a call: what it said of the price, and what thinking it signed, counts for the next request,
+    /// however soon that comes. Waits for nobody; [`answered`](Self::answered) comes behind it.
+    fn heard(&self, _call: &mut Call, _usage: Option<&Usage>, _seals: Vec<String>) {}
     /// The provider answered a call.
     fn answered(&self, call: Call, usage: Option<&Usage>);
     /// The provider refused a call as too long.
@@ -80,14 +73,6 @@ impl Decide for Desk {
         Desk::decide(self, incoming)
     }
 
-    fn signed(&self, call: &Call, seals: &[String]) {
-        Desk::signed(self, call, seals);
-    }
-
-    fn hears_at_once(&self, call: &mut Call, usage: Option<&Usage>, seals: &[String]) -> bool {
-        Desk::hears_at_once(self, call, usage, seals)
-    }
-
     fn refused_thinking(&self, call: Call) -> Option<Call> {
         Desk::refused_thinking(self, call)
     }
@@ -96,8 +81,8 @@ impl Decide for Desk {
         Desk::thinking_outside(self, incoming)
     }
 
-    fn heard(&self, call: &mut Call, usage: Option<&Usage>) {
-        Desk::heard(self, call, usage);
+    fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
+        Desk::heard(self, call, usage, seals);
     }
 
     fn answered(&self, call: Call, usage: Option<&Usage>) {
@@ -422,14 +407,9 @@ impl OpenCall {
         let Some(mut call) = self.call.take() else { return };
         let Heard { usage, seals, .. } = heard;
         let desk = &self.engine.queue.desk;
-        let at_once = || desk.hears_at_once(&mut call, usage.as_ref(), &seals);
-        let is_heard = catch_unwind(AssertUnwindSafe(at_once)).unwrap_or_default();
+        _ = catch_unwind(AssertUnwindSafe(|| desk.heard(&mut call, usage.as_ref(), seals)));
         let waiting = self.engine.waiting.clone();
         self.engine.run(Box::new(move |desk| {
-            if !is_heard {
-                desk.signed(&call, &seals);
-                desk.heard(&mut call, usage.as_ref());
-            }
             if waiting.load(Ordering::Relaxed) == 0 {
                 std::thread::sleep(WHILE_IT_IS_READ);
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use longhaul::{Ticket, Usage};
 use longhaul_store::SessionId;
 
 use super::conversation::{Conversation, Refused};
@@ -20,21 +21,43 @@ pub(super) struct Seat {
     /// Whose it is.
     tenant: Arc<str>,
     conversation: Mutex<Conversation>,
+    /// What answers have said since the conversation was worked with.
+    heard: Mutex<Vec<Heard>>,
+}
+
+/// What the answer to a request said.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) ticket: Ticket,
+    pub(super) usage: Option<Usage>,
+    /// The signatures of its thinking.
+    pub(super) seals: Vec<String>,
 }
 
 impl Seat {
     pub(super) fn new(conversation: Conversation, tenant: Arc<str>) -> Shared {
-        Arc::new(Self { id: conversation.id(), tenant, conversation: Mutex::new(conversation) })
-    }
-
-    /// The conversation, if no request works with it.
-    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Conversation>> {
-        self.conversation.try_lock().ok()
+        Arc::new(Self {
+            id: conversation.id(),
+            tenant,
+            conversation: Mutex::new(conversation),
+            heard: Mutex::default(),
+        })
     }
 
     /// The conversation for one request alone. One that a panic left half done is not used again.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Conversation>, Refused> {
-        self.conversation.lock().map_err(|_| Refused::Broken)
+        let mut conversation = self.conversation.lock().map_err(|_| Refused::Broken)?;
+        let heard = std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner));
+        for Heard { ticket, usage, seals } in heard {
+            conversation.signed(ticket, &seals);
+            usage.iter().for_each(|usage| conversation.heard(ticket, usage));
+        }
+        Ok(conversation)
+    }
+
+    /// Whoever works with the conversation next knows this first. Waits for nobody who does.
+    pub(super) fn hears(&self, heard: Heard) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
     }
 }
 
