@@ -113,7 +113,7 @@ fn thinking_of_views_is_left_out_and_every_other_word_stays() {
     assert_eq!(rest(&released), rest(&own));
     let lines = parsed(&released);
     assert!(lines.windows(2).all(|pair| pair[1]["parentUuid"] == pair[0]["uuid"]));
-    // What is there stays, unless somebody says so.
+    // An existing file stays, unless `--force` is given.
     assert!(user.error(&["release", "last", &file, "-o", "out.jsonl"]).contains("is there already"));
     assert!(user.error(&["release", "last", &file, "-o", &file]).contains("is the session file itself"));
     // Nothing of the new file would fail.

@@ -301,7 +301,7 @@ impl Options {
     pub fn stored(&self, config: &Config, id: SessionId, model: &str) -> Result<(Keeper, Session), Failure> {
         let (keeper, mut session) = Keeper::open(self.store(config)?.1, id, self.profile(config)?)?;
         let row = Models::builtin().find(model);
-        // What is known of the same model may be more than when the session was stored.
+        // The table may know more of the model than when the session was stored.
         if session.model() != row {
             session.switch(row.clone(), longhaul::Seals::Engine);
         }

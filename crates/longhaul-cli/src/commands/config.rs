@@ -49,7 +49,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// What is known of models: windows, prices, cache rules, thinking
+    /// Print what Longhaul knows about models: windows, prices, cache rules, thinking
     #[command(after_help = "\
 A name is as requests have it, with what a cloud or a router puts around it.
 

@@ -120,7 +120,7 @@ fn write(args: &Args, output: &Path, text: &str) -> Result<(), Failure> {
 /// The signatures of a stored session.
 struct Thought {
     known: HashSet<String>,
-    /// Those that the model would refuse after the agent's own messages.
+    /// Signatures that the model would refuse after the agent's own messages.
     stale: HashSet<String>,
 }
 

@@ -112,7 +112,7 @@ impl Conversation {
     ) -> Result<Self, StoreError> {
         let (keeper, mut session) = Keeper::open(store, id, settings.profile.clone())?;
         session.read_signatures();
-        // What is known of its model may be more than when it was stored.
+        // The table may know more of its model than when the session was stored.
         let row = Models::builtin()
             .find(session.log().frame().and_then(|f| f.model.as_deref()).unwrap_or_default());
         if row.name == session.model().name && row != session.model() {

@@ -104,7 +104,7 @@ struct Slot {
     outside: Option<usize>,
 }
 
-/// What is known of a conversation when it was used.
+/// The facts that a use of a conversation leaves behind.
 pub(super) struct Used {
     pub(super) bytes: usize,
     pub(super) outside: Option<usize>,

@@ -113,6 +113,15 @@ fn source_of(call: &ToolCall) -> Option<String> {
     }
 }
 
+impl ToolCall {
+    /// True if a program that the provider runs made this call, and reads the result in the place of the model
+    /// (Anthropic's programmatic tool calling).
+    pub fn is_made_by_program(&self) -> bool {
+        let caller = self.extra.get("caller").map(Json::value);
+        caller.is_some_and(|caller| caller["type"].as_str().is_some_and(|kind| kind != "direct"))
+    }
+}
+
 impl Made<'_> {
     /// The calls, in their order: at least one.
     pub fn calls(&self) -> &[ToolCall] {

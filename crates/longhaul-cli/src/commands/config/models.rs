@@ -147,7 +147,7 @@ pub fn show(name: &str, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is known of a model, a line for each fact.
+/// Prints the facts of a model, one a line.
 fn facts(model: &Model, out: &mut impl Write) -> io::Result<()> {
     fact(out, "window", &format!("{} tokens", grouped(model.window.0)))?;
     fact(out, "longest answer", &format!("{} tokens", grouped(model.max_output.0)))?;
