@@ -5,4 +5,7 @@
 
 pub mod needs;
 mod numbered;
+mod origin;
 pub mod pieces;
+
+pub use origin::Origin;

@@ -11,6 +11,7 @@ use longhaul::digest::ToolKind;
 use longhaul::{Block, Extra, Json, Message, ToolCall};
 use regex::Regex;
 
+use crate::Origin;
 use crate::numbered::{LINE_MARK, LineIndex, Names};
 
 /// Needs last seen more steps back than this are far.
@@ -122,7 +123,10 @@ pub struct Needs {
     known: Vec<Known>,
     lines: LineIndex,
     step: u32,
-    messages: u32,
+    /// Where what each message says comes from.
+    origins: Vec<Origin>,
+    /// What the results of calls are, by their ids.
+    calls: HashMap<Box<str>, Origin>,
     /// Files that the session has changed, in the order in which it did so first.
     changed: Vec<u32>,
     pieces: HashMap<Box<str>, Arc<Piece>>,
@@ -153,13 +157,20 @@ struct Need {
     line: Option<u32>,
 }
 
+/// Near needs, and those of them that were found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Near {
+    all: u64,
+    found: u64,
+}
+
 /// Shares of needs that were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Found {
     far: u64,
     far_found: u64,
-    near: u64,
-    near_found: u64,
+    /// Of each origin.
+    near: [Near; Origin::ALL.len()],
     lines: u64,
     lines_found: u64,
     reachable: u64,
@@ -170,8 +181,10 @@ impl Found {
     pub fn add(&mut self, other: Self) {
         self.far += other.far;
         self.far_found += other.far_found;
-        self.near += other.near;
-        self.near_found += other.near_found;
+        for (near, other) in self.near.iter_mut().zip(other.near) {
+            near.all += other.all;
+            near.found += other.found;
+        }
         self.lines += other.lines;
         self.lines_found += other.lines_found;
         self.reachable += other.reachable;
@@ -189,7 +202,13 @@ impl Found {
 
     /// Of near needs, those in the view.
     pub fn near(&self) -> Option<f64> {
-        share(self.near_found, self.near)
+        share(self.near.iter().map(|near| near.found).sum(), self.near.iter().map(|near| near.all).sum())
+    }
+
+    /// The same of needs of each origin that there are any of: how many, and the share in the view.
+    pub fn near_by_origin(&self) -> impl Iterator<Item = (Origin, u64, f64)> {
+        let all = Origin::ALL.into_iter().zip(self.near);
+        all.filter_map(|(origin, Near { all, found })| Some((origin, all, share(found, all)?)))
     }
 
     /// Of far needs, those in the view or under a handle in it.
@@ -211,7 +230,8 @@ impl Needs {
             known: Vec::new(),
             lines: LineIndex::default(),
             step: 0,
-            messages: 0,
+            origins: Vec::new(),
+            calls: HashMap::new(),
             changed: Vec::new(),
             pieces: HashMap::new(),
         }
@@ -273,6 +293,7 @@ impl Needs {
             self.step += 1;
         }
         for call in message.calls() {
+            self.calls.insert((*call.id).into(), Origin::of_result(call));
             for path in changed_files(call) {
                 // A path without a slash is not a name that could be looked for.
                 let path = words(&path).find(|word| word.contains('/'));
@@ -284,7 +305,9 @@ impl Needs {
             }
         }
         let piece = self.piece(text);
-        let now = (self.step, self.messages);
+        let answered = message.results().find_map(|result| self.calls.get(&*result.id).copied());
+        let now = (self.step, u32::try_from(self.origins.len()).unwrap_or(u32::MAX));
+        self.origins.push(Origin::of(message.role(), answered));
         for mark in &piece.marks {
             self.known_of(*mark).last = Some(now);
         }
@@ -294,7 +317,11 @@ impl Needs {
             names.iter().for_each(|name| self.known_of(*name).origin = Some(origin));
             self.known_of(origin).names = names;
         }
-        self.messages += 1;
+    }
+
+    /// Where what a message says comes from.
+    fn origin(&self, at: u32) -> Origin {
+        self.origins.get(at as usize).copied().unwrap_or(Origin::Said)
     }
 
     /// True if a text stands in a list.
@@ -489,8 +516,9 @@ impl Holdings {
         for need in needs.of(answer) {
             let here = self.has(need.mark);
             if !need.far {
-                found.near += 1;
-                found.near_found += u64::from(here);
+                let near = &mut found.near[needs.origin(need.at) as usize];
+                near.all += 1;
+                near.found += u64::from(here);
                 continue;
             }
             found.far += 1;

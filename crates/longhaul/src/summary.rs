@@ -163,13 +163,13 @@ fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = 
         // Beside lines that pay for themselves the rest is short.
         Choose::Pay(price) => template.room_for_slots(room).min(price.slots),
     };
-    // What the work has changed and left broken is named whatever it takes, up to half of the room.
+    // What the work has changed and left broken is named whatever it takes, as far as there is room.
     let trail = match form.choose {
-        Choose::Fill => Vec::new(),
-        Choose::Pay(_) => values.take_trail(room / 2, language),
+        Choose::Fill => None,
+        Choose::Pay(_) => Some(values.take_trail(room, language)),
     };
     let gone = values.fit_form(for_slots, language);
-    trail.into_iter().for_each(|(slot, items)| values.push(slot, items));
+    trail.into_iter().for_each(|trail| values.put_trail(trail));
     if gone > 0 {
         values.add(Slot::LeftOut, [Item::words(None, (language.words().left_out)(gone))]);
     }

@@ -69,6 +69,39 @@ fn a_fold_names_every_file_that_a_script_patched() {
     }
 }
 
+/// However many files a session has patched, every request names each of them: after several folds, and after folds that
+/// the window forced.
+#[test]
+fn many_patched_files_are_named_in_every_request() {
+    for (files, window) in [(42, 32_000), (42, 64_000), (300, 32_000), (300, 64_000)] {
+        let mut session =
+            Session::new(Profile::longhaul(), model("m", window)).with_meter(longhaul::Meter::neutral());
+        session.push(Message::user("Move every report to the new format."));
+        let name = |n: usize| format!("shop/src/reports/of_region_{n}/total_{n}.rs");
+        let (mut patched, mut folds) = (0, 0);
+        for n in 0..150 {
+            // Three files a script, read and patched in turn.
+            let some: Vec<usize> = (patched..files.min(patched + 3)).collect();
+            patched += some.len();
+            let source: String = some
+                .iter()
+                .map(|n| format!("await tools.apply_patch(`*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch`);\n", name(*n)))
+                .collect();
+            if source.is_empty() {
+                step(&mut session, n, 2_000);
+            } else {
+                script(&mut session, &format!("s{n}"), &source, "Done!");
+            }
+            ready(&mut session);
+            let shown = format!("{:?}", sent(&session));
+            let missing: Vec<String> = (0..patched).map(name).filter(|name| !shown.contains(name)).collect();
+            assert_eq!(missing, [""; 0], "{files} files, window {window}, call {n}");
+            folds = folded(&session).len();
+        }
+        assert!(folds > 0);
+    }
+}
+
 #[test]
 fn a_file_that_a_script_patched_is_one_that_was_changed() {
     let text = folded(&patched(Profile::longhaul()));
@@ -84,17 +117,17 @@ fn a_fold_tells_what_scripts_ran_and_how_it_ended() {
     assert!(!text.contains("Call exec: ") && !text.contains("tools.exec_command"), "{text}");
 }
 
-#[test]
-fn a_patch_that_failed_changes_no_file() {
-    let mut session = session(20_000);
+/// What is folded after a script that failed with this error.
+fn folded_after_failure(script: &str, error: &str) -> String {
+    let mut session =
+        Session::new(Profile::longhaul(), model("m", 20_000)).with_meter(longhaul::Meter::neutral());
     session.push(Message::user("Round the totals."));
-    let patch = "await tools.apply_patch('*** Begin Patch\\n*** Update File: shop/src/never_there.rs\\n*** End Patch')";
-    let arguments = Json::from(&json!({ "input": patch }));
+    let arguments = Json::from(&json!({ "input": script }));
     session.push(Message::new(Role::Assistant, vec![Block::call("a", "exec", arguments)]));
-    let text = "Script failed\nWall time 0.1 seconds\nOutput:\n\nScript error:\nError: apply_patch verification failed: no such file\n";
     let more: String = (0..60).map(|n| format!("a line that nobody needs again {n}\n")).collect();
-    session.push(Message::result("a", format!("{text}{more}")));
-    session.push(Message::assistant("It is not there."));
+    let text = format!("Script failed\nWall time 0.1 seconds\nOutput:\n\n{more}\nScript error:\n{error}\n");
+    session.push(Message::result("a", text));
+    session.push(Message::assistant("That did not work."));
     session.push(Message::user("Go on."));
     for n in 0..60 {
         step(&mut session, n, 2_000);
@@ -103,8 +136,35 @@ fn a_patch_that_failed_changes_no_file() {
             break;
         }
     }
-    let text = folded(&session);
+    folded(&session)
+}
+
+/// A script that patches one file, and nothing else but for these words after it.
+fn patching(path: &str, then: &str) -> String {
+    format!("const r = await tools.apply_patch('*** Begin Patch\\n*** Update File: {path}\\n*** End Patch');{then}")
+}
+
+#[test]
+fn a_patch_that_failed_changes_no_file() {
+    let script = patching("shop/src/never_there.rs", "");
+    let text = folded_after_failure(&script, "Error: apply_patch verification failed: no such file");
     assert!(!text.contains("never_there.rs`: changed") && text.contains("apply_patch"), "{text}");
+}
+
+/// A script may fail after its patch was applied: the file is changed.
+#[test]
+fn a_patch_of_a_script_that_failed_later_changes_its_file() {
+    let alone = patching("shop/src/rounded.rs", "\ntext(result.output)");
+    let beside = patching("shop/src/rounded.rs", "\nawait tools.exec_command({cmd: 'cargo test -p shop'})");
+    for (script, error) in [
+        (&alone, "ReferenceError: result is not defined"),
+        (&alone, "TypeError: the patch has no property output"),
+        (&beside, "Error: exec_command timed out after the patch"),
+    ] {
+        let text = folded_after_failure(script, error);
+        assert!(text.contains("`shop/src/rounded.rs`: changed 1×"), "{error}\n{text}");
+        assert!(text.contains(error), "the error is named: {text}");
+    }
 }
 
 /// Calls that a program of the provider makes are calls of the host: the program comes before them, its own

@@ -88,6 +88,8 @@ struct PolicyRow<'a> {
     in_line: Option<f64>,
     retention: Option<f64>,
     near: Option<f64>,
+    /// The same by what a need was last seen in: how many needs, and the share in view.
+    near_by_origin: BTreeMap<&'static str, (u64, f64)>,
     reachable: Option<f64>,
     files_named: Option<f64>,
     breaks: Option<f64>,
@@ -123,6 +125,10 @@ impl<'a> PolicyRow<'a> {
             in_line: tally.found.in_line(),
             retention: tally.found.retention(),
             near: tally.found.near(),
+            near_by_origin: {
+                let near = tally.found.near_by_origin();
+                near.map(|(origin, count, share)| (origin.name(), (count, share))).collect()
+            },
             reachable: tally.found.reachable(),
             files_named: share(tally.named as f64, tally.changed as f64),
             breaks: share(tally.breaks as f64, tally.calls as f64),

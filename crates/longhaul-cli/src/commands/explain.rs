@@ -291,23 +291,26 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
         return Ok(());
     }
     let strong = terminal::STRONG;
-    writeln!(out, "\n{strong}Price{strong:#}{:12} billed again  smaller per call", "")?;
+    writeln!(out, "\n{strong}Price{strong:#}{:12} billed again  smaller per call     calls", "")?;
     writeln!(
         out,
-        "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  why",
-        "call", "edits", "expected", "came out", "expected", "came out", "so far"
+        "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7}  why",
+        "call", "edits", "expected", "came out", "expected", "came out", "expected", "so far"
     )?;
+    // Only a fold is expected to live for some calls.
+    let calls = |calls: u64| if calls == 0 { "–".to_owned() } else { calls.to_string() };
     for batch in batches {
         let again = |tokens| if batch.cold { "cold".to_owned() } else { terminal::short(tokens) };
         writeln!(
             out,
-            "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  {}",
+            "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7}  {}",
             batch.call,
             batch.edits,
             again(batch.rewrites),
             again(batch.rewritten),
             terminal::short(batch.takes),
             terminal::short(batch.saves),
+            calls(batch.calls),
             terminal::short(batch.saved),
             batch.why
         )?;

@@ -118,15 +118,17 @@ impl Facts {
         let are_apart = outputs.len() == calls.len();
         let is_change = |call: &ToolCall| matches!(aliases.kind_of(call), ToolKind::Edit | ToolKind::Write);
         let changes = calls.iter().filter(|call| is_change(call)).count();
-        let blames_patch = failed && result.text.contains("patch");
+        let blames_change = failed && changes == 1 && failing::reports_failed_change(&result.text);
+        let mut is_anyone_blamed = false;
         for (number, call) in calls.iter().enumerate() {
             let tool = aliases.kind_of(call);
             let output = if are_apart { &result.text[outputs[number].clone()] } else { "" };
             let status = if tool == ToolKind::Bash { failing::status_in(output) } else { None };
-            // Which call ended a script is known if there is one, or if the error names it. A file is named
-            // rather than forgotten.
-            let is_blamed = calls.len() == 1 || blames_patch && changes == 1 && is_change(call);
-            let failed_here = status.map_or(failed && is_blamed, |status| status != 0);
+            // A script may fail after its calls went well. A change counts as made unless the error is about it: the
+            // summary names a file too many rather than one too few.
+            let is_blamed = failed && if is_change(call) { blames_change } else { calls.len() == 1 };
+            is_anyone_blamed |= is_blamed;
+            let failed_here = status.map_or(is_blamed, |status| status != 0);
             // A script prints what a command wrote, and rarely how it ended.
             let well = !failed && !failed_here && (tool != ToolKind::Bash || status.is_some());
             self.called(at, call, output, Ended { status, failed: failed_here, well }, tool);
@@ -139,7 +141,7 @@ impl Facts {
         let name = format!("{} {}", call.name, shorten(&subjects, CALL)).trim_end().replace('`', "'");
         if !failed {
             self.solve(name);
-        } else if calls.len() > 1 && !(blames_patch && changes == 1) {
+        } else if !is_anyone_blamed {
             let line = failing::why(&result.text, None);
             self.unsolved.entry(name.clone()).or_default().push(self.errors.len());
             self.errors.push((at, Problem { line: shorten(&line, LINE), call: name, solved: false }));

@@ -57,6 +57,23 @@ pub(super) fn why(text: &str, status: Option<i64>) -> String {
     }
 }
 
+/// True if the error that ended a script reports that a patch or another change of a file was not made.
+pub(super) fn reports_failed_change(text: &str) -> bool {
+    /// The host writes the error after what the script printed.
+    const ERROR: &str = "\nScript error:\n";
+    /// How hosts report it.
+    const SIGNS: [&str; 6] = [
+        "patch verification failed",
+        "patch failed",
+        "nvalid patch",
+        "ailed to find expected lines",
+        "ailed to find context",
+        "ailed to apply",
+    ];
+    let error = text.rfind(ERROR).map_or(text, |at| &text[at..]);
+    SIGNS.iter().any(|sign| error.contains(sign))
+}
+
 /// True for a line of a result that its program wrote about what happened.
 fn says_something(line: &str) -> bool {
     let line = line.trim();

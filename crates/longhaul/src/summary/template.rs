@@ -114,20 +114,28 @@ impl SlotValues {
         gone
     }
 
-    /// Takes out what must be named: files that were changed, errors that nobody has solved, tasks. The newest
-    /// of each, up to so many bytes.
-    pub(crate) fn take_trail(&mut self, mut room: usize, language: Language) -> Vec<(Slot, Vec<Item>)> {
-        let is_trail = |item: &Item| match &item.statement {
-            Statement::Problem(problem) => !problem.solved,
-            _ => true,
-        };
-        let mut trail = Vec::new();
-        for slot in [Slot::Todos, Slot::Files, Slot::Errors] {
-            let (named, others): (Vec<Item>, Vec<Item>) = self.take(slot).into_iter().partition(is_trail);
+    /// Takes out what must be named: files that were changed, which may take all the room, in bytes; then tasks, other
+    /// files and errors that nobody has solved, the newest of each, up to half of it.
+    pub(crate) fn take_trail(&mut self, room: usize, language: Language) -> Vec<(Slot, Vec<Item>)> {
+        type Wanted = fn(&Statement) -> bool;
+        let is_change: Wanted = |said| matches!(said, Statement::File(file) if file.changes > 0);
+        let is_open: Wanted = |said| !matches!(said, Statement::Problem(problem) if problem.solved);
+        let any: Wanted = |_| true;
+        let half = room / 2;
+        let parts = [
+            (Slot::Files, is_change, room),
+            (Slot::Todos, any, half),
+            (Slot::Files, any, half),
+            (Slot::Errors, is_open, half),
+        ];
+        let mut used = 0;
+        let mut take = |(slot, wanted, most): (Slot, Wanted, usize)| {
+            let (named, others): (Vec<Item>, Vec<Item>) =
+                self.take(slot).into_iter().partition(|item| wanted(&item.statement));
             let fits = |item: &&Item| {
                 let size = item.statement.say(language).len() + 4;
-                let fits = size <= room;
-                room -= if fits { size } else { 0 };
+                let fits = used + size <= most;
+                used += if fits { size } else { 0 };
                 fits
             };
             let count = named.iter().rev().take_while(fits).count();
@@ -135,9 +143,16 @@ impl SlotValues {
             let newest = rest.split_off(rest.len() - count);
             rest.extend(others);
             self.push(slot, rest);
-            trail.push((slot, newest));
-        }
-        trail
+            (slot, newest)
+        };
+        parts.map(&mut take).into()
+    }
+
+    /// Puts back what [`take_trail`](Self::take_trail) has taken out.
+    pub(crate) fn put_trail(&mut self, trail: Vec<(Slot, Vec<Item>)>) {
+        trail.into_iter().for_each(|(slot, items)| self.push(slot, items));
+        // The file that was touched last stands last.
+        self.lists.entry(Slot::Files).or_default().sort_by_key(|item| item.at);
     }
 
     fn slots_with_values(&self) -> impl Iterator<Item = Slot> {

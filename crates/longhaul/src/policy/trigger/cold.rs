@@ -1,6 +1,7 @@
 //! The provider's cache has lost the prefix, or the frame has changed: all is billed anew, and a
 //! compaction costs nothing beside.
 
+use super::pays_back::is_large_enough;
 use super::{Start, Trigger};
 use crate::edits::edit::Why;
 use crate::size::tokens::Tokens;
@@ -20,7 +21,11 @@ pub static COLD: Trigger = Trigger {
         };
         let much = match now.profile.dial {
             // Whether the cache is cold is a guess: it must not cost much if it is not. One more call is expected.
-            Some(_) => now.excess > now.size.percent(MUCH) && now.is_affordable(1),
+            Some(_) => {
+                now.excess > now.size.percent(MUCH)
+                    && is_large_enough(now, Tokens::ZERO)
+                    && now.is_affordable(1)
+            }
             None => now.size > target,
         };
         let fires =

@@ -28,15 +28,20 @@ pub static PAYS_BACK: Trigger = Trigger {
 
 /// A fold breaks the prefix and costs a little memory: a small one is not worth that.
 fn is_worth_it(now: &Situation<'_>) -> bool {
+    is_large_enough(now, now.rewritten) && now.is_affordable(0)
+}
+
+/// True if a fold by price takes enough, and saves enough of the model's price after what it has billed again.
+pub(super) fn is_large_enough(now: &Situation<'_>, billed_again: Tokens) -> bool {
     let least = LEAST.min(now.budget.window.percent(LEAST_SHARE));
-    now.excess >= least && now.is_affordable(0) && now.price.is_none_or(|_| saves(now) >= CENT)
+    now.excess >= least && now.price.is_none_or(|_| saves(now, billed_again) >= CENT)
 }
 
 /// What a fold saves over its life by the model's price, in millionths of a dollar.
-fn saves(now: &Situation<'_>) -> u128 {
+fn saves(now: &Situation<'_>, billed_again: Tokens) -> u128 {
     let cost = |tokens: Tokens, price: u64| u128::from(tokens.0) * u128::from(price);
     let not_read = cost(now.excess, now.rates.reading) * u128::from(now.calls_expected);
-    let again = cost(now.rewritten, now.rates.writing.saturating_sub(now.rates.reading));
+    let again = cost(billed_again, now.rates.writing.saturating_sub(now.rates.reading));
     not_read.saturating_sub(again) / 1_000_000
 }
 
