@@ -141,7 +141,9 @@ fn folded_after_failure(script: &str, error: &str) -> String {
 
 /// A script that patches one file, and nothing else but for these words after it.
 fn patching(path: &str, then: &str) -> String {
-    format!("const r = await tools.apply_patch('*** Begin Patch\\n*** Update File: {path}\\n*** End Patch');{then}")
+    format!(
+        "const r = await tools.apply_patch('*** Begin Patch\\n*** Update File: {path}\\n*** End Patch');{then}"
+    )
 }
 
 #[test]
