@@ -1,6 +1,7 @@
 //! The gateway as commands start it: what they are told about it, agents that are sent through it, and whether all
 //! of that would work here.
 
+pub mod activity;
 pub mod agents;
 pub mod checks;
 pub mod jsonc;

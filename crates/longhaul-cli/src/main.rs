@@ -133,7 +133,7 @@ fn main() -> ExitCode {
         Command::Config(args) => config.and_then(|config| config::run(&args, &config)),
         Command::Profiles(args) => config.and_then(|config| profiles::run(&args, &config)),
         Command::Serve(args) => config.and_then(|config| serve::run(&args, &config)),
-        Command::Wrap(args) => match config.and_then(|config| wrap::run(&args, &config)) {
+        Command::Wrap(args) => match wrap::run(&args, config) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },

@@ -1,11 +1,12 @@
 //! Where the store is, and whether there is one.
 
 use std::fmt;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longhaul_config::without_password;
-use longhaul_store::Store;
+use longhaul_store::{Store, StoreError};
 
 use crate::error::Failure;
 
@@ -43,11 +44,47 @@ impl Place {
 
     /// The store, which is made if it is not there.
     pub fn open_or_make(&self) -> Result<Arc<dyn Store>, Failure> {
-        if let Some(folder) = Path::new(&self.0).parent().filter(|_| !self.is_there()) {
-            make_private(folder)
-                .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
-        }
+        self.make_folder()?;
         Ok(longhaul_store::open(&self.0)?)
+    }
+
+    fn make_folder(&self) -> Result<(), Failure> {
+        let folder = Path::new(&self.0).parent().filter(|_| !self.is_there());
+        folder.map_or(Ok(()), make_private).map_err(|error| {
+            let folder = folder.unwrap_or(Path::new("")).display();
+            Failure::Failed(format!("{folder}: {error}"))
+        })
+    }
+
+    /// As `open_or_make`. A file that is damaged is moved aside, and another is made: gives where the old one is now.
+    pub fn open_or_replace(&self) -> Result<Option<PathBuf>, Failure> {
+        let problem = match self.make_folder().map(|()| longhaul_store::open(&self.0))? {
+            Ok(_) => return Ok(None),
+            Err(problem) => problem,
+        };
+        if self.is_url() || !matches!(problem, StoreError::Damaged { .. }) {
+            return Err(problem.into());
+        }
+        let cannot =
+            |error: io::Error| Failure::Failed(format!("{problem}; it cannot be moved aside: {error}"));
+        let aside = self.move_aside().map_err(cannot)?;
+        longhaul_store::open(&self.0)?;
+        Ok(Some(aside))
+    }
+
+    /// Gives the file, and those that SQLite keeps beside it, another name.
+    fn move_aside(&self) -> io::Result<PathBuf> {
+        let named = |name: &str, end: &str| PathBuf::from(format!("{name}{end}"));
+        let free = (1..).map(|n| format!("{}.damaged-{n}", self.0));
+        let aside = free.into_iter().find(|name| !Path::new(name).exists()).unwrap_or_default();
+        std::fs::rename(&self.0, &aside)?;
+        for end in ["-wal", "-shm"] {
+            match std::fs::rename(named(&self.0, end), named(&aside, end)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(aside.into())
     }
 
     /// The place as it was said, with its password.

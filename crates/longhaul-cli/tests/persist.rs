@@ -77,6 +77,9 @@ fn a_shim_behind_the_program_is_said_to_be() {
     assert_eq!(said(&home, "aider").1, "agent at home: 0 \n");
     let (code, out, _) = said(&home, &format!("PATH={folder}:$PATH; aider"));
     assert!(code == Some(5) && out.starts_with("agent at http://127.0.0.1:"), "{out}");
+    // The folder is made where there is none yet.
+    fs::remove_dir_all(home.at("home/.local")).unwrap();
+    assert!(done(&home, &["persist", "aider"]).contains("comes first in PATH"));
     // It is found where nobody names its folder.
     assert_eq!(done(&home, &["unpersist", "aider"]), format!("removed {folder}/aider\n"));
 }

@@ -56,7 +56,7 @@ mod words;
 
 pub use error::StoreError;
 pub use keeper::Keeper;
-pub use place::open;
+pub use place::{MEMORY, open};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{

@@ -7,9 +7,12 @@ use crate::postgres::{self, PostgresStore};
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
 
+/// The place of a store in memory, which ends with the program.
+pub const MEMORY: &str = ":memory:";
+
 /// Opens the store at a place: a URL such as `postgres://user:password@host:5432/database` (or
-/// `postgresql://…`) is a [`PostgresStore`], everything else the path of a file, which is made if it is not
-/// there.
+/// `postgresql://…`) is a [`PostgresStore`], [`MEMORY`] is a new store in memory, and everything else the path
+/// of a file, which is made if it is not there.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -22,5 +25,5 @@ pub fn open(place: &str) -> Result<Arc<dyn Store>, StoreError> {
     if postgres::is_server(place) {
         return Ok(Arc::new(PostgresStore::open(place)?));
     }
-    Ok(Arc::new(SqliteStore::open(place)?))
+    Ok(Arc::new(if place == MEMORY { SqliteStore::in_memory()? } else { SqliteStore::open(place)? }))
 }

@@ -90,7 +90,15 @@ impl SqliteStore {
     /// Opens a store, or makes it if there is no such file. A file that is something else is left alone.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         // A path is never taken for a URI.
-        let path = std::path::absolute(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned());
+        Self::at(std::path::absolute(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned()))
+    }
+
+    /// A store in memory, which ends with its last clone: for a program that must go on where no file can be used.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Self::at(opening::in_memory())
+    }
+
+    fn at(path: PathBuf) -> Result<Self, StoreError> {
         let faults = Faults::new(path.clone());
         let connection = opening::writer(&path, &faults)?;
         let writer = || Ok(Writer { connection, packer: Packer::new()?, unpacker: Unpacker::new()? });

@@ -671,6 +671,37 @@ fn beginnings_of_the_third_form_are_kept() {
     store.check().unwrap();
 }
 
+#[test]
+fn a_store_in_memory_does_what_files_do_and_leaves_none() {
+    let store = SqliteStore::in_memory().unwrap();
+    let other = SqliteStore::in_memory().unwrap();
+    let ids: Vec<_> =
+        (0..4).map(|n| create(&store, "p", &[&format!("Mend the parser, part {n}.")])).collect();
+    // Many write and read at once, each in a clone of it.
+    std::thread::scope(|scope| {
+        for id in &ids {
+            let store = store.clone();
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let end = store.meta(*id).unwrap().end;
+                    store.append(*id, end, &[said(format!("{n}: read the cursor"))]).unwrap();
+                    assert_eq!(store.load(*id).unwrap().entries.len(), n + 3);
+                }
+            });
+        }
+    });
+    let fork = store.fork(ids[0], Cursor(3)).unwrap();
+    assert_eq!(store.load(fork).unwrap().entries.len(), 3);
+    assert_eq!(store.search("cursor", &Filter::default(), 500).unwrap().len().min(4), 4);
+    store.delete(ids[1]).unwrap();
+    assert_eq!(store.list(&Filter::default(), 10).unwrap().len(), 4);
+    store.check().unwrap();
+    assert_eq!(other.list(&Filter::default(), 10).unwrap().len(), 0, "another one has nothing of it");
+    assert!(!std::path::Path::new("file:").exists());
+    drop(store);
+    assert_eq!(SqliteStore::in_memory().unwrap().list(&Filter::default(), 10).unwrap().len(), 0);
+}
+
 on_each_store!(
     what_was_appended_is_loaded,
     a_writer_that_lost_its_place_is_told_and_nothing_is_written,

@@ -35,7 +35,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = match &args.dir {
         Some(folder) => folder.clone(),
         None => {
-            agents::shim_folder().ok_or_else(|| Failure::Input("HOME is not set: give --dir".to_owned()))?
+            let no_home = || Failure::Input("HOME is not set: give --dir".to_owned());
+            let folder = agents::shim_folder().ok_or_else(no_home)?;
+            // It is where programs of one's own belong, and shells look for it as soon as it is there.
+            std::fs::create_dir_all(&folder).map_err(|error| Failure::file(&folder, error))?;
+            folder
         }
     };
     let problem = |problem: &str| Err(Failure::file(&folder, problem));

@@ -1,19 +1,23 @@
 //! `longhaul wrap`: an agent behind a gateway of its own, which ends with it.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use longhaul_config::Config;
-use longhaul_gateway::{Recall, Token};
+use longhaul_gateway::{Gateway, Recall, Token};
+use longhaul_store::MEMORY;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::error::Failure;
+use crate::gateway::activity::Activity;
 use crate::gateway::agents::{self, ANY, Agent, Setting, Told, Upstream, no_proxy};
 use crate::gateway::options::{ANTHROPIC, OPENAI, Options};
 use crate::gateway::own_providers::Provider;
@@ -21,6 +25,7 @@ use crate::gateway::private_file::PrivateFile;
 use crate::gateway::secret::{self, TOKEN};
 use crate::gateway::signals::{Signal, Signals};
 use crate::gateway::{programs, reach, started, stopped};
+use crate::place::Place;
 use crate::terminal::one_line;
 
 /// Run an agent behind a gateway of its own
@@ -46,12 +51,15 @@ pub struct Args {
     /// What the agent is told
     #[arg(last = true, value_name = "ARGS")]
     arguments: Vec<OsString>,
+    /// Seconds of work without a call through the gateway, after which a line says so
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, hide = true)]
+    unused_after: u64,
     #[command(flatten)]
     options: Options,
 }
 
-/// Runs the command. Gives the agent's exit code.
-pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
+/// Runs the command. Gives the agent's exit code. Whatever is wrong with settings or store, the agent runs.
+pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Failure> {
     args.options.write_log(false)?;
     let (agent, name) = match agents::find(&args.agent) {
         Some(agent) => (agent, agent.program),
@@ -74,6 +82,10 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     let is_anthropic = anthropic == ANTHROPIC;
     let run = Run { agent, program: &program, arguments: &args.arguments, is_anthropic, recall };
     let runtime = Runtime::new()?;
+    let config = match config {
+        Ok(config) => config,
+        Err(failure) => return runtime.block_on(run.alone(&failure)),
+    };
     runtime.block_on(async {
         let providers = agent.own_files.providers(&program).await;
         // An agent that an agent starts goes through the gateway that is there, if that knows its providers.
@@ -85,14 +97,25 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
             return run.behind(gateway, around, providers).await;
         }
         let listen = ([127, 0, 0, 1], 0).into();
-        args.options.make_store(config)?;
         let token = secret::new()?;
         let guarded = Some(Token::of_one_user(&token));
-        let mut settings = args.options.settings(config, listen, guarded, [&anthropic, &openai])?;
+        let settings = args.options.settings(&config, listen, guarded, [&anthropic, &openai]);
+        let mut settings = match settings {
+            Ok(settings) => settings,
+            Err(failure) if args.options.is_told() => return Err(failure),
+            Err(failure) => return run.alone(&failure).await,
+        };
         settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
         settings.desk.recall = recall;
-        let gateway = started(settings).await?;
-        let code = run.behind(gateway.address(), Some(token), providers).await;
+        settings.desk.store = any_store(settings.desk.store);
+        let gateway = match started(settings).await {
+            Ok(gateway) => gateway,
+            Err(failure) => return run.alone(&failure).await,
+        };
+        let code = tokio::select! {
+            code = run.behind(gateway.address(), Some(token), providers) => code,
+            never = unused(&gateway, agent, args.unused_after) => match never {},
+        };
         match code {
             Ok(_) => stopped(gateway).await,
             // Nothing ran.
@@ -100,6 +123,54 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
         }
         code
     })
+}
+
+/// The place of a store that can be used: this one, made if it is not there. A file that is damaged is moved aside, and
+/// where nothing else can be done, sessions are kept in memory.
+fn any_store(place: String) -> String {
+    let in_memory = |failure: &Failure| {
+        say(&format!("{failure}; what is said now is kept in memory alone, until the agent ends"));
+        MEMORY.to_owned()
+    };
+    let opened = Place::new(place).and_then(|place| match place.open_or_replace()? {
+        None => Ok(place),
+        Some(aside) => {
+            let aside = one_line(&aside.display().to_string(), 500);
+            say(&format!("{place} is damaged and was moved to {aside}; a new one was begun"));
+            Ok(place)
+        }
+    });
+    match opened {
+        Ok(place) => place.as_str().to_owned(),
+        Err(failure) => in_memory(&failure),
+    }
+}
+
+/// A line to the person who started the agent. Where stderr is closed there is no reader.
+fn say(line: &str) {
+    _ = writeln!(anstream::stderr(), "longhaul: {line}");
+}
+
+/// Reports, once, that the agent has been at work for so long and has not asked the gateway anything.
+async fn unused(gateway: &Gateway, agent: &Agent, after: u64) -> Infallible {
+    let mut activity = Activity::default();
+    while activity.seconds() < after {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        activity.look();
+        let figures = gateway.figures();
+        if figures.calls > 0 || !figures.passed_on.is_empty() {
+            return std::future::pending().await;
+        }
+    }
+    // The agent may have the terminal in raw mode.
+    let lead = if std::io::stderr().is_terminal() { "\r\n" } else { "" };
+    let (name, keeps) = (agent.name, agent.keeps_address);
+    let name = if name.is_empty() { "the agent" } else { name };
+    _ = write!(
+        anstream::stderr(),
+        "{lead}longhaul: {name} works and has not asked through Longhaul yet: {keeps} may name another address{lead}\n"
+    );
+    std::future::pending().await
 }
 
 /// Where agents that are started by an agent find the gateway that it is behind.
@@ -130,6 +201,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Runs the agent as if there were no Longhaul, and says why.
+    async fn alone(&self, failure: &Failure) -> Result<ExitCode, Failure> {
+        say(&format!("{failure}; {} runs without Longhaul", self.program.display()));
+        self.to_its_end(Command::new(self.program)).await
+    }
+
     /// Runs the agent to its end, behind the gateway at this address.
     async fn behind(
         &self,
@@ -150,7 +227,6 @@ impl Run<'_> {
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());
         told.token.as_ref().map(|token| command.env(TOKEN, token));
-        // Files are there until the agent has ended.
         let mut files = Vec::new();
         for setting in (self.agent.told)(&told) {
             match setting {
@@ -168,6 +244,14 @@ impl Run<'_> {
         for name in ["NO_PROXY", "no_proxy"] {
             command.env(name, no_proxy(std::env::var(name).ok().as_deref()));
         }
+        // Files are there until the agent has ended.
+        let code = self.to_its_end(command).await;
+        drop(files);
+        code
+    }
+
+    /// Starts the program, with the arguments of the user, and waits for its end.
+    async fn to_its_end(&self, mut command: Command) -> Result<ExitCode, Failure> {
         let shown = self.program.display();
         let failed = |error| Failure::Failed(format!("`{shown}` cannot be run: {error}"));
         let mut signals = Signals::caught().map_err(failed)?;
@@ -191,6 +275,7 @@ fn pass_on(signal: Signal, child: Option<u32>) {
     use rustix::process::{Pid, Signal as Own, kill_process};
     let signal = match signal {
         Signal::Interrupt => return,
+        Signal::Interrupted => Own::INT,
         Signal::Terminate => Own::TERM,
         Signal::HangUp => Own::HUP,
     };

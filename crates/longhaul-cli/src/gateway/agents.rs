@@ -23,6 +23,8 @@ pub struct Agent {
     pub told: fn(&Told) -> Vec<Setting>,
     /// Where it has providers that the user has named.
     pub own_files: OwnFiles,
+    /// Where its user may have named an address that wins over what it is told.
+    pub keeps_address: &'static str,
     /// How it recalls, if nobody says otherwise: by tools that it is told of, or by one that is added to its requests.
     pub recall: Recall,
 }
@@ -103,6 +105,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &[ANTHROPIC_URL],
         told: claude,
         own_files: OwnFiles::No,
+        keeps_address: "`env` in ~/.claude/settings.json",
         recall: Recall::Mcp,
     },
     Agent {
@@ -111,6 +114,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &OPENAI_URLS,
         told: codex,
         own_files: OwnFiles::No,
+        keeps_address: "`profile` or `model_provider` in ~/.codex/config.toml",
         recall: Recall::Fill,
     },
     Agent {
@@ -119,6 +123,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &[ANTHROPIC_URL, OPENAI_URLS[0]],
         told: opencode,
         own_files: OwnFiles::OpenCode,
+        keeps_address: "`provider` in opencode.json",
         recall: Recall::Mcp,
     },
     Agent {
@@ -127,6 +132,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &[],
         told: pi,
         own_files: OwnFiles::Pi,
+        keeps_address: "its models.json or a provider that it knows by itself",
         recall: Recall::Fill,
     },
     Agent {
@@ -135,6 +141,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &[OPENAI_URLS[1], ANTHROPIC_API_BASE, ANTHROPIC_URL],
         told: any,
         own_files: OwnFiles::No,
+        keeps_address: ".aider.conf.yml or .env",
         recall: Recall::Mcp,
     },
     Agent {
@@ -143,6 +150,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &OPENAI_URLS,
         told: any,
         own_files: OwnFiles::No,
+        keeps_address: "~/.qwen/settings.json or .env",
         recall: Recall::Mcp,
     },
     Agent {
@@ -151,6 +159,7 @@ pub static AGENTS: [Agent; 7] = [
         upstream: &[OPENAI_URLS[1], OPENAI_URLS[0], ANTHROPIC_API_BASE, ANTHROPIC_URL],
         told: any,
         own_files: OwnFiles::No,
+        keeps_address: "its configuration or its .env",
         recall: Recall::Mcp,
     },
 ];
@@ -162,6 +171,7 @@ pub static ANY: Agent = Agent {
     upstream: &[ANTHROPIC_URL, ANTHROPIC_API_BASE, OPENAI_URLS[0], OPENAI_URLS[1]],
     told: any,
     own_files: OwnFiles::No,
+    keeps_address: "its own settings",
     recall: Recall::Mcp,
 };
 

@@ -102,6 +102,11 @@ impl Options {
         self.place(config)?.open_or_make().map(drop)
     }
 
+    /// Whether the person who runs the command has said here which profile or store is wanted.
+    pub fn is_told(&self) -> bool {
+        self.profile.is_some() || self.store.is_some()
+    }
+
     fn place(&self, config: &Config) -> Result<Place, Failure> {
         Place::new(self.store.clone().unwrap_or_else(|| config.store()))
     }

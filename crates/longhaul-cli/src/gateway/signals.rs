@@ -2,11 +2,15 @@
 
 use std::io;
 
+use tokio::sync::mpsc::UnboundedReceiver;
+
 /// What this process is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Ctrl-C; a program in the foreground of the terminal is told too.
     Interrupt,
+    /// SIGINT that a process sent to this one alone.
+    Interrupted,
     /// SIGTERM.
     Terminate,
     /// SIGHUP.
@@ -14,40 +18,65 @@ pub enum Signal {
 }
 
 /// The signals, from now on: none ends this process by itself any more.
-#[cfg(unix)]
 pub struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
+    received: UnboundedReceiver<Signal>,
+    #[cfg(unix)]
+    handle: signal_hook::iterator::Handle,
 }
 
 #[cfg(unix)]
 impl Signals {
     pub fn caught() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        use signal_hook::iterator::SignalsInfo;
+        use signal_hook::iterator::exfiltrator::WithOrigin;
+        let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        let (sender, received) = tokio::sync::mpsc::unbounded_channel();
+        let pass_on = move || {
+            for origin in signals.forever() {
+                let signal = match origin.signal {
+                    SIGINT if origin.process.is_some() => Signal::Interrupted,
+                    SIGINT => Signal::Interrupt,
+                    SIGHUP => Signal::HangUp,
+                    _ => Signal::Terminate,
+                };
+                if sender.send(signal).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(pass_on)?;
+        Ok(Self { received, handle })
     }
+}
 
-    pub async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => Signal::Interrupt,
-            _ = self.terminate.recv() => Signal::Terminate,
-            _ = self.hang_up.recv() => Signal::HangUp,
-        }
+#[cfg(unix)]
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.handle.close();
     }
 }
 
 /// Elsewhere there is Ctrl-C alone.
 #[cfg(not(unix))]
-pub struct Signals;
-
-#[cfg(not(unix))]
 impl Signals {
     pub fn caught() -> io::Result<Self> {
-        Ok(Self)
+        let (sender, received) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() && sender.send(Signal::Interrupt).is_ok() {}
+        });
+        Ok(Self { received })
     }
+}
 
+impl Signals {
+    /// The next one. Who drops the future has missed nothing.
     pub async fn next(&mut self) -> Signal {
-        _ = tokio::signal::ctrl_c().await;
-        Signal::Interrupt
+        match self.received.recv().await {
+            Some(signal) => signal,
+            // Nobody listens any more: nothing will come.
+            None => std::future::pending().await,
+        }
     }
 }

@@ -46,6 +46,9 @@ impl Faults {
     }
 
     fn place(&self) -> String {
+        if super::opening::is_in_memory(&self.path) {
+            return "the store in memory".to_owned();
+        }
         self.path.display().to_string()
     }
 

@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -38,6 +39,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// milliseconds, so it is done rarely.
 const LOG_PAGES: i64 = 4_000;
 
+/// How the path of a database in memory begins. No file has such a path: those of files are absolute.
+const MEMORY: &str = "file:/longhaul-";
+
+/// The path of a database in memory that is nobody else's. It is there while a connection to it is open.
+pub(super) fn in_memory() -> PathBuf {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    PathBuf::from(format!("{MEMORY}{}?vfs=memdb", NUMBER.fetch_add(1, Ordering::Relaxed)))
+}
+
+pub(super) fn is_in_memory(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.starts_with(MEMORY))
+}
+
 /// A connection that writes. The file is made if it is not there, and brought to the newest form.
 pub(super) fn writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
     // SQLite does not wait where two turn the write-ahead log on at once, or where one recovers it.
@@ -60,9 +74,16 @@ fn try_writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
     };
     match form {
         Some(FORM) => Ok(()),
-        _ => bring_up(&mut connection, faults),
+        _ => {
+            if !is_in_memory(path) {
+                prepare(&connection).map_err(|fault| faults.of(fault))?;
+            }
+            bring_up(&mut connection, faults)
+        }
     }?;
-    configure(&connection).map_err(|fault| faults.of(fault))?;
+    if !is_in_memory(path) {
+        configure(&connection).map_err(|fault| faults.of(fault))?;
+    }
     Ok(connection)
 }
 
@@ -74,8 +95,9 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
 }
 
 fn connect(path: &Path) -> Result<Connection, Fault> {
-    let flags =
+    let mut flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags.set(OpenFlags::SQLITE_OPEN_URI, is_in_memory(path));
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_handler(Some(wait))?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -118,14 +140,15 @@ fn form_of(connection: &Connection, faults: &Faults) -> Result<Option<i64>, Stor
     }
 }
 
+/// What must be set before there is a table.
+fn prepare(connection: &Connection) -> Result<(), Fault> {
+    // Space of deleted sessions is given back to the disk.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    write_ahead(connection)
+}
+
 /// Makes what is missing, in one transaction. Another process may do the same at this moment.
 fn bring_up(connection: &mut Connection, faults: &Faults) -> Result<(), StoreError> {
-    let prepare = |connection: &Connection| {
-        // Space of deleted sessions is given back to the disk.
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        write_ahead(connection)
-    };
-    prepare(connection).map_err(|fault| faults.of(fault))?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| faults.of(error.into()))?;

@@ -167,7 +167,7 @@ impl Editor {
             let Ok(mut signals) = Signals::caught() else { return };
             loop {
                 let input = match signals.next().await {
-                    Signal::Interrupt => Input::Interrupt,
+                    Signal::Interrupt | Signal::Interrupted => Input::Interrupt,
                     Signal::Terminate | Signal::HangUp => Input::End,
                 };
                 if sender.send((input, Origin::Signal)).is_err() {
