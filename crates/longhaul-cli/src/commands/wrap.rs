@@ -163,12 +163,12 @@ async fn unused(gateway: &Gateway, agent: &Agent, after: u64) -> Infallible {
         }
     }
     // The agent may have the terminal in raw mode.
-    let lead = if std::io::stderr().is_terminal() { "\r\n" } else { "" };
+    let (lead, end) = if std::io::stderr().is_terminal() { ("\r\n", "\r") } else { ("", "") };
     let (name, keeps) = (agent.name, agent.keeps_address);
     let name = if name.is_empty() { "the agent" } else { name };
-    _ = write!(
+    _ = writeln!(
         anstream::stderr(),
-        "{lead}longhaul: {name} works and has not asked through Longhaul yet: {keeps} may name another address{lead}\n"
+        "{lead}longhaul: {name} works and has not asked through Longhaul yet: {keeps} may name another address{end}"
     );
     std::future::pending().await
 }
