@@ -50,8 +50,8 @@ fn a_host_that_is_killed_goes_on_where_it_was(ground: &Ground) {
     let (mut dice, mut kills, mut before) = (Dice(0x9E37_79B9_7F4A_7C15), 0, 0);
     loop {
         let mut host = child("works_on_its_task", &ground.place, "2").spawn().unwrap();
-        // Each life is a little longer than what is needed to start.
-        std::thread::sleep(Duration::from_millis(150 + dice.roll(150)));
+        // Each life is a little longer than what is needed to start, and than the one before: machines may be slow.
+        std::thread::sleep(Duration::from_millis(150 + 5 * kills + dice.roll(150)));
         let is_done = host.try_wait().unwrap().is_some();
         host.kill().unwrap();
         let said = String::from_utf8(host.wait_with_output().unwrap().stdout).unwrap();
