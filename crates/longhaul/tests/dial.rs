@@ -7,6 +7,7 @@ mod common;
 
 use common::{model, reload, saved, sent, text};
 use longhaul::edits::{Audited, EditKind};
+use longhaul::size::Price;
 use longhaul::{
     Block, Dial, EditId, Json, Message, Meter, Position, Prepared, Profile, RecallPart, Role, Session, Time,
     Tokens, Why,
@@ -223,6 +224,39 @@ fn summaries_have_their_share_of_a_small_window() {
         assert!(folds / 4 < 40_000 * 45 / 100, "{n}: {folds} bytes of summaries");
         step(&mut session, n);
     }
+}
+
+/// What a forced fold leaves is carried by every later call, and it is made for room: half a share is all that it gets,
+/// however much a bill with cheap reading affords.
+#[test]
+fn a_forced_fold_is_short_where_reading_is_cheap_too() {
+    let mut model = model("m", 40_000);
+    model.price = Some(Price {
+        input: 4_000,
+        cache_read: 200,
+        cache_write: 5_000,
+        cache_write_1h: None,
+        output: 20_000,
+    });
+    let mut session = Session::new(Profile::safe(), model);
+    session.push(Message::user("Mend the parser, file by file."));
+    let (mut forced, share) = (0, Profile::safe().summary);
+    for n in 0..300 {
+        if n % 60 == 59 {
+            session.push(Message::user("And the next part."));
+        }
+        ready(&mut session);
+        // The frame of a fold comes to it.
+        let most = session.budget().shared.0 * u64::from(share) / 200 + 100;
+        for (edit, _) in session.ledger().edits().skip(forced) {
+            forced += 1;
+            if matches!(edit.why, Why::Forced(_)) {
+                assert!(edit.after.0 <= most, "step {n}: {} of {most}", edit.after.0);
+            }
+        }
+        step(&mut session, n);
+    }
+    assert!(forced > 3, "{forced}");
 }
 
 #[test]

@@ -51,6 +51,8 @@ impl Session {
                 let most = if full { Tokens(most.0 / 2) } else { self.summary_room(all) };
                 Some((Tokens(share) + (all - before)).min(most))
             }
+            // What must be small is small, however much the bill affords.
+            Some(summary) if demanded => Some(summary.min(Tokens(most.0 / 2))),
             Some(summary) => Some(summary),
             None if demanded => Some(Tokens(most.0 / 2)),
             None => planned,
