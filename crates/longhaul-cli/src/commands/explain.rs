@@ -291,11 +291,15 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
         return Ok(());
     }
     let strong = terminal::STRONG;
-    writeln!(out, "\n{strong}Price{strong:#}{:12} billed again  smaller per call     calls", "")?;
     writeln!(
         out,
-        "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7}  why",
-        "call", "edits", "expected", "came out", "expected", "came out", "expected", "so far"
+        "\n{strong}Price{strong:#}{:>22} {:>17} {:>5} {:>6}",
+        "billed again  ", "smaller per call ", "lives", "saved"
+    )?;
+    writeln!(
+        out,
+        "{:>4} {:>5} {:>8} {:>8} {:>8} {:>8} {:>5} {:>6}  why",
+        "call", "edits", "expected", "came out", "expected", "came out", "calls", "so far"
     )?;
     // Only a fold is expected to live for some calls.
     let calls = |calls: u64| if calls == 0 { "–".to_owned() } else { calls.to_string() };
@@ -303,7 +307,7 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
         let again = |tokens| if batch.cold { "cold".to_owned() } else { terminal::short(tokens) };
         writeln!(
             out,
-            "{:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7}  {}",
+            "{:>4} {:>5} {:>8} {:>8} {:>8} {:>8} {:>5} {:>6}  {}",
             batch.call,
             batch.edits,
             again(batch.rewrites),
@@ -315,7 +319,7 @@ fn prices(out: &mut impl Write, batches: &[Batch]) -> io::Result<()> {
             batch.why
         )?;
         if let Some(lost) = terminal::lost_thinking(batch.thinking) {
-            writeln!(out, "{:8}and {lost}", "")?;
+            writeln!(out, "{:6}and {lost}", "")?;
         }
     }
     Ok(())
