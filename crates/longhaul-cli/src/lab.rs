@@ -9,6 +9,7 @@ pub mod figures;
 pub mod growth;
 pub mod importing;
 pub mod inputs;
+pub mod losing;
 pub mod opencode_store;
 pub mod policies;
 pub mod prices;

@@ -164,14 +164,14 @@ fn summary(SummaryBill { expected, paid }: SummaryBill) -> String {
 }
 
 /// What summaries cost, and how many did not come.
-pub fn summaries(out: &mut impl Write, whose: &str, spent: Spent) -> io::Result<()> {
+pub fn summaries(out: &mut impl Write, whose: &str, spent: Spent, cost: u64) -> io::Result<()> {
     writeln!(
         out,
         "{whose}: {} calls, {} tokens in, {} out: {} of the cost.",
         grouped(spent.calls),
         short(spent.input),
         short(spent.output),
-        short(spent.cost()),
+        short(cost),
     )?;
     match spent.failed {
         0 => Ok(()),

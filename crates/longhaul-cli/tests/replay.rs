@@ -113,7 +113,7 @@ fn the_json_line_has_the_fields_of_the_contract() {
     let line: Value = serde_json::from_str(&stdout(&["replay", "small.jsonl", "--json"])).unwrap();
     let fields: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
     let contract = "transcript profile window calls errors tokens_full tokens_sent peak_full peak_sent cost_full \
-                    cost_sent prefix_breaks edits retention in_line near reachable prepare_us_p50 prepare_us_p99 \
+                    cost_sent losing prefix_breaks edits retention in_line near reachable prepare_us_p50 prepare_us_p99 \
                     growth_error_p50 growth_error_p90 violations thinking_kept thinking_lost_folds thinking_lost_others \
                     summary_calls summary_input summary_output \
                     summary_failed summary_cost";
@@ -135,6 +135,7 @@ fn the_json_line_has_the_fields_of_the_contract() {
     }
     // The log is sent whole, and the placeholder of the call that got no result.
     assert!(line["cost_sent"].as_u64() > line["cost_full"].as_u64());
+    assert_eq!(line["losing"], true);
     assert!(line["tokens_sent"].as_u64().unwrap() < line["tokens_full"].as_u64().unwrap() + 30);
 }
 
@@ -345,4 +346,97 @@ fn a_session_of_one_model_has_no_switch() {
     let tokens = |name: &str| page[name].as_u64().unwrap();
     assert!(tokens("read") > 20_000, "{page}");
     assert_eq!(tokens("read") + tokens("written"), tokens("tokens"));
+}
+
+/// A session of this model that reads one file after the other.
+fn long_session(folder: &Path, model: &str) -> String {
+    let file = folder.join(format!("{model}.jsonl"));
+    let mut lines =
+        vec![serde_json::json!({"role": "user", "content": [{"type": "text", "text": "Read all."}]})];
+    for n in 0..200 {
+        lines.push(serde_json::json!({"role": "assistant", "model": model, "content":
+            [{"type": "tool_call", "id": format!("c{n}"), "name": "Bash", "arguments": {"command": format!("ls {n}")}}]}));
+        let text: String = (0..15).map(|line| format!("plain words {n} of no importance {line}\n")).collect();
+        lines.push(serde_json::json!({"role": "tool",
+            "content": [{"type": "tool_result", "id": format!("c{n}"), "text": text}]}));
+    }
+    lines.push(serde_json::json!({"role": "assistant", "model": model, "content": [{"type": "text", "text": "Read."}]}));
+    fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// What was paid, what sending everything costs, and how many edits were made.
+fn paid(file: &str, more: &[&str]) -> [u64; 3] {
+    let line: Value =
+        serde_json::from_str(&stdout(&[&["replay", file, "--json", "--window", "200000"], more].concat()))
+            .unwrap();
+    ["cost_sent", "cost_full", "edits"].map(|name| line[name].as_u64().unwrap())
+}
+
+/// The model's meter follows the models of the recording: so do decisions and the bill.
+#[test]
+fn calls_are_billed_at_the_prices_that_the_engine_decides_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let opus = long_session(folder.path(), "claude-opus-5-5");
+    let own = paid(&opus, &[]);
+    assert!(own[2] > 0, "{own:?}");
+    // A token from its cache costs a twentieth.
+    assert_eq!(own, paid(&opus, &["--prices", "0.05,1.25"]));
+    assert_ne!(own[1], paid(&opus, &["--prices", "0.1,1.25"])[1]);
+    assert!(
+        stdout(&["replay", &opus])
+            .replace('\n', " ")
+            .contains("a repeated prefix × 0.05, what is new × 1.25)")
+    );
+    // A model that is named: its prices, in both. Its cents save no fold.
+    let [sent, full, edits] = paid(&opus, &["--model", "gpt-5-nano"]);
+    assert_eq!((sent, edits), (full, 0));
+    // The same with the neutral meter, whichever model the recording names.
+    let neutral = |more: &[&str]| paid(&opus, &[&["--meter", "neutral"], more].concat());
+    assert_eq!(neutral(&[]), neutral(&["--prices", "0.1,1.25"]));
+    assert_eq!(neutral(&["--model", "claude-opus-5-5"]), neutral(&["--prices", "0.05,1.25"]));
+    // Two models: each call at the prices of its own.
+    let nano = long_session(folder.path(), "gpt-5-nano");
+    let both = stdout(&["replay", &opus, &nano]).replace('\n', " ");
+    assert!(both.contains("(in tokens: each call at the prices of its model)"), "{both}");
+}
+
+/// `--decide-at` is the one exception: it changes what is decided, and not the bill.
+#[test]
+fn deciding_by_another_price_changes_no_bill() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = long_session(folder.path(), "claude-opus-5-5");
+    for meter in ["neutral", "model"] {
+        let at = |more: &[&str]| paid(&file, &[&["--meter", meter, "--prices", "0.025,1.25"], more].concat());
+        let own = at(&[]);
+        assert_eq!(own, at(&["--decide-at", "0.025,1.25"]));
+        let other = at(&["--decide-at", "0.2,1.25"]);
+        assert_eq!(own[1], other[1], "{meter}");
+        assert_ne!((own[0], own[2]), (other[0], other[2]), "{meter}");
+    }
+}
+
+/// A session that cost more than sending everything is counted, in its row and in all.
+#[test]
+fn sessions_that_lose_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.jsonl");
+    fs::write(
+        &whole,
+        "{\"role\":\"user\",\"content\":\"Hi.\"}\n{\"role\":\"assistant\",\"content\":\"Hi.\"}\n",
+    )
+    .unwrap();
+    let text = stdout(&["replay", "small.jsonl", whole.to_str().unwrap()]);
+    let last = |name: &str| {
+        let row = text.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!([last("transcript"), last("small"), last("whole"), last("all")], ["lose", "1", "0", "1"]);
+    let said = text.replace('\n', " ");
+    assert!(
+        said.contains("1 of 2 sessions cost more than sending everything: together 0.7% of its bill."),
+        "{said}"
+    );
+    let alone = stdout(&["replay", whole.to_str().unwrap()]);
+    assert!(!alone.contains("more than sending everything"), "{alone}");
 }

@@ -558,3 +558,40 @@ fn calls_that_cost_the_same_are_not_the_same() {
     home.lines(".pi/agent/sessions/a.jsonl", &claude_session("s"));
     assert!(home.run(&[]).status.success());
 }
+
+/// A session of an expensive model, in which folds save dollars.
+fn long_session(home: &Home) {
+    let mut lines = vec![
+        json!({"role": "user", "content": [{"type": "text", "text": "Read all."}], "ts": "2026-03-02T09:00:00Z"}),
+    ];
+    for n in 0..120_u64 {
+        let ts = format!("2026-03-02T10:{:02}:{:02}Z", n / 2, n % 2 * 30);
+        lines.push(json!({"role": "assistant", "model": "claude-opus-4-5", "ts": ts,
+            "content": [{"type": "tool_call", "id": format!("c{n}"), "name": "Bash", "arguments": {"command": format!("ls {n}")}}],
+            "usage": {"input": 3, "output": 9, "cache_read": 300 * n, "cache_write": 300}}));
+        let text: String = (0..20).map(|line| format!("plain words {n} of no importance {line}\n")).collect();
+        lines.push(json!({"role": "tool", "content": [{"type": "tool_result", "id": format!("c{n}"), "text": text}]}));
+    }
+    home.lines("own/long.jsonl", &lines);
+}
+
+/// `--model` brings its dollars, into the bill and into decisions: a fold by price saves at least a cent.
+#[test]
+fn a_model_that_is_named_decides_by_its_dollars() {
+    let home = Home::new();
+    long_session(&home);
+    let costs = |more: &[&str]| {
+        let report = home.json(&[&["own", "--no-cache"], more].concat());
+        let usd = |of: &str| report["longhaul"][of]["usd"].as_f64().unwrap();
+        let recorded = usd("recorded");
+        assert!((recorded - report["usd"].as_f64().unwrap()).abs() < 1e-6, "{report}");
+        (recorded, usd("sent"), report["longhaul"]["edits"].as_u64().unwrap())
+    };
+    let (recorded, sent, edits) = costs(&[]);
+    assert!(edits > 0 && sent < recorded * 0.9, "{recorded} {sent} {edits}");
+    // The whole session is worth cents at these prices.
+    let (small, sent, edits) = costs(&["--model", "gpt-5-nano"]);
+    assert!(small < 0.1 && edits == 0 && (sent / small - 1.0).abs() < 0.02, "{small} {sent} {edits}");
+    // Its factors on the dollars of the model that answered are another thing.
+    assert!(costs(&["--prices", "0.1,1"]).2 > 0);
+}

@@ -256,3 +256,20 @@ async fn an_edit_says_what_its_summary_cost() {
     // The profile's own model would have had the prefix in its cache.
     assert!(bill.contains(", warm "), "{bill}");
 }
+
+/// Summaries are billed at the prices of everything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn summaries_are_billed_at_the_prices_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = transcript(folder.path());
+    for (prices, one) in [("0.1,1.25", 1_000 + 20 + 250), ("0.5,1", 800 + 100 + 250)] {
+        let fake = Settings::new().key(KEY).answers((0..80).map(summary)).start().await;
+        let variables = model(&fake);
+        let args =
+            ["replay", &file, "--window", "8000", "--summariser", "model", "--json", "--prices", prices];
+        let (line, _) = replayed(&args, &variables);
+        let calls = fake.log().len() as u64;
+        assert!(calls > 1, "{prices}");
+        assert_eq!(line["summary_cost"].as_u64(), Some(one * calls), "{prices}");
+    }
+}

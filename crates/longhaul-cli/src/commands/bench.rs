@@ -18,7 +18,7 @@ use crate::arguments::{binds, say_unknown_model};
 use crate::error::Failure;
 use crate::lab::comparison::{Comparison, Tallies, Tally};
 use crate::lab::inputs::{self, Input, Unread};
-use crate::lab::prices::Prices;
+use crate::lab::prices::{PriceRule, Prices};
 use crate::lab::recorded::MeterKind;
 use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
@@ -165,14 +165,13 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profiles = config.profiles().map(|profile| summaries.for_profile(profile));
     let profiles = iter::once(Profile::entry_only()).chain(profiles).collect();
     say_unknown_model(args.model.as_deref().unwrap_or_default());
-    let prices = Prices::of(args.prices, args.model.as_deref());
     let comparison = Comparison {
         profiles,
         window: args.window,
         meter: args.meter,
         summaries,
         model: args.model.clone(),
-        prices,
+        prices: PriceRule::new(args.prices, args.model.as_deref()),
         bound: args.bound(),
     };
     let results: Mutex<BTreeMap<usize, Result<Benched, Failure>>> = Mutex::default();
@@ -205,7 +204,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     }
     let read = found.all.files;
     if read > 0 {
-        print(&mut anstream::stdout().lock(), args, config.profile_name(), &found)?;
+        print(&mut anstream::stdout().lock(), args, config.profile_name(), comparison.factors(), &found)?;
     }
     unread.finish(read)
 }
@@ -262,7 +261,7 @@ fn bench(comparison: &Comparison, input: &Input) -> Result<Benched, Failure> {
     Ok(Benched { format: file.format(), sessions, tallies: sums })
 }
 
-fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io::Result<()> {
+fn print(out: &mut impl Write, args: &Args, profile: &str, prices: Prices, found: &Groups) -> io::Result<()> {
     let all = [("all", &found.all)];
     let formats = found.formats.iter().map(|(format, group)| (*format, group));
     if args.json {
@@ -289,9 +288,9 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         MeterKind::Model => "the model's meter",
     };
     let window = terminal::grouped(args.window);
-    let prices = match (&args.prices, &args.model) {
+    let billed = match (&args.prices, &args.model) {
         (None, None) => String::new(),
-        _ => format!(", prices {}", Prices::of(args.prices, args.model.as_deref()).unwrap_or_default()),
+        _ => format!(", prices {prices}"),
     };
     // Of one format there is one table.
     let formats: Vec<_> = if found.formats.len() == 1 { Vec::new() } else { formats.collect() };
@@ -300,10 +299,10 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, found: &Groups) -> io
         _ => "all",
     };
     let bound = if args.bound() { ", thinking bound" } else { "" };
-    table(out, name, args, &found.all, &format!("; window {window}, {meter}{prices}{bound}"))?;
+    table(out, name, args, prices, &found.all, &format!("; window {window}, {meter}{billed}{bound}"))?;
     formats.into_iter().try_for_each(|(name, group)| {
         writeln!(out)?;
-        table(out, name, args, group, "")
+        table(out, name, args, prices, group, "")
     })
 }
 
@@ -312,7 +311,14 @@ fn rows<'a>(name: &'a str, window: u64, group: &'a Group) -> impl Iterator<Item 
     tallies.iter().map(move |(policy, tally)| PolicyRow::new(name, policy, window, group.sessions, tally))
 }
 
-fn table(out: &mut impl Write, name: &str, args: &Args, group: &Group, about: &str) -> io::Result<()> {
+fn table(
+    out: &mut impl Write,
+    name: &str,
+    args: &Args,
+    prices: Prices,
+    group: &Group,
+    about: &str,
+) -> io::Result<()> {
     let window = args.window;
     let strong = terminal::STRONG;
     writeln!(out, "{strong}{name}{strong:#}: {}{about}", group.extent())?;
@@ -330,7 +336,8 @@ fn table(out: &mut impl Write, name: &str, args: &Args, group: &Group, about: &s
     }
     let Tallies(tallies) = &group.tallies;
     for (policy, tally) in tallies.iter().filter(|(_, tally)| tally.summaries.calls > 0) {
-        terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries)?;
+        let cost = tally.summaries.cost(prices);
+        terminal::summaries(out, &format!("Summaries of {policy}"), tally.summaries, cost)?;
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use crate::filling::{Filling, legend};
 use crate::lab::figures::Figures;
 use crate::lab::needs::{Found, Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
+use crate::lab::prices::Prices;
 use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::terminal;
 
@@ -128,7 +129,7 @@ impl Demo {
         let prepared = recorded.prepare();
         let (session, full) = (recorded.session(), recorded.full_tokens());
         let sent = if prepared.is_ok() { session.sent() } else { None };
-        self.figures.add_call(full, self.full_before, sent, 0);
+        self.figures.add_call(full, self.full_before, sent, Prices::default());
         self.full_before = full;
         let view = self.pieces.of_view(session.view(), &mut self.needs);
         self.held.change(view.kept, &view.parts, view.tail);

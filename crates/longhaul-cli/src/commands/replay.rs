@@ -14,9 +14,10 @@ use crate::arguments::{binds, say_unknown_model};
 use crate::error::Failure;
 use crate::lab::figures::Figures;
 use crate::lab::inputs::{self, Input, Unread};
+use crate::lab::losing::Losing;
 use crate::lab::needs::{Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
-use crate::lab::prices::Prices;
+use crate::lab::prices::{PriceRule, Prices};
 use crate::lab::recorded::{MeterKind, RecordedSession, window_of};
 use crate::lab::summariser::{Summaries, SummariserKind};
 use crate::lab::transcript_file::TranscriptFile;
@@ -27,11 +28,13 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each assistant message is one call. Lines of the recorded agent's own
-compaction are left out. Without --json, a table; costs are in tokens, a
-repeated prefix at 0.1 and the rest at 1.25 each. With --summariser model the
-summaries are part of the cost: their prompts at 1.25 (0.1 if cached), what is
-written at 5. --prices sets other prices than 0.1 and 1.25, and so does --model
-with the neutral meter: the engine decides by them too.
+compaction are left out. Without --json, a table; `lose` counts sessions that
+cost more than sending everything. Costs are in tokens of a prompt that no cache
+is involved in: a repeated prefix and the rest are billed at the prices of the
+model that answered, or of the one that --model names, or at --prices. The
+engine decides by the same prices. Without a model they are 0.1 and 1.25. With
+--summariser model the summaries are part of the cost: their prompts at these
+prices, what is written at 5.
 
 Examples:
   longhaul replay session.jsonl
@@ -56,7 +59,7 @@ pub struct Args {
     /// How tokens are counted
     #[arg(long, value_enum, default_value_t = MeterKind::Model)]
     meter: MeterKind,
-    /// The model to count for, where the transcript does not say
+    /// The model to count for, where the transcript does not say. Decide and bill at its prices, whichever model answered
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Decide and bill at these prices: a token read from the cache and a new one, as factors of an ordinary one
@@ -87,14 +90,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// The prices to decide by and to bill at, where they are not those of the model that each call was made to.
-    fn prices(&self) -> Option<Prices> {
-        match self.meter {
-            MeterKind::Neutral => Prices::of(self.prices, self.model.as_deref()),
-            MeterKind::Model => self.prices,
-        }
-    }
-
     fn bound(&self) -> bool {
         self.bound || binds(self.model.as_deref())
     }
@@ -112,7 +107,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let profile = summaries.for_profile(config.profile(&args.profile)?);
     let mut views = args.views.as_deref().map(|out| ViewsFile::create(out, &inputs)).transpose()?;
     let mut out = anstream::stdout().lock();
-    let mut total = Figures::at(args.prices().unwrap_or_default());
+    let mut total = Total::default();
     let (mut read, mut unread) = (0, Unread::default());
     for (number, input) in inputs.iter().enumerate() {
         progress(number, inputs.len(), &input.path);
@@ -134,7 +129,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 let line = ReplayLine::new(&name, &profile.name, args.window_for(&profile), &figures);
                 writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
             } else {
-                writeln!(out, "{}", row(short_name(Path::new(&name)), &figures))?;
+                writeln!(out, "{}", row(&short_name(Path::new(&name)), &figures, figures.losing()))?;
             }
             total.add(figures);
         }
@@ -146,6 +141,22 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         summary(&mut out, args, args.window_for(&profile), &summaries, &total)?;
     }
     unread.finish(read)
+}
+
+/// The figures of all sessions.
+#[derive(Default)]
+struct Total {
+    sessions: u64,
+    losing: Losing,
+    figures: Figures,
+}
+
+impl Total {
+    fn add(&mut self, session: Figures) {
+        self.sessions += 1;
+        self.losing.add(session.losing());
+        self.figures.add(session);
+    }
 }
 
 /// The conversations of a file, with their names: the path, and `path#n` for all but the main
@@ -188,7 +199,8 @@ impl<'a> Replay<'a> {
         let model = args.model.as_deref().unwrap_or_default();
         let recorded = RecordedSession::new(profile.clone(), model, args.window_for(profile), args.meter);
         let recorded = recorded
-            .with_prices(args.decide_at.or(args.prices()))
+            .with_prices(PriceRule::new(args.prices, args.model.as_deref()))
+            .deciding_at(args.decide_at)
             .with_bound_thinking(args.bound())
             .with_max_output(args.max_tokens)
             .with_summaries(summaries.clone());
@@ -201,7 +213,7 @@ impl<'a> Replay<'a> {
             needs: Needs::new(|text| text.len() as f64),
             held: Holdings::default(),
             pieces: PieceCache::default(),
-            figures: Figures::at(args.prices().unwrap_or_default()),
+            figures: Figures::default(),
         }
     }
 
@@ -227,6 +239,7 @@ impl<'a> Replay<'a> {
         let took = started.elapsed().saturating_sub(self.recorded.waited());
         let prepare_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let spent = self.recorded.spent().since(spent);
+        let prices = self.recorded.prices();
 
         // All sizes of a call are of one scale: that of its request, which what the answer teaches does not change.
         let is_scaled = self.recorded.is_scaled();
@@ -238,8 +251,9 @@ impl<'a> Replay<'a> {
         let sent = if prepared.is_ok() { self.recorded.sent() } else { None };
         let tokens =
             sent.as_ref().map_or(self.recorded.tokens(), |sent| sent.billed.read + sent.billed.written);
-        self.figures.add_call(full, full_before.min(full), sent, prepare_us);
-        self.figures.add_summaries(spent);
+        self.figures.add_call(full, full_before.min(full), sent, prices);
+        self.figures.add_time(prepare_us);
+        self.figures.add_summaries(spent, prices);
         let first_new = self.edits_seen;
         self.edits_seen = self.recorded.session().ledger().next_id().0;
         self.figures.add_edits(u64::from(self.edits_seen.saturating_sub(first_new)));
@@ -273,7 +287,7 @@ impl<'a> Replay<'a> {
                 tokens,
                 full_tokens: full,
                 edits: (first_new..self.edits_seen).map(EditId).collect(),
-                summary_cost: spent.cost(),
+                summary_cost: spent.cost(prices),
                 prepare_us,
                 view: prepared.map(|()| session.view()).map_err(|problem| problem.to_string()),
             })?;
@@ -294,19 +308,21 @@ impl<'a> Replay<'a> {
 fn short_name(path: &Path) -> String {
     let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
     let name = name.trim_end_matches(".gz").trim_end_matches(".jsonl");
-    match name.char_indices().nth(26) {
+    match name.char_indices().nth(23) {
         Some((at, _)) => format!("{}…", &name[..at]),
         None => name.to_owned(),
     }
 }
 
 fn header() -> String {
-    let titles = ["calls", "errors", "peak", "sent", "cost", "edits", "breaks"];
-    format!("{:27}{}", "transcript", titles.map(|title| format!("{title:>7}")).concat())
+    columns(
+        "transcript",
+        ["calls", "errors", "peak", "sent", "cost", "edits", "breaks", "lose"].map(str::to_owned),
+    )
 }
 
-fn row(name: String, figures: &Figures) -> String {
-    let columns = [
+fn row(name: &str, figures: &Figures, losing: Losing) -> String {
+    let figures = [
         terminal::short(figures.calls),
         terminal::short(figures.errors),
         terminal::short(figures.peak_sent.0),
@@ -314,8 +330,14 @@ fn row(name: String, figures: &Figures) -> String {
         terminal::short(figures.cost_sent()),
         terminal::short(figures.edits),
         terminal::short(figures.breaks),
+        terminal::short(losing.sessions),
     ];
-    format!("{name:27}{}", columns.map(|column| format!("{column:>7}")).concat())
+    columns(name, figures)
+}
+
+/// A name and eight figures, in 80 columns.
+fn columns(name: &str, figures: [String; 8]) -> String {
+    format!("{name:24}{}", figures.map(|figure| format!("{figure:>7}")).concat())
 }
 
 fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
@@ -327,27 +349,38 @@ fn summary(
     args: &Args,
     window: Tokens,
     summaries: &Summaries,
-    total: &Figures,
+    total: &Total,
 ) -> io::Result<()> {
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
+    let Total { sessions, losing, figures: total } = total;
     let full = total.cost_full();
-    writeln!(out, "{strong}{}{strong:#}", row("all".to_owned(), total))?;
+    writeln!(out, "{strong}{}{strong:#}", row("all", total, *losing))?;
     writeln!(out)?;
+    let prices = match total.prices() {
+        Some(prices) => format!("a repeated prefix × {}, what is new × {}", prices.read(), prices.write()),
+        None => "each call at the prices of its model".to_owned(),
+    };
     let cost = format!(
-        "{} at a window of {}: {} tokens sent. They cost {}, {} of the whole log's {} (in tokens: a repeated prefix × {}, \
-         what is new × {}).",
+        "{} at a window of {}: {} tokens sent. They cost {}, {} of the whole log's {} (in tokens: {prices}).",
         terminal::counted(total.calls, "call", "calls"),
         terminal::grouped(window.0),
         terminal::short(total.tokens_sent),
         terminal::short(total.cost_sent()),
         terminal::percent((full > 0).then(|| total.cost_sent() as f64 / full as f64)),
         terminal::short(full),
-        total.prices().read(),
-        total.prices().write(),
     );
     paragraph(out, &cost)?;
+    if losing.sessions > 0 {
+        let losses = format!(
+            "{} of {} cost more than sending everything: together {} of its bill.",
+            terminal::grouped(losing.sessions),
+            terminal::counted(*sessions, "session", "sessions"),
+            terminal::percent((full > 0).then(|| losing.cost / (full as f64 * 1_000.0))),
+        );
+        paragraph(out, &losses)?;
+    }
     if let Some(name) = summaries.name() {
-        terminal::summaries(out, &format!("Summaries by {name}"), total.summaries)?;
+        terminal::summaries(out, &format!("Summaries by {name}"), total.summaries, total.summary_cost())?;
     }
     if let Some(kept) = total.thinking.kept().filter(|_| args.bound()) {
         let thinking = format!(
@@ -410,6 +443,8 @@ struct ReplayLine<'a> {
     peak_sent: u64,
     cost_full: u64,
     cost_sent: u64,
+    /// It cost more than sending everything.
+    losing: bool,
     prefix_breaks: u64,
     edits: u64,
     retention: Option<f64>,
@@ -446,6 +481,7 @@ impl<'a> ReplayLine<'a> {
             peak_sent: figures.peak_sent.0,
             cost_full: figures.cost_full(),
             cost_sent: figures.cost_sent(),
+            losing: figures.losing().sessions > 0,
             prefix_breaks: figures.breaks,
             edits: figures.edits,
             retention: figures.found.retention(),
@@ -464,7 +500,7 @@ impl<'a> ReplayLine<'a> {
             summary_input: figures.summaries.input,
             summary_output: figures.summaries.output,
             summary_failed: figures.summaries.failed,
-            summary_cost: figures.summaries.cost(),
+            summary_cost: figures.summary_cost(),
         }
     }
 }

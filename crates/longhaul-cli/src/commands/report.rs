@@ -11,7 +11,7 @@ use crate::arguments::say_unknown_model;
 use crate::error::Failure;
 use crate::file_start::begins_with;
 use crate::lab::inputs::{self, Input, Unread};
-use crate::lab::prices::Prices as Factors;
+use crate::lab::prices::{PriceRule, Prices as Factors};
 use crate::lab::recorded::without_model;
 use crate::output_file;
 use crate::report::bill::Prices;
@@ -185,12 +185,12 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(model) = &args.model {
         say_unknown_model(model);
     }
-    let mut prices = Prices::as_if(args.model.as_deref(), args.prices);
+    let rule = PriceRule::new(args.prices, args.model.as_deref());
+    let mut prices = Prices::by(rule);
     let totals = Totals::of(&read.files, &calendar, &mut prices);
     // A single table needs no replay.
     let asked = if table.is_some() || args.csv { Sessions::Most(0) } else { args.replay };
-    let factors = Factors::of(args.prices, args.model.as_deref());
-    let settings = Settings { profile: &profile, window: args.window, times: filter.times, prices: factors };
+    let settings = Settings { profile: &profile, window: args.window, times: filter.times, prices: rule };
     let comparison = comparison::replay(&read.files, settings, asked, &mut cache, &mut prices);
     cache.save();
 

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use longhaul::{Message, Meter, Models, Profile, Role, Time, Tokens};
 
+use crate::lab::losing::Losing;
 use crate::lab::needs::{Change, Found, Holdings, Needs, text_of};
 use crate::lab::pieces::PieceCache;
 use crate::lab::policies::{POLICIES, Policy, PolicyRun, Recording};
-use crate::lab::prices::Prices;
+use crate::lab::prices::{PriceRule, Prices};
 use crate::lab::recorded::{MeterKind, RecordedSession};
 use crate::lab::summariser::{Spent, Summaries};
 use crate::lab::thinking::Thinking;
@@ -39,35 +40,6 @@ pub struct Tally {
     pub changed: u64,
     pub named: u64,
     pub losing: Losing,
-}
-
-/// Sessions that cost more than sending everything.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Losing {
-    /// How many.
-    pub sessions: u64,
-    /// … by more than 2 % of what sending everything costs.
-    pub over_2: u64,
-    /// … by more than 5 %.
-    pub over_5: u64,
-    /// What they cost more, together.
-    pub cost: f64,
-}
-
-impl Losing {
-    /// Of one session.
-    fn of(cost: f64, full: f64) -> Self {
-        let over = |percent: f64| u64::from(cost > full * (1.0 + percent / 100.0));
-        // Rounding is not a loss.
-        Self { sessions: over(0.001), over_2: over(2.0), over_5: over(5.0), cost: (cost - full).max(0.0) }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.sessions += other.sessions;
-        self.over_2 += other.over_2;
-        self.over_5 += other.over_5;
-        self.cost += other.cost;
-    }
 }
 
 impl Tally {
@@ -114,15 +86,19 @@ pub struct Comparison {
     pub window: u64,
     pub meter: MeterKind,
     pub summaries: Summaries,
-    /// The model whose price list profiles go by, where one was named. Factors alone say nothing of cents.
+    /// The model that answers, if one was named.
     pub model: Option<String>,
-    /// What tokens cost; `None` is what most providers take.
-    pub prices: Option<Prices>,
+    pub prices: PriceRule,
     /// Models bind thinking to what stands before it.
     pub bound: bool,
 }
 
 impl Comparison {
+    /// What tokens cost. Recorded models are not followed here: every call is one of the model that was named.
+    pub fn factors(&self) -> Prices {
+        self.prices.factors(None)
+    }
+
     /// All policies and profiles over one conversation.
     pub fn over(&self, messages: Vec<Arc<Message>>) -> Tallies {
         let log = messages.iter().filter(|message| !message.is_recorded_compaction()).cloned().collect();
@@ -150,11 +126,17 @@ impl Comparison {
         let texts: Vec<String> = messages.iter().map(|message| text_of(message)).collect();
         let pieces = texts.iter().map(|text| needs.piece(text)).collect();
         let recording = Recording { messages, texts, pieces };
+        let prices = self.factors();
         let mut contenders: Vec<Contender<'_>> = Vec::new();
         contenders.extend(policies.iter().map(|policy| {
             Contender::new(
                 policy.name,
-                ContenderPolicy::Reference(Box::new(PolicyRun::new(**policy, self.window, &recording))),
+                ContenderPolicy::Reference(Box::new(PolicyRun::new(
+                    **policy,
+                    self.window,
+                    prices,
+                    &recording,
+                ))),
             )
         }));
         contenders.extend(profiles.iter().map(|profile| {
@@ -168,7 +150,6 @@ impl Comparison {
                 ContenderPolicy::Profile { session: Box::new(session), pieces: PieceCache::default() };
             Contender::new(&profile.name, policy)
         }));
-        let prices = self.prices.unwrap_or_default();
         let mut whole = WholeLog::default();
         for (upto, message) in recording.messages.iter().enumerate() {
             if message.role() == Role::Assistant {
@@ -275,13 +256,16 @@ impl<'a> Contender<'a> {
                 tally.summaries.add(spent);
                 if prepared.is_err() {
                     tally.errors += 1;
-                    tally.cost += spent.cost_milli() as f64 / 1_000.0;
+                    tally.cost += spent.cost_milli(prices) as f64 / 1_000.0;
                     return;
                 }
                 tally.violations += session.violations();
                 tally.thinking.add(session.thinking());
                 let view = pieces.of_view(session.session().view(), needs);
-                (self.held.change(view.kept, &view.parts, view.tail), spent.cost_milli() as f64 / 1_000.0)
+                (
+                    self.held.change(view.kept, &view.parts, view.tail),
+                    spent.cost_milli(prices) as f64 / 1_000.0,
+                )
             }
         };
         let first = tally.calls == 0;

@@ -1,9 +1,12 @@
 //! What a replay adds up: sizes, costs, times, needs, and errors of the meter.
 
+use std::collections::BTreeSet;
+
 use longhaul::Tokens;
 use longhaul::size::Billed;
 use longhaul::view::Sent;
 
+use crate::lab::losing::Losing;
 use crate::lab::needs::Found;
 use crate::lab::prices::Prices;
 use crate::lab::summariser::Spent;
@@ -28,45 +31,48 @@ pub struct Figures {
     pub thinking: Thinking,
     prepare_us: Vec<u64>,
     growth_errors: Vec<f64>,
-    prices: Prices,
+    summary_cost_milli: u64,
+    /// What calls were billed at.
+    prices: BTreeSet<Prices>,
 }
 
 impl Figures {
-    /// None yet, to be billed at these prices.
-    pub fn at(prices: Prices) -> Self {
-        Self { prices, ..Self::default() }
-    }
-
-    /// What tokens cost.
-    pub fn prices(&self) -> Prices {
-        self.prices
+    /// What tokens cost, if all calls were billed at the same prices.
+    pub fn prices(&self) -> Option<Prices> {
+        self.prices.first().copied().filter(|_| self.prices.len() == 1)
     }
 
     /// A call was made, or could not be made (`sent` is `None`).
-    pub fn add_call(&mut self, full: Tokens, full_before: Tokens, sent: Option<Sent>, prepare_us: u64) {
+    pub fn add_call(&mut self, full: Tokens, full_before: Tokens, sent: Option<Sent>, prices: Prices) {
         self.calls += 1;
+        self.prices.insert(prices);
         self.tokens_full = self.tokens_full.saturating_add(full.0);
         self.peak_full = self.peak_full.max(full);
         let billed = Billed { read: full_before, written: full - full_before };
-        self.cost_full_milli = self.cost_full_milli.saturating_add(self.prices.cost_milli(billed));
-        self.prepare_us.push(prepare_us);
+        self.cost_full_milli = self.cost_full_milli.saturating_add(prices.cost_milli(billed));
         match sent {
             Some(sent) => {
                 let tokens = sent.billed.read + sent.billed.written;
                 self.tokens_sent = self.tokens_sent.saturating_add(tokens.0);
                 self.peak_sent = self.peak_sent.max(tokens);
-                self.cost_sent_milli =
-                    self.cost_sent_milli.saturating_add(self.prices.cost_milli(sent.billed));
+                self.cost_sent_milli = self.cost_sent_milli.saturating_add(prices.cost_milli(sent.billed));
                 self.breaks += u64::from(sent.broke);
             }
             None => self.errors += 1,
         }
     }
 
+    /// Preparing the view of the call took so many microseconds.
+    pub fn add_time(&mut self, prepare_us: u64) {
+        self.prepare_us.push(prepare_us);
+    }
+
     /// Summaries were written for the call. They are part of what was paid.
-    pub fn add_summaries(&mut self, spent: Spent) {
+    pub fn add_summaries(&mut self, spent: Spent, prices: Prices) {
         self.summaries.add(spent);
-        self.cost_sent_milli = self.cost_sent_milli.saturating_add(spent.cost_milli());
+        let cost = spent.cost_milli(prices);
+        self.summary_cost_milli = self.summary_cost_milli.saturating_add(cost);
+        self.cost_sent_milli = self.cost_sent_milli.saturating_add(cost);
     }
 
     /// Edits were made for the call.
@@ -107,6 +113,8 @@ impl Figures {
         self.thinking.add(other.thinking);
         self.prepare_us.extend(other.prepare_us);
         self.growth_errors.extend(other.growth_errors);
+        self.summary_cost_milli = self.summary_cost_milli.saturating_add(other.summary_cost_milli);
+        self.prices.extend(other.prices);
     }
 
     /// Cost of sending the whole log at each call, in tokens × price factor.
@@ -117,6 +125,16 @@ impl Figures {
     /// Cost of what was sent, and of the summaries.
     pub fn cost_sent(&self) -> u64 {
         self.cost_sent_milli.div_ceil(1000)
+    }
+
+    /// Cost of the summaries: a part of the cost of what was sent.
+    pub fn summary_cost(&self) -> u64 {
+        self.summary_cost_milli.div_ceil(1000)
+    }
+
+    /// What one session cost more than sending everything.
+    pub fn losing(&self) -> Losing {
+        Losing::of(self.cost_sent_milli as f64, self.cost_full_milli as f64)
     }
 
     /// A quantile of the time that preparing a view took, in microseconds.

@@ -9,6 +9,7 @@ use longhaul::conversation::RecordedCompaction;
 use longhaul::{Message, Role};
 
 use crate::lab::needs::{self, Name, Needs, Piece};
+use crate::lab::prices::{OUTPUT, Prices};
 
 /// A recorded session, ready to be sent by any policy.
 pub struct Recording {
@@ -98,6 +99,7 @@ impl Shown {
 pub struct PolicyRun<'a> {
     kind: PolicyKind,
     window: f64,
+    prices: Prices,
     recording: &'a Recording,
     /// Messages before this one were seen.
     seen: usize,
@@ -130,7 +132,7 @@ pub struct PolicyView {
 const CLEARED: &str = "[old tool result cleared]";
 
 impl<'a> PolicyRun<'a> {
-    pub fn new(policy: Policy, window: u64, recording: &'a Recording) -> Self {
+    pub fn new(policy: Policy, window: u64, prices: Prices, recording: &'a Recording) -> Self {
         let oracle = match policy.kind {
             PolicyKind::Oracle => needs::needed_lines(&recording.messages, &recording.texts),
             _ => HashMap::new(),
@@ -138,6 +140,7 @@ impl<'a> PolicyRun<'a> {
         Self {
             kind: policy.kind,
             window: window as f64,
+            prices,
             recording,
             seen: 0,
             shown: Shown::default(),
@@ -275,7 +278,7 @@ impl<'a> PolicyRun<'a> {
     /// summary, whose call is priced. Gives the price.
     fn summarise(&mut self, upto: usize, needs: &mut Needs, keep: u64) -> f64 {
         const SUMMARY: usize = 2500;
-        let price = 0.1 * self.shown.tokens + 5.0 * SUMMARY as f64;
+        let price = self.prices.cost(self.shown.tokens, 0.0) + OUTPUT as f64 * SUMMARY as f64;
         let cut = self.recent(upto, keep);
         for at in self.start..cut {
             let message = &self.recording.messages[at];
@@ -388,4 +391,26 @@ fn thinned(text: &str, wanted: Option<&HashSet<usize>>) -> String {
     let last = lines.len() - 1;
     let keep = |at: usize| at == 0 || at == last || wanted.is_some_and(|wanted| wanted.contains(&at));
     lines.iter().enumerate().filter(|(at, _)| keep(*at)).map(|(_, line)| *line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul::Message;
+
+    /// The prompt of a summary is in the cache already; what is written costs five tokens each.
+    #[test]
+    fn a_summary_is_priced_like_everything_else() {
+        let mut needs = Needs::new(|text| text.len() as f64);
+        let messages: Vec<Arc<Message>> = (0..4).map(|_| Arc::new(Message::user(&"a".repeat(100)))).collect();
+        let texts: Vec<String> = messages.iter().map(|message| needs::text_of(message)).collect();
+        let pieces = texts.iter().map(|text| needs.piece(text)).collect();
+        let recording = Recording { messages, texts, pieces };
+        let policy = policy("", PolicyKind::SummariseAll { percent: 80, keep: 100 });
+        for (prices, reading) in [("0.1,1.25", 0.1), ("0.5,1", 0.5)] {
+            let mut run = PolicyRun::new(policy, 400, prices.parse().unwrap(), &recording);
+            assert_eq!(run.view(3, &mut needs).extra_cost, 0.0);
+            assert_eq!(run.view(4, &mut needs).extra_cost, reading * 400.0 + 12_500.0);
+        }
+    }
 }

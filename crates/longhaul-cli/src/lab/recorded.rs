@@ -17,7 +17,7 @@ use longhaul_wire::transcript;
 
 use crate::lab::growth::Growth;
 use crate::lab::pieces::is_recallable;
-use crate::lab::prices::Prices;
+use crate::lab::prices::{PriceRule, Prices};
 use crate::lab::summariser::{Spent, Summaries, SummaryModel};
 use crate::lab::thinking::{self, Thinking};
 
@@ -38,6 +38,8 @@ pub enum MeterKind {
 /// A session that a recorded conversation is taken through.
 pub struct RecordedSession {
     session: Session,
+    /// The model that answers, as the table has it.
+    answering: Model,
     audited: Audited,
     clock: Clock,
     summaries: Summaries,
@@ -63,15 +65,17 @@ pub struct RecordedSession {
 /// What holds for every model that answers.
 #[derive(Clone, Copy, Default)]
 struct Terms {
-    /// What tokens cost; `None` is each model's own price.
-    prices: Option<Prices>,
+    /// What calls are billed at.
+    prices: PriceRule,
+    /// Decisions go by these factors, if they are not to go by those of the bill.
+    decide_at: Option<Prices>,
     /// Models bind thinking to what stands before it, and have signed all thinking of the recording.
     bound: bool,
 }
 
 impl Terms {
     fn on(self, model: Model) -> Model {
-        let model = self.prices.map_or_else(|| model.clone(), |prices| prices.on(model.clone()));
+        let model = self.prices.with_factors(self.decide_at).on(model);
         Model { binds: model.binds || self.bound, ..model }
     }
 }
@@ -125,13 +129,15 @@ impl fmt::Display for NotSent {
 impl RecordedSession {
     /// Nothing taken in yet. `model` is a name; the table of models has something for every one.
     pub fn new(profile: Profile, model: &str, window: Tokens, meter: MeterKind) -> Self {
-        let session = Session::new(profile, find_model(model)).with_window(window);
+        let answering = find_model(model);
+        let session = Session::new(profile, answering.clone()).with_window(window);
         let session = match meter {
             MeterKind::Neutral => session.with_meter(Meter::neutral()),
             MeterKind::Model => session,
         };
         Self {
             session,
+            answering,
             audited: Audited::default(),
             clock: Clock::Recorded(None),
             summaries: Summaries::Extractor,
@@ -148,10 +154,21 @@ impl RecordedSession {
         }
     }
 
-    /// With these prices, whichever model answers. To be said before anything is taken in.
-    pub fn with_prices(self, prices: Option<Prices>) -> Self {
+    /// Billed by this rule, and deciding by it. To be set before anything is taken in.
+    pub fn with_prices(self, prices: PriceRule) -> Self {
         let terms = Terms { prices, ..self.terms };
         self.with_terms(terms)
+    }
+
+    /// Deciding by other factors than those of the bill, if some are given. To be set before anything is taken in.
+    pub fn deciding_at(self, decide_at: Option<Prices>) -> Self {
+        let terms = Terms { decide_at, ..self.terms };
+        self.with_terms(terms)
+    }
+
+    /// What the call that is prepared next, or was prepared last, is billed at.
+    pub fn prices(&self) -> Prices {
+        self.terms.prices.factors(self.answering.price)
     }
 
     /// With models that bind thinking to what stands before it, whichever answers. Recordings that were published have
@@ -163,7 +180,7 @@ impl RecordedSession {
 
     fn with_terms(mut self, terms: Terms) -> Self {
         self.terms = terms;
-        let model = terms.on(self.session.model().clone());
+        let model = terms.on(self.answering.clone());
         let (profile, window) = (self.session.profile().clone(), self.session.budget().window);
         let session = Session::new(profile, model).with_window(window);
         let is_neutral = self.session.meter().calibration().is_none();
@@ -308,10 +325,12 @@ impl RecordedSession {
 
     /// The model of this name answers from now on. True if another did before.
     fn switch_to(&mut self, name: &str) -> bool {
-        let model = self.terms.on(find_model(name));
-        if model.name == self.session.model().name {
+        let answering = find_model(name);
+        if answering.name == self.answering.name {
             return false;
         }
+        self.answering = answering;
+        let model = self.terms.on(self.answering.clone());
         if !self.has_begun {
             self.begin_with(model);
             return false;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
+use longhaul::size::Billed;
 use longhaul::{Frame, Job, Outcome, Profile, Summariser, Tokens};
 use longhaul_config::Config;
 use longhaul_model::{Ask, Asked, Model, Provider, Reply, Retry, Summarised, Watch, write_summary};
@@ -13,6 +14,7 @@ use longhaul_wire::api::Request;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::Failure;
+use crate::lab::prices::{OUTPUT, Prices};
 use crate::terminal;
 use crate::writing_model::WritingModel;
 
@@ -94,18 +96,16 @@ impl Spent {
         }
     }
 
-    /// The price in thousandths of a token: what the cache had costs 0.1, the rest of a prompt 1.25, what is
-    /// written 5.
-    pub fn cost_milli(self) -> u64 {
-        let prompt = self.input.saturating_sub(self.cached).saturating_mul(1_250);
-        prompt
-            .saturating_add(self.cached.saturating_mul(100))
-            .saturating_add(self.output.saturating_mul(5_000))
+    /// The price in thousandths of a token: prompts at these prices, what is written at 5.
+    pub fn cost_milli(self, prices: Prices) -> u64 {
+        let (read, written) = (Tokens(self.cached), Tokens(self.input.saturating_sub(self.cached)));
+        let output = self.output.saturating_mul(1_000 * OUTPUT);
+        prices.cost_milli(Billed { read, written }).saturating_add(output)
     }
 
     /// The price in tokens.
-    pub fn cost(self) -> u64 {
-        self.cost_milli().div_ceil(1_000)
+    pub fn cost(self, prices: Prices) -> u64 {
+        self.cost_milli(prices).div_ceil(1_000)
     }
 }
 
@@ -210,7 +210,8 @@ mod tests {
     #[test]
     fn summaries_are_priced_by_what_the_cache_had() {
         let spent = Spent { calls: 2, input: 1_000, cached: 400, output: 100, failed: 0 };
-        assert_eq!(spent.cost(), 750 + 40 + 500);
+        assert_eq!(spent.cost(Prices::default()), 750 + 40 + 500);
+        assert_eq!(spent.cost("0.05,1".parse().unwrap()), 600 + 20 + 500);
         let mut sum = spent;
         sum.add(spent);
         assert_eq!(sum.since(spent), spent);

@@ -6,7 +6,7 @@ use longhaul::Models;
 use longhaul::size::Price;
 
 use super::conversation::Call;
-use crate::lab::prices::Prices as Factors;
+use crate::lab::prices::PriceRule;
 
 /// Dollars × 10¹² by kind of token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,16 +80,13 @@ pub fn dollars(pico: u128) -> f64 {
 #[derive(Default)]
 pub struct Prices {
     known: HashMap<String, Option<Price>>,
-    /// Every call is billed as if this model had answered it.
-    model: Option<String>,
-    /// Tokens from the cache, and new ones, cost these factors of an ordinary one.
-    factors: Option<Factors>,
+    rule: PriceRule,
 }
 
 impl Prices {
-    /// What the calls would have cost with this model, or at these factors.
-    pub fn as_if(model: Option<&str>, factors: Option<Factors>) -> Self {
-        Self { known: HashMap::new(), model: model.map(str::to_owned), factors }
+    /// What calls cost by this rule.
+    pub fn by(rule: PriceRule) -> Self {
+        Self { known: HashMap::new(), rule }
     }
 
     pub fn of(&mut self, model: &str) -> Option<Price> {
@@ -97,10 +94,8 @@ impl Prices {
             return *known;
         }
         // Some agents append the window to the name: `claude-opus-4-6[1m]`.
-        let name = self.model.as_deref().unwrap_or(model);
-        let name = name.split('[').next().unwrap_or(name);
-        let price = Models::builtin().find(name).price;
-        let price = price.map(|price| self.factors.map_or(price, |factors| factors.at(price)));
+        let name = model.split('[').next().unwrap_or(model);
+        let price = self.rule.price(Models::builtin().find(name).price);
         self.known.insert(model.to_owned(), price);
         price
     }
@@ -158,9 +153,9 @@ mod tests {
         let said = prices.bill(&Call { said_micros: 1_500_000, ..call }, "nobody-knows-it");
         assert_eq!((said.dollars(), said.unpriced), (1.5, 0));
         // At a twentieth for what the cache returns and 1.25 for what is new: 5, 0.25, 12.5 and 25.
-        let mut factors = Prices::as_if(None, Some("0.05,1.25".parse().unwrap()));
+        let mut factors = Prices::by(PriceRule::new(Some("0.05,1.25".parse().unwrap()), None));
         assert_eq!(factors.bill(&call, "claude-opus-4-5").dollars(), 42.75);
-        let mut another = Prices::as_if(Some("claude-opus-4-5"), None);
+        let mut another = Prices::by(PriceRule::new(None, Some("claude-opus-4-5")));
         assert_eq!(another.bill(&call, "nobody-knows-it").dollars(), 46.75);
     }
 }

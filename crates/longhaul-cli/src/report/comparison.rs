@@ -12,7 +12,7 @@ use super::recorder::key;
 use super::replayed::{self, Recording, Replayed};
 use super::totals::Times;
 use crate::commands::report::Sessions;
-use crate::lab::prices::Prices as Factors;
+use crate::lab::prices::PriceRule;
 use crate::terminal;
 
 /// What came of taking sessions through Longhaul.
@@ -59,8 +59,8 @@ pub struct Settings<'a> {
     pub window: Option<u64>,
     /// Calls of these times are counted; what came before them is only taken in.
     pub times: Times,
-    /// The prices that Longhaul decides by; `None` is each model's own.
-    pub prices: Option<Factors>,
+    /// The prices of the bill, which Longhaul decides by.
+    pub prices: PriceRule,
 }
 
 /// Takes sessions through Longhaul. `None` if none can be.

@@ -20,6 +20,8 @@ use crate::digest::{Aliases, ToolKind};
 pub(super) const LINE: usize = 240;
 /// A request or a command in a few words.
 pub(super) const SHORT: usize = 140;
+/// No path is longer, so that files are named whole; what is longer is no path.
+const PATH: usize = 4_096;
 /// A call, where an error is told.
 const CALL: usize = 80;
 
@@ -133,7 +135,7 @@ impl Facts {
             let well = !failed && !failed_here && (tool != ToolKind::Bash || status.is_some());
             self.called(at, call, output, Ended { status, failed: failed_here, well }, tool);
             if tool == ToolKind::Bash && !failed_here {
-                tool.files(&call.arguments).into_iter().for_each(|path| self.touch(at, path, true));
+                tool.files(&call.arguments).iter().for_each(|path| self.touch(at, path, true));
             }
         }
         let of_one = |call: &ToolCall| shorten(aliases.kind_of(call).subject(&call.arguments).trim(), CALL);
@@ -162,7 +164,7 @@ impl Facts {
         match tool {
             ToolKind::Read | ToolKind::Edit | ToolKind::Write if !failed => {
                 let paths = tool.files(&call.arguments).into_iter();
-                paths.for_each(|path| self.touch(at, shorten(&path, SHORT), tool != ToolKind::Read));
+                paths.for_each(|path| self.touch(at, &path, tool != ToolKind::Read));
             }
             ToolKind::Todo => self.todos = todos(call).map(|todos| (at, todos)).or(self.todos.take()),
             // What only looks around says nothing of what was done.
@@ -187,11 +189,11 @@ impl Facts {
         }
     }
 
-    fn touch(&mut self, at: Position, path: String, changed: bool) {
+    fn touch(&mut self, at: Position, path: &str, changed: bool) {
         self.touches += 1;
         let ((newest, file), last) = self
             .touched
-            .entry(path)
+            .entry(shorten(path, PATH))
             .or_insert_with_key(|path| ((at, File { path: path.clone(), reads: 0, changes: 0 }), 0));
         file.reads += usize::from(!changed);
         file.changes += usize::from(changed);
@@ -275,6 +277,23 @@ mod tests {
         all.into_iter().for_each(|message| _ = log.push(message));
         let all = Span { start: Position(0), end: log.end() };
         Covered::of(&log, &ledger, &[all]).material(&ledger)
+    }
+
+    /// A name that is cut is the name of another file, and two files may share its start.
+    #[test]
+    fn a_file_is_named_whole_however_long_its_path() {
+        let folder = format!("/srv/{}", "a-long-name/".repeat(20));
+        let (mut log, ledger) = (Log::new(), Ledger::default());
+        for file in ["one.md", "two.md"] {
+            let arguments = format!(r#"{{"file_path":"{folder}{file}","old_string":"a","new_string":"b"}}"#);
+            let call = Block::call(file, "Edit", Json::new(&arguments).unwrap());
+            log.push(Message::new(Role::Assistant, vec![call]));
+            log.push(Message::result(file, "ok"));
+        }
+        let covered = Covered::of(&log, &ledger, &[Span { start: Position(0), end: log.end() }]);
+        let facts = Facts::of(covered.material(&ledger).iter(), &Aliases::default());
+        let files: Vec<&str> = facts.files.iter().map(|(_, file)| &*file.path).collect();
+        assert_eq!(files, [format!("{folder}one.md"), format!("{folder}two.md")]);
     }
 
     #[test]
