@@ -3,6 +3,7 @@
 
 use super::{Context, FoldPlan, Link, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::Span;
+use crate::size::tokens::Tokens;
 
 /// Finished turns become a summary.
 pub static FOLD_TURNS: Strategy = Strategy {
@@ -38,8 +39,9 @@ fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal>
     let is_fold = |item: &&Visible| item.kind.is_none();
     let last = foldable.iter().rposition(is_fold).filter(|_| chains);
     let new = &foldable[last.map_or(0, |at| at + 1)..];
-    // One summary alone, or a single unit, is not worth another.
-    if new.iter().filter(|item| item.kind.is_some()).count() < 2 {
+    // One summary alone is not worth another, nor is a single unit, unless a limit demands all that there is.
+    let least = if context.newest == Some(Tokens::ZERO) { 1 } else { 2 };
+    if new.iter().filter(|item| item.kind.is_some()).count() < least {
         return Vec::new();
     }
     let spans = |items: &[&Visible]| -> Vec<Span> {
