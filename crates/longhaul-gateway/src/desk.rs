@@ -29,7 +29,7 @@ use longhaul_wire::api::Request;
 use crate::ask_usage::Asking;
 
 pub use asking::{Action, AskError};
-use conversation::{Conversation, Refused};
+use conversation::{Conversation, Refused, asks_for_a_million, now};
 use finding::{Found, Search};
 pub use incoming::Incoming;
 use live::{Heard, Hint, Live, Shared, Used};
@@ -432,7 +432,7 @@ impl Desk {
         let Found { conversation, request, how } = found;
         let mut locked = conversation.lock()?;
         let model = request.frame().model.as_deref().unwrap_or_default();
-        let shared_window = self.upstream_limits.window(&incoming.upstream, model);
+        let shared_window = self.upstream_limits.window(&incoming.upstream, model, now());
         match locked.take(&self.settings(), &incoming.tenant, &request, shared_window) {
             Ok(ticket) => {
                 locked.came_with(incoming.account);
@@ -535,10 +535,13 @@ impl Desk {
         (smaller.view < call.view || is_shorter).then_some(smaller)
     }
 
-    /// A refusal teaches all conversations with this upstream and model.
+    /// A refusal teaches all conversations with this upstream and model. A window that a beta asks for is not theirs.
     fn learn(&self, at: &At, request: &Request, overflow: Overflow) {
+        if asks_for_a_million(request) {
+            return;
+        }
         let model = request.frame().model.as_deref().unwrap_or_default();
-        self.upstream_limits.refused(&at.upstream, model, overflow);
+        self.upstream_limits.refused(&at.upstream, model, overflow, now());
     }
 
     /// The provider refused a call as too long, and nothing is sent instead.

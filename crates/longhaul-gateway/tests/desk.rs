@@ -19,7 +19,7 @@ use http::HeaderMap;
 use longhaul::{Frame, Message, Overflow, Profile, Tokens, Usage};
 use longhaul_gateway::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, SummaryModel};
 use longhaul_model::{Asked, Fault, Model, Scripted, Watch};
-use longhaul_store::{Filter, Pruned, Retention, SessionId};
+use longhaul_store::{Filter, Pruned, Retention, SessionId, UpstreamLimit};
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -575,11 +575,63 @@ fn a_shared_window_bounds_every_conversation_with_the_model() {
     assert!(bounded.view <= Tokens(6_000), "{bounded:?}");
     drop(desk);
     assert!(sent(&open(), &long("Read the fifth.")).view <= Tokens(6_000));
-    let stored = ground.open().limits().unwrap();
-    for limit in stored {
-        ground.open().keep_limit(&longhaul_store::UpstreamLimit { window: Tokens(500), ..limit }).unwrap();
+    let stored = |change: &dyn Fn(&mut UpstreamLimit)| {
+        for mut limit in ground.open().limits().unwrap() {
+            change(&mut limit);
+            ground.open().keep_limit(&limit).unwrap();
+        }
+    };
+    // After a week it is forgotten.
+    let days_ago = |days: i64| move |limit: &mut UpstreamLimit| limit.learnt.0 -= days * 24 * 3_600_000_000;
+    stored(&days_ago(6));
+    assert!(sent(&open(), &long("Read the sixth.")).view <= Tokens(6_000));
+    stored(&days_ago(2));
+    let desk = open();
+    let call = sent(&desk, &long("Read the seventh."));
+    assert_eq!(call.view, whole);
+    // Until it is shown again.
+    desk.refused(call, said(12_000));
+    assert!(sent(&desk, &long("Read the eighth.")).view <= Tokens(6_000));
+    stored(&|limit| limit.window = Tokens(500));
+    assert_eq!(sent(&open(), &long("Read the ninth.")).view, whole);
+}
+
+/// Who asks for a million tokens by a beta has another window than the one that was learnt before.
+#[test]
+fn a_beta_for_a_million_tokens_raises_a_window_that_was_learnt() {
+    let request = |steps: usize, beta: Option<&str>| {
+        let mut body =
+            body_of(Api::Anthropic, model(Api::Anthropic), &conversation(Api::Anthropic, steps), true);
+        body["max_tokens"] = json!(16_000);
+        let mut incoming = incoming(Api::Anthropic, &body);
+        for beta in beta {
+            incoming.headers.insert("anthropic-beta", beta.parse().unwrap());
+        }
+        incoming
+    };
+    let beta = Some("context-1m-2025-08-07");
+    let said = |window| Overflow { prompt: None, window: Some(Tokens(window)), answer: Some(Tokens(16_000)) };
+    for window in [None, Some(Tokens(100_000))] {
+        let ground = Ground::sqlite();
+        let desk = Desk::open(DeskSettings { window, ..settings(&ground) }).unwrap();
+        (0..40).for_each(|n| drop(asked(&desk, &request(n, None))));
+        let call = sent(&desk, &request(40, None));
+        assert!(call.view > Tokens(12_000), "{call:?}");
+        desk.refused(call, said(12_000));
+        let bounded = sent(&desk, &request(41, None));
+        assert!(bounded.view <= Tokens(6_000), "{bounded:?}");
+        // What is folded stays folded; what comes from now on has room, and so has the answer.
+        (42..79).for_each(|n| drop(asked(&desk, &request(n, beta))));
+        let call = sent(&desk, &request(80, beta));
+        assert!(call.view > Tokens(12_000), "{call:?}");
+        let body: Value = serde_json::from_slice(&bytes(&call, &request(80, beta))).unwrap();
+        assert_eq!(body["max_tokens"], 16_000);
+        // The provider gives it no million: that is believed, and of such requests alone.
+        desk.refused(call, said(14_000));
+        assert!((81..84).all(|n| sent(&desk, &request(n, beta)).view <= Tokens(7_000)));
+        let limits = ground.open().limits().unwrap();
+        assert!(matches!(&limits[..], [limit] if limit.window == Tokens(12_000)), "{limits:?}");
     }
-    assert_eq!(sent(&open(), &long("Read the sixth.")).view, whole);
 }
 
 #[test]
@@ -667,6 +719,43 @@ fn what_the_client_takes_away_itself_breaks_nothing() {
                 (before, edits) = (body, call.edits);
             }
         }
+    }
+}
+
+/// What the client no longer sends would not be sent without us either: it counts neither as saved nor as cost.
+#[test]
+fn what_the_client_takes_away_itself_is_nothing_that_we_save() {
+    for api in APIS {
+        let ground = Ground::sqlite();
+        let desk = Desk::open(DeskSettings { window: Some(Tokens(1_000_000)), ..settings(&ground) }).unwrap();
+        let named = |mut incoming: Incoming| {
+            incoming.headers.insert("x-session-id", "s-1".parse().unwrap());
+            incoming
+        };
+        // Without usage: both are counted alike.
+        (0..30).for_each(|n| drop(sent(&desk, &named(step(api, n)))));
+        let whole = sent(&desk, &named(step(api, 30))).full;
+        let mut messages = conversation(api, 31);
+        drop(messages.drain(1..19));
+        let dropped = named(incoming(api, &body_of(api, model(api), &messages, true)));
+        let call = sent(&desk, &dropped);
+        assert_eq!(call.how, How::Extends, "{api:?}");
+        // As much as a conversation that has never had more.
+        let other = Ground::sqlite();
+        let alone = sent(&self::desk(&other), &dropped).full;
+        assert!(call.full < Tokens(whole.0 * 9 / 10), "{api:?} {} of {whole}", call.full);
+        assert!(call.full.0.abs_diff(alone.0) * 100 <= alone.0, "{api:?} {} and {alone}", call.full);
+        let session = call.session;
+        desk.answered(call, None);
+        let stored = ground.open().load(session).unwrap().entries;
+        let sent_last = stored.iter().rev().find_map(|entry| match entry {
+            longhaul::session::journal::Entry::Sent(sent) => Some(*sent),
+            _ => None,
+        });
+        let counted = sent_last.unwrap().whole;
+        assert!(counted.0.abs_diff(alone.0) * 100 <= alone.0, "{api:?} {counted} and {alone}");
+        // It sends all again: that counts again.
+        assert!(sent(&desk, &named(step(api, 32))).full > whole, "{api:?}");
     }
 }
 

@@ -135,7 +135,7 @@ impl Agent {
 
     /// Runs tests that say this.
     fn run(&mut self, text: impl Into<String>) -> String {
-        self.step(&[("Bash", json!({"command": "cargo test"}), text.into(), false)]).remove(0)
+        self.step(&[("Bash", json!({"command": "cargo build"}), text.into(), false)]).remove(0)
     }
 
     /// Calls the tool that the client does not have. Gives the id of the call.
@@ -222,10 +222,10 @@ fn list(api: Api) -> &'static str {
     if api == Api::Responses { "\"input\":[" } else { "\"messages\":[" }
 }
 
-/// Output of tests, which enters without its noise.
+/// Output of a build, which enters without its progress.
 fn noise(n: usize) -> String {
-    let cases: String = (0..60).map(|case| format!("test case_{n}_{case} ... ok\n")).collect();
-    format!("running 60 tests\n{cases}\ntest result: ok. 60 passed; 0 failed; 0 ignored\n")
+    let crates: String = (0..60).map(|part| format!("   Compiling part_{n}_{part} v0.1.0\n")).collect();
+    format!("Building 60 parts\n{crates}\n    Finished `dev` profile in 7.31s\n")
 }
 
 /// Source that enters cut.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Handle, Snapshot, Tokens};
+use longhaul::{Archive, Handle, Snapshot, Time, Tokens};
 
 use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
@@ -214,25 +214,26 @@ impl Store for PostgresStore {
         let window = i64::try_from(limit.window.0).unwrap_or(i64::MAX);
         self.server.call(async |connection| {
             let insert = "
-                INSERT INTO longhaul.upstream_limit (upstream, model, tokens) VALUES ($1, $2, $3)
-                ON CONFLICT (upstream, model) DO UPDATE SET tokens = excluded.tokens";
+                INSERT INTO longhaul.upstream_limit (upstream, model, tokens, learnt) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (upstream, model) DO UPDATE SET tokens = excluded.tokens, learnt = excluded.learnt";
             let insert = connection.statement(insert).await?;
             let (upstream, model) = (text(&limit.upstream), text(&limit.model));
-            connection.client.execute(&insert, &[&upstream, &model, &window]).await?;
+            connection.client.execute(&insert, &[&upstream, &model, &window, &limit.learnt.0]).await?;
             Ok(())
         })
     }
 
     fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError> {
         self.server.call(async |connection| {
-            let select =
-                connection.statement("SELECT upstream, model, tokens FROM longhaul.upstream_limit").await?;
+            let select = "SELECT upstream, model, tokens, learnt FROM longhaul.upstream_limit";
+            let select = connection.statement(select).await?;
             let rows = connection.client.query(&select, &[]).await?;
             let limit = |row: &tokio_postgres::Row| {
                 let (upstream, model): (String, String) = (row.try_get(0)?, row.try_get(1)?);
                 let window: i64 = row.try_get(2)?;
                 let window = Tokens(u64::try_from(window).unwrap_or(0));
-                Ok(UpstreamLimit { upstream: upstream.into(), model: model.into(), window })
+                let learnt = Time(row.try_get(3)?);
+                Ok(UpstreamLimit { upstream: upstream.into(), model: model.into(), window, learnt })
             };
             rows.iter().map(limit).collect()
         })

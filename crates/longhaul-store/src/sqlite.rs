@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Handle, Snapshot, Tokens};
+use longhaul::{Archive, Handle, Snapshot, Time, Tokens};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::background::{AtEnd, Background, Pace};
@@ -333,21 +333,23 @@ impl Store for SqliteStore {
         self.file.write(|connection, _, _| {
             connection
                 .prepare_cached(
-                    "INSERT OR REPLACE INTO upstream_limit (upstream, model, window) VALUES (?1, ?2, ?3)",
+                    "INSERT OR REPLACE INTO upstream_limit (upstream, model, window, learnt)
+                     VALUES (?1, ?2, ?3, ?4)",
                 )?
-                .execute(params![limit.upstream, limit.model, window])?;
+                .execute(params![limit.upstream, limit.model, window, limit.learnt.0])?;
             Ok(())
         })
     }
 
     fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError> {
         self.file.read(|reader| {
-            let mut select =
-                reader.connection.prepare_cached("SELECT upstream, model, window FROM upstream_limit")?;
+            let select = "SELECT upstream, model, window, learnt FROM upstream_limit";
+            let mut select = reader.connection.prepare_cached(select)?;
             let rows = select.query_map([], |row| {
                 let window: i64 = row.get(2)?;
                 let window = Tokens(u64::try_from(window).unwrap_or(0));
-                Ok(UpstreamLimit { upstream: row.get(0)?, model: row.get(1)?, window })
+                let learnt = Time(row.get(3)?);
+                Ok(UpstreamLimit { upstream: row.get(0)?, model: row.get(1)?, window, learnt })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })

@@ -114,6 +114,8 @@ pub struct UpstreamLimit {
     pub model: Box<str>,
     /// The window in which both must fit.
     pub window: Tokens,
+    /// When the upstream showed it.
+    pub learnt: Time,
 }
 
 /// The name of a stored session: a UUID whose order is that of time (version 7).

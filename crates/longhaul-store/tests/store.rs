@@ -426,10 +426,11 @@ fn sizes_and_what_was_learnt_are_kept(ground: &Ground) {
 }
 
 fn limits_of_upstreams_are_kept(ground: &Ground) {
-    let limit = |upstream: &str, model: &str, window| UpstreamLimit {
+    let limit = |upstream: &str, model: &str, window: u64| UpstreamLimit {
         upstream: upstream.into(),
         model: model.into(),
         window: Tokens(window),
+        learnt: Time(1_772_000_000_000_000 + i64::try_from(window).unwrap()),
     };
     let store = ground.open();
     let [a, b, again] = [

@@ -27,6 +27,7 @@ pub use content::ContentKind;
 pub use cut::{Cut, Ends};
 pub(crate) use entry::{HUGE, Most, entry};
 pub(crate) use outputs::Outputs;
+use rank::Noise;
 pub(crate) use rank::{Failures, without_number};
 pub(crate) use select::is_digest;
 use select::{Room, select};
@@ -100,7 +101,8 @@ pub(crate) fn by_content(
     let kind = ContentKind::of(text, tool, subject);
     // Of data no line says more than its size.
     let edge = if kind == ContentKind::Blob { 0 } else { 2 };
-    let room = Room { bytes: (text.len() / 5).clamp(400, 2_000), head: edge, tail: edge, fill: true };
+    let bytes = (text.len() / 5).clamp(400, 2_000);
+    let room = Room { bytes, head: edge, tail: edge, fill: true, noise: Noise::Usual };
     if kind == ContentKind::Json && json::is_dense(text) && !select::is_digest(text) {
         return json::shape(text, room.bytes + 200, handle).or_else(|| result(text, handle));
     }

@@ -108,6 +108,8 @@ pub struct Session {
     checkpoints: Checkpoints,
     /// Where texts are that the session itself does not have.
     store: Option<Arc<dyn Archive>>,
+    /// What the client has taken away of the conversation itself, as its newest request shows.
+    taken_away: Measure,
 }
 
 impl Session {
@@ -133,6 +135,7 @@ impl Session {
             newest_frame: None,
             checkpoints: Checkpoints::default(),
             store: None,
+            taken_away: Measure::default(),
         }
     }
 
@@ -226,10 +229,11 @@ impl Session {
         self.meter().estimate(self.state.view.measure())
     }
 
-    /// The size of the whole log as it came, with system prompt and tools: what a request
-    /// would be if nothing were ever taken out.
+    /// The size of the whole log as it came, with system prompt and tools: what a request would be if nothing
+    /// were ever taken out here. What the client itself has taken away is not in it (see
+    /// [`set_taken_away`](Self::set_taken_away)).
     pub fn full(&self) -> Measure {
-        self.state.view.fixed().measure + self.state.sizes.total()
+        self.state.view.fixed().measure + (self.state.sizes.total() - self.taken_away)
     }
 
     /// What is to be sent, as the last `prepare` made it. Right after a load, a fork or a switch it is

@@ -5,12 +5,15 @@
 mod common;
 
 use common::*;
+use longhaul::edits::EditKind;
 use longhaul::size::Measure;
 use longhaul::view::Source;
 use longhaul::{
-    Block, Cursor, Entry, Frame, Json, Message, Meter, Notice, Overflow, Profile, Session, Tokens, Usage, Why,
+    Block, Cursor, Entry, Frame, Json, Message, Meter, Notice, Outcome, Overflow, Prepared, Profile, Session,
+    Summariser, Tokens, Usage, Why,
 };
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 
 /// Limits alone start a compaction: steps are too small to pay back.
 fn begun(profile: Profile, window: u64, max_tokens: u64, system: u64) -> Session {
@@ -142,46 +145,129 @@ fn a_compaction_that_leaves_little_room_is_not_told_as_what_always_stays() {
     assert!(says.ends_with(" are left after a compaction; use a larger window"), "{says}");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+/// A strategy of the last resort (S-11).
+fn is_last_resort(strategy: &str) -> bool {
+    ["digest-running", "hide-old", "cut-newest", "hide-opening"].contains(&strategy)
+}
 
-    /// A forced compaction leaves room for eight average steps, or nothing that could be folded.
-    #[test]
-    fn a_forced_compaction_leaves_room(
-        name in prop::sample::select(vec!["longhaul", "thrifty", "safe"]),
-        window in prop::sample::select(vec![16_000_u64, 32_000, 64_000, 200_000, 1_000_000]),
-        max_tokens in prop::sample::select(vec![1_000_u64, 8_000, 32_000, 128_000]),
-        system_percent in 0_u64..60,
-        // The average step, in thousandths of the room, and how uneven steps are.
-        share in 10_u64..100,
-        uneven in prop::collection::vec(prop_oneof![12 => 20_u64..200, 1 => 400_u64..900], 40),
-        turn in 5_usize..60,
-    ) {
-        let profile = Profile::find(name).unwrap();
-        let mut session = begun(profile, window, max_tokens, window * system_percent / 100);
-        let room = session.budget().hard - Tokens(window * system_percent / 100);
-        let mut edits = 0;
-        for (n, percent) in uneven.iter().cycle().take(usize::try_from(2_500 / share).unwrap().min(160)).enumerate() {
-            ready(&mut session);
-            let made: Vec<Why> = session.ledger().edits().skip(edits).map(|(edit, _)| edit.why).collect();
-            edits += made.len();
-            if made.iter().any(|why| matches!(why, Why::Forced(_))) {
-                let budget = session.budget();
-                let (free, step) = (budget.trigger - session.size().tokens, average_step(&session));
-                // Sizes are whole tokens, and a summary of less than one step would not leave much more.
-                let is_free = free.0 * 100 >= step * 8 * 99;
-                let is_folded = foldable(&session).0 < step && folds(&session).0 <= budget.shared.0 / 10 + 1_000;
-                prop_assert!(is_free || is_folded, "call {n}: {free} free, 8 × {step} wanted: {}", shown(&session));
-            }
-            // A giant result is at most a good part of the room.
-            let bytes = (room.0 * 4 * share / 1_000 * percent / 100).min(room.0 * 4 * 6 / 10);
-            step(&mut session, n, usize::try_from(bytes).unwrap());
-            if n % turn == turn - 1 {
-                session.push(Message::assistant("Done with this one."));
-                session.push(Message::user(format!("Now look at number {n} of the list, and at what it needs.")));
-            }
+/// One random history: which profile, how large everything is, and how uneven.
+#[derive(Debug, Clone)]
+struct History {
+    profile: usize,
+    window: u64,
+    max_tokens: u64,
+    system_percent: u64,
+    /// The average step, in thousandths of the room.
+    share: u64,
+    /// The steps, in percent of the average, and whether a step is mostly words of the model.
+    steps: Vec<(u64, bool)>,
+    /// Steps of a turn.
+    turn: usize,
+    /// A model is to write summaries, and writes none.
+    fails: bool,
+}
+
+fn random_histories() -> impl Strategy<Value = History> {
+    let window = prop::sample::select(vec![16_000_u64, 32_000, 64_000, 200_000, 1_000_000]);
+    let max_tokens = prop::sample::select(vec![1_000_u64, 8_000, 32_000, 128_000]);
+    let percent = prop_oneof![40 => 20_u64..200, 3 => 400_u64..900, 1 => 2_000_u64..15_000];
+    let steps = prop::collection::vec((percent, prop::bool::weighted(0.3)), 40);
+    let fails = prop::bool::weighted(0.3);
+    (0..7_usize, window, max_tokens, 0_u64..=60, 10_u64..100, steps, 5_usize..60, fails).prop_map(
+        |(profile, window, max_tokens, system_percent, share, steps, turn, fails)| History {
+            profile,
+            window,
+            max_tokens,
+            system_percent,
+            share,
+            steps,
+            turn,
+            fails,
+        },
+    )
+}
+
+/// Prepares a request; summaries that are asked for do not come.
+fn prepare_without_summaries(session: &mut Session) {
+    while let Prepared::Summarise(job) = session.prepare(None).unwrap() {
+        session.resolve(job.id, Outcome::TimedOut);
+    }
+}
+
+/// Plays a history, and gives how many compactions had to leave room. In `longhaul` and its siblings each forced one
+/// must, below the trigger; in the others the last resort must, below the hard limit.
+fn compactions_that_leave_room(history: &History) -> Result<usize, TestCaseError> {
+    let History { window, max_tokens, share, turn, .. } = *history;
+    let mut profile = Profile::all().swap_remove(history.profile);
+    if history.fails {
+        (profile.summariser, profile.background) = (Summariser::Host, false);
+    }
+    let (name, has_dial) = (profile.name.clone(), profile.dial.is_some());
+    let system = window * history.system_percent / 100;
+    let mut session = begun(profile, window, max_tokens, system);
+    let room = session.budget().hard - Tokens(system);
+    let (mut edits, mut found) = (0, 0);
+    let calls = usize::try_from(2_500 / share).unwrap().min(160);
+    for (n, (percent, is_wordy)) in history.steps.iter().cycle().take(calls).enumerate() {
+        prepare_without_summaries(&mut session);
+        let made: Vec<(Why, Box<str>)> =
+            session.ledger().edits().skip(edits).map(|(edit, _)| (edit.why, edit.strategy.clone())).collect();
+        edits += made.len();
+        let must_leave = made
+            .iter()
+            .any(|(why, strategy)| matches!(why, Why::Forced(_)) && (has_dial || is_last_resort(strategy)));
+        // An average says nothing before four answers.
+        if must_leave && n >= 4 {
+            found += 1;
+            let budget = session.budget();
+            let limit = if has_dial { budget.trigger } else { budget.hard };
+            let (free, step) = (limit - session.size().tokens, average_step(&session));
+            // Sizes are whole tokens, and a summary of one more step would not leave much more.
+            let is_free = free.0 * 100 >= step * 8 * 99;
+            let is_folded =
+                foldable(&session).0 < step * 2 + 100 && folds(&session).0 <= budget.shared.0 / 10 + 1_000;
+            prop_assert!(
+                is_free || is_folded,
+                "{name}, call {n}: {free} free, 8 × {step} wanted after {made:?}: {}",
+                shown(&session)
+            );
+        }
+        // Some steps are larger than the room.
+        let bytes = (room.0 * 4 * share / 1_000 * percent / 100).min(room.0 * 4 * 15 / 10);
+        let bytes = usize::try_from(bytes).unwrap();
+        if *is_wordy {
+            wordy_step(&mut session, n, bytes)
+        } else {
+            step(&mut session, n, bytes)
+        }
+        if n % turn == turn - 1 {
+            session.push(Message::assistant("Done with this one."));
+            session.push(Message::user(format!("Now look at number {n} of the list, and at what it needs.")));
         }
     }
+    prop_assert_eq!(session.audit(), vec![]);
+    Ok(found)
+}
+
+/// A forced compaction leaves room for eight average steps, or nothing that could be folded: in every profile, with its
+/// own ladder.
+#[test]
+fn a_forced_compaction_leaves_room() {
+    let found = std::cell::RefCell::new([0; 7]);
+    let mut runner = proptest::test_runner::TestRunner::new(common::histories::histories(128));
+    let played = runner.run(&random_histories(), |history| {
+        found.borrow_mut()[history.profile] += compactions_that_leave_room(&history)?;
+        Ok(())
+    });
+    played.unwrap_or_else(|failure| panic!("{failure}"));
+    // Other histories than the usual ones may have none.
+    if ["HISTORIES_SEED", "PROPTEST_CASES"].iter().all(|name| std::env::var_os(name).is_none()) {
+        assert!(found.borrow().iter().all(|count| *count > 0), "{:?}", found.borrow());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     /// No usage figure decides whether there is a view, and sizes are right three honest reports later.
     #[test]
@@ -459,4 +545,171 @@ fn a_result_that_a_program_reads_is_not_cut() {
         }
         assert!(!is_whole(&program), "{name}");
     }
+}
+
+#[test]
+fn the_longest_answer_is_kept_free_after_a_reload_too() {
+    let mut session = begun(Profile::longhaul(), 200_000, 128_000, 1_000);
+    let mut answered = |output: u64| {
+        ready(&mut session);
+        let input = session.size().tokens.0;
+        observe(&mut session, &Usage { input, output, ..Usage::default() });
+        let n = session.log().messages().len();
+        step(&mut session, n, 2_000);
+        assert_eq!(reload(&session).budget(), session.budget());
+        session.budget().reserve
+    };
+    assert_eq!(answered(2_000), Tokens(30_000));
+    assert_eq!(answered(45_000), Tokens(45_000));
+    assert_eq!(answered(500), Tokens(45_000));
+}
+
+/// A session in a provider's window of 200,000 tokens, with a prompt of about so many.
+fn counted(counts_answer: Option<bool>, settings: &str, prompt: usize) -> Session {
+    let model = longhaul::Model { counts_answer, ..model("m", 200_000) };
+    let mut session = Session::new(Profile::longhaul(), model).with_meter(Meter::neutral());
+    session.set_frame(Frame::from_json(&Json::new(settings).unwrap()).unwrap());
+    session.push(Message::user("word".repeat(prompt)));
+    session
+}
+
+#[test]
+fn the_table_of_models_says_who_counts_the_answer_with_the_prompt() {
+    let asks = r#"{"max_tokens": 128000}"#;
+    let shorter = |counts| {
+        let mut session = counted(counts, asks, 100_000);
+        ready(&mut session);
+        assert_eq!(session.ledger().edits().count(), 0);
+        session.shorter_answer().map(|answer| answer + session.size().tokens)
+    };
+    assert_eq!(shorter(Some(true)), Some(Tokens(198_000)));
+    // Before a refusal nobody knows.
+    assert_eq!((shorter(Some(false)), shorter(None)), (None, None));
+}
+
+#[test]
+fn a_window_that_the_host_sets_lowers_no_answer() {
+    for (max_tokens, is_lowered) in [(128_000, false), (180_000, true)] {
+        let asks = format!(r#"{{"max_tokens": {max_tokens}}}"#);
+        let mut session = counted(Some(true), &asks, 1_000).with_window(Tokens(60_000));
+        let mut lowered = Vec::new();
+        for n in 0..40 {
+            ready(&mut session);
+            let size = session.size().tokens;
+            assert!(size <= Tokens(60_000));
+            lowered.extend(session.shorter_answer().map(|answer| (answer + size).0));
+            step(&mut session, n, 8_000);
+        }
+        assert_eq!(!lowered.is_empty(), is_lowered, "{max_tokens}: {lowered:?}");
+        // What is taken off is what the provider's own window has no room for.
+        assert!(lowered.iter().all(|both| *both == 198_000), "{lowered:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_lowered_no_further_than_it_may_be() {
+    let mut lowered = 0;
+    for prompt in [10_000, 100_000, 150_000, 185_000] {
+        for asked in [1_000, 8_000, 32_000, 128_000] {
+            for thinking in [0, 6_000, 31_999, 99_000].into_iter().filter(|thinking| *thinking < asked) {
+                for longest in [0, 7_000, 30_000, 90_000].into_iter().filter(|longest| *longest <= asked) {
+                    let budget =
+                        format!(r#", "thinking": {{"type": "enabled", "budget_tokens": {thinking}}}"#);
+                    let thinks = if thinking > 0 { budget } else { String::new() };
+                    let asks = format!(r#"{{"max_tokens": {asked}{thinks}}}"#);
+                    let mut session = counted(Some(true), &asks, 2_000);
+                    ready(&mut session);
+                    let input = session.size().tokens.0;
+                    observe(&mut session, &Usage { input, output: longest, ..Usage::default() });
+                    session.push(Message::assistant("Go on."));
+                    session.push(Message::user("word".repeat(prompt)));
+                    ready(&mut session);
+                    let about = format!("{prompt} asked {asked} thinking {thinking} longest {longest}");
+                    let Some(answer) = session.shorter_answer().map(|answer| answer.0) else { continue };
+                    lowered += 1;
+                    assert!(answer < asked, "{about}: {answer}");
+                    assert!(answer >= 8_000.max(longest) && answer > thinking, "{about}: {answer}");
+                    assert!(session.size().tokens.0 + answer <= 200_000, "{about}: {answer}");
+                }
+            }
+        }
+    }
+    assert!(lowered > 20, "{lowered}");
+}
+
+/// What a fold for its price takes, at each moment at which one is made, and why.
+fn batches_by_price(profile: Profile, window: u64, steps: usize) -> Vec<(Why, Tokens)> {
+    let mut session = Session::new(profile, model("m", window)).with_meter(Meter::neutral());
+    session.push(Message::user("Find the bug."));
+    let mut minute = 0;
+    for n in 0..steps {
+        // Now and then a person is away for longer than the cache lasts.
+        minute += if n % 23 == 22 { 90 } else { 1 };
+        let prepared = session.prepare(Some(longhaul::Time(minute * 60_000_000))).unwrap();
+        assert!(matches!(prepared, longhaul::Prepared::Send(_)));
+        step(&mut session, n, if n % 5 == 0 { 12_000 } else { 3_000 });
+    }
+    let mut batches: Vec<(Why, Tokens)> = Vec::new();
+    for entry in session.since(Cursor(0)) {
+        match entry {
+            Entry::CompactionBegan(began) if matches!(began.why, Why::PaysBack | Why::Cold) => {
+                batches.push((began.why, Tokens::ZERO));
+            }
+            Entry::Edit(edit) if matches!(edit.why, Why::PaysBack | Why::Cold) => {
+                assert!(matches!(edit.kind, EditKind::Fold { .. }), "a lone digest by price: {edit:?}");
+                batches.last_mut().unwrap().1 += edit.before;
+            }
+            _ => {}
+        }
+    }
+    batches
+}
+
+#[test]
+fn what_is_done_for_its_price_is_a_fold_and_no_small_one() {
+    for (window, floor, steps) in [(64_000, 7_680, 150), (200_000, 8_000, 250), (1_000_000, 8_000, 500)] {
+        let profiles = [Profile::longhaul(), Profile::thrifty(), Profile::safe()];
+        let batches: Vec<(Why, Tokens)> =
+            profiles.into_iter().flat_map(|profile| batches_by_price(profile, window, steps)).collect();
+        assert!(batches.iter().all(|(_, took)| took.0 >= floor), "{window}: {batches:?}");
+        let whys: Vec<Why> = batches.iter().map(|(why, _)| *why).collect();
+        assert!(whys.contains(&Why::PaysBack) && whys.contains(&Why::Cold), "{window}: {whys:?}");
+    }
+}
+
+/// A provider that takes more than it did: what it refused before bounds nothing.
+#[test]
+fn a_shared_window_that_grows_lifts_what_a_refusal_has_taught() {
+    let named = Overflow { prompt: None, window: Some(Tokens(60_000)), answer: Some(Tokens(32_000)) };
+    let mut session = refused(200_000, named, r#"{"max_tokens": 32000}"#);
+    assert_eq!(session.budget().window, Tokens(60_000));
+    session.set_shared_window(Tokens(50_000));
+    assert_eq!(session.budget().window, Tokens(50_000));
+    session.set_shared_window(Tokens(1_000_000));
+    assert_eq!(
+        (session.budget().window, session.shared_window()),
+        (Tokens(200_000), Some(Tokens(1_000_000)))
+    );
+    assert_eq!(reload(&session).budget(), session.budget());
+}
+
+/// What a client no longer sends is in no bill without us.
+#[test]
+fn what_the_client_takes_away_is_not_in_the_whole() {
+    let mut session = begun(Profile::longhaul(), 200_000, 8_000, 1_000);
+    (0..6).for_each(|n| step(&mut session, n, 8_000));
+    ready(&mut session);
+    let whole = session.full();
+    let gone: Measure = session.sizes()[1..5].iter().copied().sum();
+    session.set_taken_away(gone);
+    step(&mut session, 6, 100);
+    ready(&mut session);
+    let sent = session.since(Cursor(0)).filter_map(|entry| match entry {
+        Entry::Sent(sent) => Some(sent.whole),
+        _ => None,
+    });
+    let wholes: Vec<Tokens> = sent.collect();
+    let tokens = |measure| session.meter().tokens(measure).tokens;
+    assert_eq!(wholes[0], tokens(whole));
+    assert!(wholes[1] < tokens(whole) && wholes[1] == tokens(session.full()), "{wholes:?}");
 }

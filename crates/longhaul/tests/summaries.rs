@@ -155,18 +155,18 @@ fn noise_that_did_not_enter_does_not_come_back_in_a_summary() {
     session.push(Message::user("go"));
     for n in 0..6 {
         let id = format!("test_{n}");
-        let run = Json::new(r#"{"command":"cargo test"}"#).unwrap();
+        let run = Json::new(r#"{"command":"cargo build"}"#).unwrap();
         session.push(Message::new(Role::Assistant, vec![Block::call(id.as_str(), "Bash", run)]));
-        let passed: String = (0..64).map(|case| format!("test case_{n}_{case} ... ok\n")).collect();
-        session.push(Message::result(id, format!("{passed}test broken_{n} ... FAILED\nexit code: 101\n")));
+        let built: String = (0..64).map(|part| format!("   Compiling part_{n}_{part} v0.1.0\n")).collect();
+        session.push(Message::result(id, format!("{built}error: broken_{n} failed\nexit code: 101\n")));
     }
     until_folds(&mut session, 2);
     let texts: String = folds(&session).into_iter().map(fold_text).collect();
-    assert!(texts.contains("broken_5 ... FAILED"), "{texts}");
+    assert!(texts.contains("error: broken_5 failed"), "{texts}");
     for text in folds(&session).into_iter().map(fold_text) {
         // One line of each run entered.
-        assert!(text.matches("... ok").count() <= 6, "{text}");
-        assert!(!text.contains("lines of test output left out"), "{text}");
+        assert!(text.matches("Compiling").count() <= 6, "{text}");
+        assert!(!text.contains("lines of build output left out"), "{text}");
     }
     // What a later digest takes out may be told: it was shown.
     assert!(texts.contains("line of step_"), "{texts}");

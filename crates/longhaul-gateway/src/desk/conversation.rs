@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::Cramped;
 use longhaul::session::journal::{Cursor, Entry};
+use longhaul::size::Measure;
 use longhaul::{
     Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals,
     Session, Source, Ticket, Time, Tokens, Usage, Why,
@@ -52,6 +53,8 @@ pub(super) struct Conversation {
     writing: Option<u64>,
     /// Up to where the journal was looked at for requests that broke the provider's cache.
     looked_at: Cursor,
+    /// Its newest request asks for a window of a million tokens.
+    asks_for_a_million: bool,
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
@@ -145,6 +148,7 @@ impl Conversation {
             account: None,
             has_two_accounts: false,
             writing: None,
+            asks_for_a_million: false,
         }
     }
 
@@ -329,15 +333,13 @@ impl Conversation {
         {
             self.session.set_window(window);
         }
-        // Who asks for a million tokens has another window than the model's other requests.
-        if let Some(window) = shared_window.filter(|_| !asks_for_a_million(request)) {
-            self.session.set_shared_window(window);
-        }
+        self.share_window(request, shared_window);
         let identities = request.identities();
         if self.common(&identities) < self.len() {
             let end = Chain::start(tenant, self.api).over(&identities).last();
             self.also_named = end.map(|end| (identities.len(), end));
         }
+        self.session.set_taken_away(self.taken_away(request, &identities, new_from));
         // A client that has a tool of that name itself runs it.
         let is_ours = request.is_offering() || !fill::has_recall(request.frame());
         let fills = is_ours && fill::is_on(&self.session);
@@ -349,6 +351,31 @@ impl Conversation {
         }
         self.relay.keep(request);
         self.prepare()
+    }
+
+    /// The window in which the provider wants prompt and allowed answer together. A request that asks for a million tokens
+    /// has another one than the model's other requests: what was learnt before holds for it no more, until it is refused.
+    fn share_window(&mut self, request: &Request, learnt: Option<Tokens>) {
+        let before = std::mem::replace(&mut self.asks_for_a_million, asks_for_a_million(request));
+        if !self.asks_for_a_million {
+            if let Some(window) = learnt {
+                self.session.set_shared_window(window);
+            }
+        } else if !before && self.session.shared_window().is_some_and(|window| window < MILLION) {
+            self.session.set_shared_window(MILLION);
+        }
+    }
+
+    /// How much of what is known here a request no longer has: the client has dropped messages, or made results shorter.
+    fn taken_away(&self, request: &Request, identities: &[Identity], new_from: usize) -> Measure {
+        let (common, sizes) = (self.common(identities), self.session.sizes());
+        if new_from < self.len() {
+            let kept = new_from - common;
+            return sizes[common..self.len() - kept].iter().copied().sum();
+        }
+        let shorter = (common..self.len()).filter(|at| self.known[*at] != identities[*at]);
+        let meter = self.session.meter();
+        shorter.map(|at| sizes[at] - meter.message(&request.messages()[at])).sum()
     }
 
     fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) -> Position {
@@ -541,19 +568,22 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
 
 /// What fits into the window: as set, or a million where the client asks for it; else the model's own.
 fn window(settings: &DeskSettings, request: &Request, session: &Session) -> Option<Tokens> {
-    let million = Some(Tokens(1_000_000))
-        .filter(|window| asks_for_a_million(request) && *window > session.model().window);
+    let million =
+        Some(MILLION).filter(|window| asks_for_a_million(request) && *window > session.model().window);
     settings.window.or(million)
 }
 
+/// The window that a beta asks for.
+const MILLION: Tokens = Tokens(1_000_000);
+
 /// True if the request asks for a window of a million tokens by a beta.
-fn asks_for_a_million(request: &Request) -> bool {
+pub(super) fn asks_for_a_million(request: &Request) -> bool {
     /// A part of the beta's name. The date after it changes.
-    const MILLION: &str = "context-1m";
-    request.betas().is_some_and(|betas| betas.contains(MILLION))
+    const BETA: &str = "context-1m";
+    request.betas().is_some_and(|betas| betas.contains(BETA))
 }
 
-fn now() -> Time {
+pub(super) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

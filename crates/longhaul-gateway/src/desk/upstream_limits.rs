@@ -1,24 +1,41 @@
 //! Upstreams that count the answer that a request allows with its prompt, by model. One conversation learns it from a
-//! refusal; the others use it from then on, also after a restart.
+//! refusal; the others use it from then on, also after a restart. After a week it is forgotten: providers change their
+//! limits, and only a request that is refused again shows whether this one still holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use longhaul::{Overflow, Tokens};
+use longhaul::{Overflow, Time, Tokens};
 use longhaul_store::{Store, StoreError, UpstreamLimit};
 
 /// Limits kept at most: clients choose the names of models, so there is no end to them.
 const MOST: usize = 1_000;
 
+/// A limit holds for so long after a refusal, in microseconds.
+const WEEK: i64 = 7 * 24 * 3_600 * 1_000_000;
+
 /// The limits that upstreams have shown.
 #[derive(Debug)]
 pub(super) struct UpstreamLimits {
     store: Arc<dyn Store>,
-    known: RwLock<HashMap<Key, Tokens>>,
+    known: RwLock<HashMap<Key, Limit>>,
 }
 
 /// An upstream and a model.
 type Key = (Box<str>, Box<str>);
+
+/// The window in which prompt and allowed answer must fit together.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    window: Tokens,
+    learnt: Time,
+}
+
+impl Limit {
+    fn holds(&self, now: Time) -> bool {
+        now.0.saturating_sub(self.learnt.0) < WEEK
+    }
+}
 
 impl UpstreamLimits {
     /// The limits in the store.
@@ -26,33 +43,42 @@ impl UpstreamLimits {
         let stored = store.limits()?.into_iter();
         // A store of an older version may hold one that no provider has.
         let stored = stored.filter(|limit| limit.window >= Overflow::SMALLEST_WINDOW);
-        let known = stored.map(|limit| ((limit.upstream, limit.model), limit.window));
+        let known = stored.map(|UpstreamLimit { upstream, model, window, learnt }| {
+            ((upstream, model), Limit { window, learnt })
+        });
         let known = RwLock::new(known.collect());
         Ok(Self { store, known })
     }
 
     /// The window in which this upstream wants prompt and allowed answer together, if it is known to want that.
-    pub(super) fn window(&self, upstream: &str, model: &str) -> Option<Tokens> {
+    pub(super) fn window(&self, upstream: &str, model: &str, now: Time) -> Option<Tokens> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         // Most upstreams have no such limit, and most gateways know of none.
-        if known.is_empty() { None } else { known.get(&(upstream.into(), model.into())).copied() }
+        if known.is_empty() {
+            return None;
+        }
+        let limit = known.get(&(upstream.into(), model.into()));
+        limit.filter(|limit| limit.holds(now)).map(|limit| limit.window)
     }
 
     /// An upstream refused a request. A limit that cannot be stored is known until the gateway stops.
-    pub(super) fn refused(&self, upstream: &str, model: &str, overflow: Overflow) {
+    pub(super) fn refused(&self, upstream: &str, model: &str, overflow: Overflow, now: Time) {
         let (Some(_), Some(window)) = (overflow.answer, overflow.believed_window()) else { return };
-        if self.window(upstream, model) == Some(window) {
+        if self.window(upstream, model, now) == Some(window) {
             return;
         }
         {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             let key = (upstream.into(), model.into());
             if known.len() >= MOST && !known.contains_key(&key) {
-                return;
+                known.retain(|_, limit| limit.holds(now));
+                if known.len() >= MOST {
+                    return;
+                }
             }
-            known.insert(key, window);
+            known.insert(key, Limit { window, learnt: now });
         }
-        let limit = UpstreamLimit { upstream: upstream.into(), model: model.into(), window };
+        let limit = UpstreamLimit { upstream: upstream.into(), model: model.into(), window, learnt: now };
         if let Err(error) = self.store.keep_limit(&limit) {
             tracing::warn!(%error, "the limit of an upstream was not stored");
         }

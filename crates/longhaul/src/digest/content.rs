@@ -1,6 +1,7 @@
 //! What a tool printed: found from its first lines, the tool and its command line. Decides
 //! which lines a digest keeps, and nothing else.
 
+use super::rank::{BASE64, is_base64, is_no_text};
 use super::tool::ToolKind;
 
 /// A kind of text that tools print.
@@ -241,16 +242,13 @@ impl Sample {
     /// Long lines without a space, of the letters of base64, or bytes that are no text.
     fn is_blob(&self, text: &str) -> bool {
         let start = &text[..text.floor_char_boundary(2_000)];
-        let strange = start
-            .chars()
-            .filter(|c| c.is_control() && !c.is_whitespace() && *c != '\u{1b}' || *c == '\u{fffd}')
-            .count();
+        let strange = start.chars().filter(|c| is_no_text(*c)).count();
         if strange * 10 > start.chars().count() {
             return true;
         }
         // The last line may be cut here.
         let whole = start.trim_end().rsplit_once('\n').map_or(start, |(lines, _)| lines);
-        start.len() >= 1_000 && whole.lines().all(|line| line.len() >= 60 && super::rank::is_base64(line))
+        start.len() >= 1_000 && whole.lines().all(|line| line.len() >= BASE64 && is_base64(line))
     }
 
     fn starts_like_json(&self, text: &str) -> bool {

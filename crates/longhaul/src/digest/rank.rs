@@ -8,7 +8,7 @@ use regex::Regex;
 use super::content::ContentKind;
 use crate::text::names::{NameSet, names};
 
-/// Noise: dropped first, and the only lines that an entry digest drops.
+/// Noise: dropped first, and the only lines that go from a text which is not too long.
 pub(super) const NOISE: u8 = 0;
 /// An ordinary line.
 pub(super) const PLAIN: u8 = 1;
@@ -19,8 +19,23 @@ pub(super) const BETTER: u8 = 3;
 /// A failure, an error, a verdict, a total.
 pub(super) const BEST: u8 = 4;
 
+/// Which lines are noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noise {
+    /// Progress, repeated lines and data: all that may go before the model has seen a text once.
+    Pure,
+    /// Tests that passed and reports of packages too.
+    Usual,
+}
+
 /// The worth of each line.
-pub(super) fn ranks(kind: ContentKind, text: &str, lines: &[&str], wanted: &NameSet<'_>) -> Vec<u8> {
+pub(super) fn ranks(
+    kind: ContentKind,
+    text: &str,
+    lines: &[&str],
+    wanted: &NameSet<'_>,
+    noise: Noise,
+) -> Vec<u8> {
     let mut ranks = Vec::with_capacity(lines.len());
     let looks = !matches!(
         kind,
@@ -34,6 +49,7 @@ pub(super) fn ranks(kind: ContentKind, text: &str, lines: &[&str], wanted: &Name
     // A failure says more in the lines right after it.
     let mut after = 0;
     let mut before = "";
+    let mut line_before = "";
     for line in lines {
         let bare = without_number(line);
         let trimmed = bare.trim();
@@ -49,7 +65,11 @@ pub(super) fn ranks(kind: ContentKind, text: &str, lines: &[&str], wanted: &Name
         {
             rank = NOISE;
         }
-        before = trimmed;
+        let repeats = *line == line_before;
+        if rank == NOISE && noise == Noise::Pure && !repeats && !is_pure_noise(kind, line) {
+            rank = PLAIN;
+        }
+        (before, line_before) = (trimmed, line);
         if rank == BEST
             && matches!(kind, ContentKind::Tests | ContentKind::Build | ContentKind::Log | ContentKind::Plain)
         {
@@ -280,27 +300,57 @@ pub(super) fn is_build(trimmed: &str) -> bool {
 /// A line that a package manager or a build prints for each thing it does.
 pub(super) fn is_package_noise(trimmed: &str) -> bool {
     let (first, rest) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
+    is_progress(trimmed)
+        || match first {
+            "Updating" | "Locking" | "Adding" | "added" => true,
+            "Requirement" => rest.starts_with("already satisfied"),
+            "Installing" => rest.starts_with("collected"),
+            "Created" => rest.starts_with("wheel"),
+            "Stored" => rest.starts_with("in directory"),
+            "Selecting" => rest.starts_with("previously"),
+            "npm" => rest.starts_with("warn deprecated") || rest.starts_with("WARN deprecated"),
+            _ => trimmed.contains("#####"),
+        }
+}
+
+/// A line that says what a package manager or a build does at this moment: nothing of it holds once it is done.
+fn is_progress(trimmed: &str) -> bool {
+    let (first, rest) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
     match first {
         "Downloading" | "Downloaded" | "Collecting" | "Compiling" | "Unpacking" | "Fetching"
-        | "Resolving" | "Extracting" | "Fresh" | "Updating" | "Locking" | "Adding" | "added" | "Checking"
-        | "Progress:" => true,
-        "Requirement" => rest.starts_with("already satisfied"),
+        | "Resolving" | "Extracting" | "Fresh" | "Checking" | "Progress:" => true,
         "Using" => rest.starts_with("cached "),
-        "Installing" => rest.starts_with("collected"),
         "Preparing" => rest.starts_with("metadata") || rest.starts_with("to unpack"),
-        "Building" | "Created" => rest.starts_with("wheel"),
-        "Stored" => rest.starts_with("in directory"),
+        "Building" => rest.starts_with("wheel"),
         "Setting" => rest.starts_with("up "),
-        "Selecting" => rest.starts_with("previously"),
         "go:" => rest.starts_with("downloading "),
-        "npm" => ["warn deprecated", "WARN deprecated", "http "].iter().any(|start| rest.starts_with(start)),
+        "npm" => rest.starts_with("http "),
         _ => {
-            first.starts_with("Get:")
-                || first.starts_with("Hit:")
-                || first.starts_with("Ign:")
-                || ["━━━", "███", "#####"].iter().any(|bar| trimmed.contains(bar))
+            let is_bar = ["━━━", "███"].iter().any(|bar| trimmed.contains(bar))
+                || trimmed.contains("#####") && trimmed.contains('%');
+            is_bar || ["Get:", "Hit:", "Ign:"].iter().any(|start| first.starts_with(start))
         }
     }
+}
+
+/// A line that no model misses, even before it has seen the text once.
+fn is_pure_noise(kind: ContentKind, line: &str) -> bool {
+    match kind {
+        // A terminal shows the last of the pieces that overwrite one another.
+        ContentKind::Build | ContentKind::Packages => {
+            line.trim_end().split('\r').all(|piece| is_progress(piece.trim()))
+        }
+        ContentKind::Blob => {
+            let trimmed = line.trim_end();
+            trimmed.len() >= BASE64 && is_base64(trimmed) || trimmed.chars().any(is_no_text)
+        }
+        _ => false,
+    }
+}
+
+/// A character that no text has: data that was printed.
+pub(super) fn is_no_text(c: char) -> bool {
+    c.is_control() && !c.is_whitespace() && c != '\u{1b}' || c == '\u{fffd}'
 }
 
 /// Lines that speak of an error, a failure or an exception, found in one pass over a text.
@@ -371,6 +421,9 @@ pub(super) fn is_definition(trimmed: &str) -> bool {
         qualified = true;
     }
 }
+
+/// A line of base64 is at least this long.
+pub(super) const BASE64: usize = 60;
 
 pub(super) fn is_base64(line: &str) -> bool {
     line.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_'))

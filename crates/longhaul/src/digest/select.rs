@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::content::ContentKind;
-use super::rank::{NOISE, PLAIN, ranks};
+use super::rank::{NOISE, Noise, PLAIN, ranks};
 use crate::edits::archive::Handle;
 use crate::text::names::NameSet;
 
@@ -26,6 +26,8 @@ pub(crate) struct Room {
     pub tail: usize,
     /// What is left of the room goes to ordinary lines.
     pub fill: bool,
+    /// Lines that are not kept, unless they are at the edges.
+    pub noise: Noise,
 }
 
 /// The best lines of a text in at most about `room`; `None` if that would not be shorter.
@@ -40,7 +42,7 @@ pub(crate) fn select(
         return None;
     }
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let mut ranks = ranks(kind, text, &lines, names);
+    let mut ranks = ranks(kind, text, &lines, names, room.noise);
     let count = lines.len();
     // Lines at the edges stay whatever they are, in up to a quarter of the room each.
     let mut edges = Vec::new();
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ROOM: Room = Room { bytes: 400, head: 1, tail: 1, fill: false };
+    const ROOM: Room = Room { bytes: 400, head: 1, tail: 1, fill: false, noise: Noise::Usual };
 
     fn digest(text: &str, tool: ToolKind, command: &str, names: &[&str]) -> (ContentKind, String) {
         let kind = ContentKind::of(text, tool, command);
@@ -231,7 +233,7 @@ mod tests {
             select(
                 &digest,
                 kind,
-                Room { bytes: 10, head: 0, tail: 0, fill: false },
+                Room { bytes: 10, head: 0, tail: 0, ..ROOM },
                 &NameSet::default(),
                 Handle::of("")
             ),
@@ -244,10 +246,10 @@ mod tests {
         fn whatever_comes_it_is_shorter_and_of_whole_lines(
             lines in prop::collection::vec("[ \\ta-zA-Z0-9_:./→⟧+-]{0,60}|\\PC{0,40}|error: [a-z]{3,9}|\u{1b}\\[31m[a-z]+\r", 0..120),
             kind in prop::sample::select(ContentKind::ALL.to_vec()), bytes in 0usize..2_000,
-            head in 0usize..4, tail in 0usize..4, fill: bool,
+            head in 0usize..4, tail in 0usize..4, fill: bool, noise in prop::sample::select(vec![Noise::Pure, Noise::Usual]),
         ) {
             let text = lines.join("\n");
-            let room = Room { bytes, head, tail, fill };
+            let room = Room { bytes, head, tail, fill, noise };
             if let Some(short) = select(&text, kind, room, &NameSet::default(), Handle::of(&text)) {
                 prop_assert!(short.len() < text.len());
                 let whole: std::collections::HashSet<&str> = text.lines().collect();

@@ -4,6 +4,7 @@
 use crate::size::models::Price;
 use crate::size::tokens::Tokens;
 use crate::size::usage::Billed;
+use crate::summary::SummaryPaid;
 use crate::view::cache_returns::CacheReturns;
 
 /// Sums over all requests of a conversation.
@@ -69,6 +70,14 @@ impl Account {
         self.last_whole = whole;
     }
 
+    /// A model has written a summary, of use or not: sending everything needs none.
+    pub(crate) fn summary_paid(&mut self, paid: SummaryPaid) {
+        /// A token of an answer costs about as much as so many new tokens of a prompt.
+        const ANSWER: u64 = 4;
+        let written = paid.prompt.written + Tokens(paid.output.0.saturating_mul(ANSWER));
+        self.sent = Billed { read: self.sent.read + paid.prompt.read, written: self.sent.written + written };
+    }
+
     /// How many tokens may be billed again now, so that the conversation would not be much more expensive than sending
     /// everything (by this loss, in thousandths) if it ended after reading so many tokens less.
     pub(crate) fn allowance(&self, most_loss: u64, not_read: Tokens, rates: Rates) -> Tokens {
@@ -98,6 +107,18 @@ mod tests {
         }
         // What was saved may be spent: 80,000 tokens that were not read, ten times.
         assert_eq!(account.allowance(45, Tokens::ZERO, Rates::USUAL), Tokens(78_369));
+    }
+
+    #[test]
+    fn a_summary_that_a_model_wrote_is_a_part_of_the_bill() {
+        let mut account = Account::default();
+        let sent = |read, written| Billed { read: Tokens(read), written: Tokens(written) };
+        account.sent(sent(0, 100_000), Tokens(100_000));
+        (0..10).for_each(|_| account.sent(sent(20_000, 0), Tokens(100_000)));
+        let before = account.allowance(45, Tokens::ZERO, Rates::USUAL);
+        account.summary_paid(SummaryPaid { calls: 1, prompt: sent(23_000, 1_000), output: Tokens(2_000) });
+        // 23,000 × 0.1 and 9,000 × 1.25 are 13,550, and a token more costs 1.15.
+        assert_eq!(before - account.allowance(45, Tokens::ZERO, Rates::USUAL), Tokens(11_783));
     }
 
     #[test]

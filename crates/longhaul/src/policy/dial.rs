@@ -61,8 +61,8 @@ impl Dial {
 
     /// What a command printed or a search found enters as its best half where it has more bytes than this.
     /// Only a thrifty dial cuts what the model has not seen yet.
-    pub(crate) fn long_output(self) -> usize {
-        if self < Self::DEFAULT { 16_000 } else { usize::MAX }
+    pub(crate) fn long_output(self) -> Option<usize> {
+        (self < Self::DEFAULT).then_some(16_000)
     }
 
     /// A fold waits until carrying has cost so much of what the fold costs, in percent. By price alone it

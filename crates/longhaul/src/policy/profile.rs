@@ -28,7 +28,8 @@ pub struct Profile {
     pub triggers: Triggers,
     /// What a result may have when it enters; the rest is under a handle.
     pub cut: Cut,
-    /// A result enters without its noise: tests that passed, packages that were fetched, data.
+    /// A result enters without its noise: progress, repeated lines, data; with a thrifty dial also tests that
+    /// passed.
     pub entry_digests: bool,
     /// What is done before every call, whatever the size.
     pub rules: Vec<&'static Strategy>,
@@ -370,8 +371,8 @@ impl Profile {
 
     /// What a command printed or a search found enters as its best half where it has more bytes than this,
     /// unless it is source.
-    pub(crate) fn long_output(&self) -> usize {
-        self.dial.map_or(usize::MAX, Dial::long_output)
+    pub(crate) fn long_output(&self) -> Option<usize> {
+        self.dial.and_then(Dial::long_output)
     }
 
     /// How many tokens of the newest part no fold touches, unless the hard limit demands it.

@@ -9,6 +9,7 @@ use super::reports::Overflow;
 use crate::conversation::fact::{Fact, FactKind};
 use crate::conversation::frame::Frame;
 use crate::policy::task::Task;
+use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
 
 impl Session {
@@ -119,6 +120,13 @@ impl Session {
         if window >= Overflow::SMALLEST_WINDOW && !is_known {
             self.record(Entry::AnswerCounts { window });
         }
+    }
+
+    /// How much of the log the client's newest request no longer has: messages that it has dropped or made shorter
+    /// itself. Without us it would not be sent either, so that no fold is paid by leaving it out. It is in no journal:
+    /// the host tells it with each request.
+    pub fn set_taken_away(&mut self, taken_away: Measure) {
+        self.taken_away = taken_away;
     }
 
     /// How long the provider is asked to remember prefixes. Without it, the model's row says it.

@@ -60,7 +60,13 @@ impl Limits {
                 let learnt = window.unwrap_or(*size);
                 self.learnt = Some(self.learnt.map_or(learnt, |before| before.min(learnt)));
             }
-            Entry::AnswerCounts { window } => self.shared_window = Some(*window),
+            Entry::AnswerCounts { window } => {
+                // The provider takes more than it did: what it refused before says nothing.
+                if self.shared_window.is_some_and(|before| *window > before) {
+                    self.learnt = None;
+                }
+                self.shared_window = Some(*window);
+            }
             Entry::Frame(frame) => {
                 self.frame_output = frame.max_output();
                 self.thinking = frame.thinking_budget().unwrap_or_default();

@@ -96,6 +96,7 @@ impl Progress {
             }
             Entry::SummaryPaid { job, paid } => {
                 self.paid_in_all += *paid;
+                self.account.summary_paid(*paid);
                 if self.job.as_ref().is_some_and(|open| open.id == *job) {
                     *self.paid.get_or_insert_default() += *paid;
                 }

@@ -3,6 +3,7 @@
 
 use super::{Context, FoldPlan, Link, Proposal, Strategy, Visible, joined};
 use crate::conversation::log::Span;
+use crate::size::tokens::Tokens;
 
 /// Finished turns become a summary.
 pub static FOLD_TURNS: Strategy = Strategy {
@@ -28,6 +29,12 @@ pub static FOLD_STEPS: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
+/// True if a limit demands all that there is, and this unit takes a good part of the room that must become free.
+fn is_in_the_way(context: &Context<'_>, unit: &Visible) -> bool {
+    let room = context.budget.trigger - (context.size - context.excess);
+    context.newest == Some(Tokens::ZERO) && Tokens(unit.tokens.0.saturating_mul(4)) > room
+}
+
 fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal> {
     let visible = context.visible();
     let old = visible.len() - context.recent(&visible);
@@ -39,7 +46,12 @@ fn fold(context: &Context<'_>, here: impl Fn(&Visible) -> bool) -> Vec<Proposal>
     let last = foldable.iter().rposition(is_fold).filter(|_| chains);
     let new = &foldable[last.map_or(0, |at| at + 1)..];
     // One summary alone, or a single unit, is not worth another.
-    if new.iter().filter(|item| item.kind.is_some()).count() < 2 {
+    let mut units = new.iter().filter(|item| item.kind.is_some());
+    let is_worth_it = match (units.next(), units.next()) {
+        (Some(unit), None) => is_in_the_way(context, unit),
+        (_, second) => second.is_some(),
+    };
+    if !is_worth_it {
         return Vec::new();
     }
     let spans = |items: &[&Visible]| -> Vec<Span> {
