@@ -6,9 +6,9 @@
 mod common;
 
 use common::histories::histories;
-use common::twin::{Twin, thinks};
+use common::twin::{Twin, seal, thinks};
 use common::*;
-use longhaul::conversation::Thinking;
+use longhaul::conversation::{Opaque, Thinking, ToolResult};
 use longhaul::{
     Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, LedgerError, Message, Meter, Models,
     Position, Prepared, Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens,
@@ -35,6 +35,7 @@ fn frame(tool: u8) -> Frame {
 }
 
 /// A client that works with a provider that binds, through a session.
+#[derive(Clone)]
 struct Work {
     session: Session,
     twin: Twin,
@@ -512,6 +513,109 @@ fn thinking_of_another_provider_comes_back_with_it() {
     work.session.switch(other("kimi-k9"), Seals::Engine);
     work.prepare();
     assert_eq!(thoughts(&work.session), 3);
+}
+
+/// The client sends what came from a message on again, changed.
+fn rewrite(work: &mut Work, from: usize, change: impl Fn(usize, Message) -> Message) {
+    let later = work.client.split_off(from);
+    work.session = work.session.fork_with_edits(Position(from as u32)).unwrap();
+    later.into_iter().enumerate().for_each(|(at, message)| work.push(change(from + at, message)));
+}
+
+fn without_thinking(message: &Message) -> Message {
+    let blocks = message.blocks().iter().filter(|block| !matches!(block, Block::Thinking(_)));
+    Message::new(message.role(), blocks.cloned().collect())
+}
+
+#[test]
+fn thinking_after_a_gap_that_a_client_made_goes() {
+    for reports in [true, false] {
+        let mut work = Work { reports, ..Work::of(start(by_limits(), 100_000)) };
+        if reports {
+            work.session.read_signatures();
+        }
+        work.push(Message::user("Mend the parser."));
+        (0..4).for_each(|_| work.step(100, "Hm."));
+        // The second of four answers comes back without what it thought: the messages before the third are the same.
+        rewrite(&mut work, 3, |at, message| if at == 3 { without_thinking(&message) } else { message });
+        work.step(100, "On.");
+        work.prepare();
+        // The first, and what was thought since.
+        assert_eq!(thoughts(&work.session), 2, "reports: {reports}");
+        let mut loaded = reload(&work.session);
+        ready(&mut loaded);
+        assert_eq!(thoughts(&loaded), 2);
+    }
+}
+
+#[test]
+fn thinking_that_a_client_has_put_in_another_order_goes() {
+    let mut work = Work { reports: true, ..Work::of(start(by_limits(), 100_000)) };
+    work.session.read_signatures();
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Hm.");
+    let ticket = work.prepare().unwrap();
+    let blocks = work.twin.answer_twice(&work.session);
+    let seals: Vec<&str> = blocks.iter().filter_map(seal).collect();
+    work.session.signed(ticket, seals);
+    let [first, second] = &blocks;
+    for (blocks, stay) in [([first, second], 3), ([second, first], 1)] {
+        // An answer comes as one message, or as two.
+        let [one, two] = blocks.map(Clone::clone);
+        let last = thinks(two.clone(), "c2");
+        let whole = Message::new(Role::Assistant, [vec![one.clone()], last.blocks().to_vec()].concat());
+        let parts = vec![Message::new(Role::Assistant, vec![one, Block::text("I look.")]), last];
+        for answer in [vec![whole], parts] {
+            let mut work = work.clone();
+            answer.into_iter().for_each(|message| work.push(message));
+            work.push(Message::result("c2", "text"));
+            work.prepare();
+            assert_eq!(work.session.audit(), []);
+            assert_eq!(thoughts(&work.session), stay);
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_waits_to_be_found_counts_from_its_name_on() {
+    let late = |about: &str| {
+        let json = format!(
+            r#"{{"system":"Be brief.","tools":[{{"name":"Read"}},{{"name":"Late","description":"{about}","defer_loading":true}}]}}"#
+        );
+        Frame::from_json(&Json::new(json).unwrap()).unwrap()
+    };
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.session.set_frame(late("One."));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Which tool?");
+    // Nobody has named it.
+    work.session.set_frame(late("Two."));
+    work.step(100, "I search.");
+    let Some(Block::ToolResult(result)) = Message::result("c", "").blocks().first().cloned() else {
+        panic!()
+    };
+    let value = Json::new(r#"{"type":"tool_reference","tool_name":"Late"}"#).unwrap();
+    let content = Some(vec![Block::Opaque(Opaque { value, extra: Extra::NONE })].into());
+    let found = Message::new(Role::Tool, vec![Block::ToolResult(ToolResult { content, ..result })]);
+    work.prepare();
+    let thinking = work.twin.answer(&work.session, "Found.");
+    work.push(thinks(thinking, "c"));
+    work.push(found);
+    (0..2).for_each(|_| work.step(100, "With the tool."));
+    work.prepare();
+    assert_eq!((thoughts(&work.session), work.unbound()), (5, 0));
+    // What was thought after its name is bound to what it is.
+    work.session.set_frame(late("Three."));
+    work.step(100, "It has changed.");
+    work.prepare();
+    assert_eq!((thoughts(&work.session), work.unbound()), (4, 2));
+    let frames = work.session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Frame(_))).count();
+    work.session.set_frame(late("Three."));
+    assert_eq!(
+        work.session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Frame(_))).count(),
+        frames
+    );
+    assert_eq!(thoughts(&reload(&work.session)), 4);
 }
 
 #[derive(Debug, Clone)]
