@@ -618,6 +618,35 @@ fn a_tool_that_waits_to_be_found_counts_from_its_name_on() {
     assert_eq!(thoughts(&reload(&work.session)), 4);
 }
 
+#[test]
+fn signatures_do_not_travel_between_models_that_nobody_knows() {
+    let unknown = || longhaul::Model { window: Tokens(100_000), ..Models::builtin().find("acme-1").clone() };
+    let named = |name: &str| Frame { model: Some(name.into()), ..frame(0) };
+    let mut work = Work::of(Session::new(by_limits(), unknown()).with_meter(Meter::neutral()));
+    work.session.set_frame(named("acme-1"));
+    work.push(Message::user("Mend the parser."));
+    (0..3).for_each(|_| work.step(100, "Hm."));
+    let switch = |work: &mut Work, name: &str| {
+        work.session.switch(unknown(), Seals::Engine);
+        work.session.set_frame(named(name));
+        work.prepare();
+        thoughts(&work.session)
+    };
+    assert_eq!(switch(&mut work, "acme-1"), 3, "the same model");
+    assert_eq!(switch(&mut work, "other-2"), 0);
+    work.step(100, "I am another.");
+    assert_eq!(switch(&mut work, "acme-1"), 3, "back again, without what the other one thought");
+    let mut loaded = Work { session: reload(&work.session), ..work };
+    assert_eq!(switch(&mut loaded, "other-2"), 1);
+    // Where no frame names it, it may be any.
+    let mut work = Work::of(Session::new(by_limits(), unknown()).with_meter(Meter::neutral()));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Hm.");
+    work.session.switch(unknown(), Seals::Engine);
+    work.prepare();
+    assert_eq!(thoughts(&work.session), 0);
+}
+
 #[derive(Debug, Clone)]
 enum Op {
     Ask,

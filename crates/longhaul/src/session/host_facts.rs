@@ -74,7 +74,9 @@ impl Session {
     pub fn set_frame(&mut self, frame: Frame) {
         let known = self.log().frame();
         if !known.is_some_and(|known| known.is_same_prompt(&frame)) {
-            return self.record(Entry::Frame(Arc::new(frame)));
+            self.record(Entry::Frame(Arc::new(frame)));
+            // Of a model that the table does not have, the frame says whose reasoning it can read.
+            return self.mind_seals();
         }
         // A tool that waits until it is found is no part of the cached prompt, but what is thought after its name is bound
         // to it.
