@@ -11,7 +11,7 @@ use common::*;
 use longhaul::conversation::{Opaque, Thinking, ToolResult};
 use longhaul::{
     Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, LedgerError, Message, Meter, Models,
-    Position, Prepared, Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens,
+    Position, Prepared, Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens, Why,
 };
 use proptest::prelude::*;
 
@@ -645,6 +645,90 @@ fn signatures_do_not_travel_between_models_that_nobody_knows() {
     work.session.switch(unknown(), Seals::Engine);
     work.prepare();
     assert_eq!(thoughts(&work.session), 0);
+}
+
+#[test]
+fn no_fold_is_made_while_a_call_waits() {
+    for binds in [true, false] {
+        let model = longhaul::Model { binds, ..binding(100_000) };
+        let mut work = Work::of(Session::new(by_limits(), model).with_meter(Meter::neutral()));
+        work.session.set_frame(frame(0));
+        work.push(Message::user("Mend the parser."));
+        (0..20).for_each(|_| work.step(600, "Hm."));
+        // Over the trigger, and under the hard limit.
+        work.session.set_window(Tokens(work.session.size().tokens.0 * 100 / 78));
+        let thinking = work.twin.answer(&work.session, "Two at once.");
+        let Block::ToolCall(second) = call("b").blocks()[0].clone() else { panic!() };
+        let answer = [thinks(thinking, "a").blocks(), &[Block::ToolCall(second)]].concat();
+        work.push(Message::new(Role::Assistant, answer));
+        work.push(Message::result("a", "text"));
+        work.prepare().unwrap();
+        let budget = work.session.budget();
+        let folds = work.folds();
+        assert_eq!(folds == 0, binds, "{folds} folds of a model that binds: {binds}");
+        if binds {
+            assert!((budget.trigger..=budget.hard).contains(&work.session.size().tokens));
+        }
+        work.push(Message::user("And now?"));
+        work.prepare().unwrap();
+        assert!(work.folds() > 0, "no call waits any longer");
+    }
+}
+
+/// Works until a fold is made by price; how many steps that took. Stops before `most`.
+fn folded_after(worth: u8, most: usize) -> (Work, usize) {
+    let profile = Profile { thinking_worth: worth, ..Profile::longhaul() };
+    let mut work = Work::of(start(profile, 1_000_000));
+    work.push(Message::user("Mend the parser."));
+    for n in 0..most {
+        work.step(2_500, &"I look closer. ".repeat(150));
+        if work.folds() > 0 {
+            assert_eq!(work.session.ledger().edits().last().unwrap().0.why, Why::PaysBack);
+            return (work, n);
+        }
+    }
+    (work, most)
+}
+
+#[test]
+fn a_fold_by_price_waits_for_what_thinking_is_worth_unless_a_turn_begins_or_the_cache_is_cold() {
+    const MOST: usize = 300;
+    let after = [0, 25, 100].map(|worth| folded_after(worth, MOST).1);
+    assert!(after[0] < after[1] && after[1] + 4 < after[2] && after[2] < MOST, "{after:?}");
+    // Where a fold that counts thinking waits.
+    let folds_of = |change: &dyn Fn(&mut Work)| {
+        let (mut work, _) = folded_after(100, after[2] - 1);
+        change(&mut work);
+        work.prepare().unwrap();
+        let edits = work.session.ledger().edits().map(|(edit, _)| edit.why);
+        edits.collect::<Vec<_>>()
+    };
+    assert_eq!(folds_of(&|_| {}), []);
+    let turn = folds_of(&|work| work.push(Message::user("Something else.")));
+    assert!(!turn.is_empty() && turn.iter().all(|why| *why == Why::PaysBack), "{turn:?}");
+    let cold = folds_of(&|work| work.clock += 86_400_000_000);
+    assert!(!cold.is_empty() && cold.iter().all(|why| *why == Why::Cold), "{cold:?}");
+}
+
+#[test]
+fn lost_thinking_leaves_the_beginning_of_its_text_and_nothing_where_it_has_none() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    let (long, just, short) = ("ä".repeat(301), "b".repeat(300), "\n Hm. ");
+    for thinking in ["", "  ", &long, &just, short] {
+        work.step(100, thinking);
+    }
+    work.prepare();
+    work.session.unbind_from(Position(0));
+    let answers = work.session.view().parts().iter().filter(|part| part.message.calls().next().is_some());
+    let left: Vec<String> = answers.map(|part| part.message.texts().collect()).collect();
+    assert_eq!(left, ["", "", &format!("{}…", "ä".repeat(300)), &*just, "Hm."]);
+    let blocks = work.session.view().parts().iter().map(|part| part.message.blocks().len());
+    assert_eq!(
+        blocks.collect::<Vec<_>>(),
+        [1, 1, 1, 1, 1, 2, 1, 2, 1, 2, 1],
+        "nothing stands for a block without text"
+    );
 }
 
 #[derive(Debug, Clone)]
