@@ -25,7 +25,9 @@ impl Prefix {
         let (deferred, known): (Vec<_>, Vec<_>) =
             tools.iter().partition(|tool| tool["defer_loading"] == true);
         let name = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
-        let unnamed = deferred.into_iter().map(|tool| (name(tool), canonical_tool(tool))).collect();
+        let mut unnamed: Vec<_> =
+            deferred.into_iter().map(|tool| (name(tool), canonical_tool(tool))).collect();
+        unnamed.sort();
         let mut known: Vec<String> = known.into_iter().map(canonical_tool).collect();
         known.sort();
         let mut prefix = Self { hasher: DefaultHasher::new(), unnamed, named: Vec::new() };

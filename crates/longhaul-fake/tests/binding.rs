@@ -256,12 +256,17 @@ async fn only_what_the_model_sees_is_compared() {
 
 #[tokio::test]
 async fn a_deferred_tool_counts_from_where_it_is_named() {
-    let named = json!([{ "type": "tool_reference", "tool_name": "Late" }]);
+    let named = json!([
+        { "type": "tool_reference", "tool_name": "Later" },
+        { "type": "tool_reference", "tool_name": "Late" },
+    ]);
     let fake = started(Twin::ANTHROPIC_DROP).await;
     let mut body = question();
+    body["tools"].as_array_mut().unwrap().push(json!({ "name": "Later", "defer_loading": true }));
     step(&fake, &mut body, json!([{ "type": "tool_result", "tool_use_id": "toolu_1_2", "content": named }]))
         .await;
     step(&fake, &mut body, json!("Next.")).await;
+    body["tools"].as_array_mut().unwrap().swap(2, 3);
     assert_eq!(reported(&ask_with(&fake, BETA, &body).await), [] as [&str; 0]);
     body["tools"][2]["description"] = json!("Other.");
     assert_eq!(reported(&ask_with(&fake, BETA, &body).await), SECOND);

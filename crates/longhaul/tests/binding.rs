@@ -6,12 +6,12 @@
 mod common;
 
 use common::histories::histories;
-use common::twin::{Twin, thinks};
+use common::twin::{Twin, seal, thinks};
 use common::*;
-use longhaul::conversation::Thinking;
+use longhaul::conversation::{Opaque, Thinking, ToolResult};
 use longhaul::{
-    Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, Message, Meter, Models, Position, Prepared,
-    Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens,
+    Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, LedgerError, Message, Meter, Models,
+    Position, Prepared, Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens, Why,
 };
 use proptest::prelude::*;
 
@@ -35,6 +35,7 @@ fn frame(tool: u8) -> Frame {
 }
 
 /// A client that works with a provider that binds, through a session.
+#[derive(Clone)]
 struct Work {
     session: Session,
     twin: Twin,
@@ -298,26 +299,107 @@ fn what_the_provider_refuses_is_left_out_for_good() {
     (0..6).for_each(|_| work.step(100, "Hm."));
     work.prepare();
     assert_eq!(thoughts(&work.session), 6);
-    work.session.refused_thinking();
+    work.session.refused_thinking(Position(0));
     assert_eq!(thoughts(&work.session), 0);
     work.step(100, "On.");
     let work = Work { session: reload(&work.session), ..work };
     assert_eq!(thoughts(&work.session), 1, "the answer that has come since");
 
-    // Encrypted reasoning of OpenAI is bound to nothing, and may be refused all the same.
-    let mut session = session(100_000);
+    let mut session = encrypted(3);
+    assert_eq!(thoughts(&session), 3);
+    session.refused_thinking(Position(0));
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 0);
+}
+
+/// A session with encrypted reasoning of OpenAI, which is bound to nothing and may be refused all the same.
+fn encrypted(steps: usize) -> Session {
+    let mut session = Session::new(by_limits(), model("gpt-6-sol", 100_000)).with_meter(Meter::neutral());
     session.push(Message::user("Mend the parser."));
-    for n in 0..3 {
+    for n in 0..steps {
         let seal = Seal::Encrypted(format!("e{n}").into());
         let thinking = Block::Thinking(Thinking { text: "".into(), seal, extra: Extra::NONE });
         session.push(thinks(thinking, &format!("c{n}")));
-        session.push(Message::result(format!("c{n}"), "text"));
+        session.push(Message::result(format!("c{n}"), format!("line of call {n}\n").repeat(40)));
         ready(&mut session);
     }
-    assert_eq!(thoughts(&session), 3);
-    session.refused_thinking();
+    session
+}
+
+#[test]
+fn a_refusal_that_names_a_message_leaves_the_thinking_before_it() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..6).for_each(|_| work.step(100, "Hm."));
+    // The fourth answer is at message 7.
+    work.session.refused_thinking(Position(7));
+    assert_eq!((thoughts(&work.session), work.unbound()), (3, 3));
+    work.step(100, "On.");
+    work.step(100, "And on.");
+    work.prepare();
+    assert_eq!((thoughts(&work.session), work.unbound()), (5, 3));
+    assert_eq!(thoughts(&reload(&work.session)), 5);
+
+    let mut session = encrypted(4);
+    session.refused_thinking(Position(5));
     ready(&mut session);
+    assert_eq!(thoughts(&session), 2);
+}
+
+#[test]
+fn no_undo_brings_refused_reasoning_back() {
+    let mut session = encrypted(3);
+    session.refused_thinking(Position(0));
+    let drops: Vec<EditId> = session.ledger().edits().map(|(edit, _)| edit.id).collect();
+    assert_eq!(drops.len(), 3);
+    for edit in drops {
+        assert_eq!(session.undo(edit), Err(LedgerError::Protected(edit)));
+    }
     assert_eq!(thoughts(&session), 0);
+
+    // Nor that of steps that were folded when the provider refused it.
+    let mut session = encrypted(12);
+    session.compact_now();
+    ready(&mut session);
+    let fold = session.ledger().edits().find(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. }));
+    let fold = fold.expect("a fold").0.id;
+    session.refused_thinking(Position(0));
+    session.undo(fold).unwrap();
+    ready(&mut session);
+    assert!(text(&session).contains("line of call 1\nline of call 1\n"), "{}", text(&session));
+    assert_eq!(thoughts(&session), 0);
+}
+
+#[test]
+fn a_fork_leaves_out_what_was_refused() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..6).for_each(|_| work.step(100, "Hm."));
+    work.session.refused_thinking(Position(5));
+    for fork in [work.session.fork(Position(9)).unwrap(), work.session.fork_with_edits(Position(9)).unwrap()]
+    {
+        assert_eq!((thoughts(&fork), fork.log().end()), (2, Position(9)));
+        assert_eq!(thoughts(&reload(&fork)), 2);
+        assert_eq!(thoughts(&fork.fork(Position(7)).unwrap()), 2);
+    }
+    assert!(work.session.fork(Position(4)).unwrap().ledger().unbound().next().is_none());
+
+    let mut session = encrypted(4);
+    session.refused_thinking(Position(0));
+    let mut fork = session.fork(Position(5)).unwrap();
+    ready(&mut fork);
+    assert_eq!(thoughts(&fork), 0);
+}
+
+#[test]
+fn refused_thinking_is_not_sent_past_us() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..4).for_each(|_| work.step(100, "Hm."));
+    assert_eq!(work.session.thinking_kept_outside(), None);
+    work.session.refused_thinking(Position(5));
+    assert_eq!(work.session.thinking_kept_outside(), Some(2));
+    assert_eq!(work.session.stale_outside(), Some(Position(5)));
 }
 
 #[test]
@@ -431,6 +513,222 @@ fn thinking_of_another_provider_comes_back_with_it() {
     work.session.switch(other("kimi-k9"), Seals::Engine);
     work.prepare();
     assert_eq!(thoughts(&work.session), 3);
+}
+
+/// The client sends what came from a message on again, changed.
+fn rewrite(work: &mut Work, from: usize, change: impl Fn(usize, Message) -> Message) {
+    let later = work.client.split_off(from);
+    work.session = work.session.fork_with_edits(Position(from as u32)).unwrap();
+    later.into_iter().enumerate().for_each(|(at, message)| work.push(change(from + at, message)));
+}
+
+fn without_thinking(message: &Message) -> Message {
+    let blocks = message.blocks().iter().filter(|block| !matches!(block, Block::Thinking(_)));
+    Message::new(message.role(), blocks.cloned().collect())
+}
+
+#[test]
+fn thinking_after_a_gap_that_a_client_made_goes() {
+    for reports in [true, false] {
+        let mut work = Work { reports, ..Work::of(start(by_limits(), 100_000)) };
+        if reports {
+            work.session.read_signatures();
+        }
+        work.push(Message::user("Mend the parser."));
+        (0..4).for_each(|_| work.step(100, "Hm."));
+        // The second of four answers comes back without what it thought: the messages before the third are the same.
+        rewrite(&mut work, 3, |at, message| if at == 3 { without_thinking(&message) } else { message });
+        work.step(100, "On.");
+        work.prepare();
+        // The first, and what was thought since.
+        assert_eq!(thoughts(&work.session), 2, "reports: {reports}");
+        let mut loaded = reload(&work.session);
+        ready(&mut loaded);
+        assert_eq!(thoughts(&loaded), 2);
+    }
+}
+
+#[test]
+fn thinking_that_a_client_has_put_in_another_order_goes() {
+    let mut work = Work { reports: true, ..Work::of(start(by_limits(), 100_000)) };
+    work.session.read_signatures();
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Hm.");
+    let ticket = work.prepare().unwrap();
+    let blocks = work.twin.answer_twice(&work.session);
+    let seals: Vec<&str> = blocks.iter().filter_map(seal).collect();
+    work.session.signed(ticket, seals);
+    let [first, second] = &blocks;
+    for (blocks, stay) in [([first, second], 3), ([second, first], 1)] {
+        // An answer comes as one message, or as two.
+        let [one, two] = blocks.map(Clone::clone);
+        let last = thinks(two.clone(), "c2");
+        let whole = Message::new(Role::Assistant, [vec![one.clone()], last.blocks().to_vec()].concat());
+        let parts = vec![Message::new(Role::Assistant, vec![one, Block::text("I look.")]), last];
+        for answer in [vec![whole], parts] {
+            let mut work = work.clone();
+            answer.into_iter().for_each(|message| work.push(message));
+            work.push(Message::result("c2", "text"));
+            work.prepare();
+            assert_eq!(work.session.audit(), []);
+            assert_eq!(thoughts(&work.session), stay);
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_waits_to_be_found_counts_from_its_name_on() {
+    let late = |about: &str| {
+        let json = format!(
+            r#"{{"system":"Be brief.","tools":[{{"name":"Read"}},{{"name":"Late","description":"{about}","defer_loading":true}}]}}"#
+        );
+        Frame::from_json(&Json::new(json).unwrap()).unwrap()
+    };
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.session.set_frame(late("One."));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Which tool?");
+    // Nobody has named it.
+    work.session.set_frame(late("Two."));
+    work.step(100, "I search.");
+    let Some(Block::ToolResult(result)) = Message::result("c", "").blocks().first().cloned() else {
+        panic!()
+    };
+    let value = Json::new(r#"{"type":"tool_reference","tool_name":"Late"}"#).unwrap();
+    let content = Some(vec![Block::Opaque(Opaque { value, extra: Extra::NONE })].into());
+    let found = Message::new(Role::Tool, vec![Block::ToolResult(ToolResult { content, ..result })]);
+    work.prepare();
+    let thinking = work.twin.answer(&work.session, "Found.");
+    work.push(thinks(thinking, "c"));
+    work.push(found);
+    (0..2).for_each(|_| work.step(100, "With the tool."));
+    work.prepare();
+    assert_eq!((thoughts(&work.session), work.unbound()), (5, 0));
+    // What was thought after its name is bound to what it is.
+    work.session.set_frame(late("Three."));
+    work.step(100, "It has changed.");
+    work.prepare();
+    assert_eq!((thoughts(&work.session), work.unbound()), (4, 2));
+    let frames = work.session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Frame(_))).count();
+    work.session.set_frame(late("Three."));
+    assert_eq!(
+        work.session.since(Cursor(0)).filter(|entry| matches!(entry, Entry::Frame(_))).count(),
+        frames
+    );
+    assert_eq!(thoughts(&reload(&work.session)), 4);
+}
+
+#[test]
+fn signatures_do_not_travel_between_models_that_nobody_knows() {
+    let unknown = || longhaul::Model { window: Tokens(100_000), ..Models::builtin().find("acme-1").clone() };
+    let named = |name: &str| Frame { model: Some(name.into()), ..frame(0) };
+    let mut work = Work::of(Session::new(by_limits(), unknown()).with_meter(Meter::neutral()));
+    work.session.set_frame(named("acme-1"));
+    work.push(Message::user("Mend the parser."));
+    (0..3).for_each(|_| work.step(100, "Hm."));
+    let switch = |work: &mut Work, name: &str| {
+        work.session.switch(unknown(), Seals::Engine);
+        work.session.set_frame(named(name));
+        work.prepare();
+        thoughts(&work.session)
+    };
+    assert_eq!(switch(&mut work, "acme-1"), 3, "the same model");
+    assert_eq!(switch(&mut work, "other-2"), 0);
+    work.step(100, "I am another.");
+    assert_eq!(switch(&mut work, "acme-1"), 3, "back again, without what the other one thought");
+    let mut loaded = Work { session: reload(&work.session), ..work };
+    assert_eq!(switch(&mut loaded, "other-2"), 1);
+    // Where no frame names it, it may be any.
+    let mut work = Work::of(Session::new(by_limits(), unknown()).with_meter(Meter::neutral()));
+    work.push(Message::user("Mend the parser."));
+    work.step(100, "Hm.");
+    work.session.switch(unknown(), Seals::Engine);
+    work.prepare();
+    assert_eq!(thoughts(&work.session), 0);
+}
+
+#[test]
+fn no_fold_is_made_while_a_call_waits() {
+    for binds in [true, false] {
+        let model = longhaul::Model { binds, ..binding(100_000) };
+        let mut work = Work::of(Session::new(by_limits(), model).with_meter(Meter::neutral()));
+        work.session.set_frame(frame(0));
+        work.push(Message::user("Mend the parser."));
+        (0..20).for_each(|_| work.step(600, "Hm."));
+        // Over the trigger, and under the hard limit.
+        work.session.set_window(Tokens(work.session.size().tokens.0 * 100 / 78));
+        let thinking = work.twin.answer(&work.session, "Two at once.");
+        let Block::ToolCall(second) = call("b").blocks()[0].clone() else { panic!() };
+        let answer = [thinks(thinking, "a").blocks(), &[Block::ToolCall(second)]].concat();
+        work.push(Message::new(Role::Assistant, answer));
+        work.push(Message::result("a", "text"));
+        work.prepare().unwrap();
+        let budget = work.session.budget();
+        let folds = work.folds();
+        assert_eq!(folds == 0, binds, "{folds} folds of a model that binds: {binds}");
+        if binds {
+            assert!((budget.trigger..=budget.hard).contains(&work.session.size().tokens));
+        }
+        work.push(Message::user("And now?"));
+        work.prepare().unwrap();
+        assert!(work.folds() > 0, "no call waits any longer");
+    }
+}
+
+/// Works until a fold is made by price; how many steps that took. Stops before `most`.
+fn folded_after(worth: u8, most: usize) -> (Work, usize) {
+    let profile = Profile { thinking_worth: worth, ..Profile::longhaul() };
+    let mut work = Work::of(start(profile, 1_000_000));
+    work.push(Message::user("Mend the parser."));
+    for n in 0..most {
+        work.step(2_500, &"I look closer. ".repeat(150));
+        if work.folds() > 0 {
+            assert_eq!(work.session.ledger().edits().last().unwrap().0.why, Why::PaysBack);
+            return (work, n);
+        }
+    }
+    (work, most)
+}
+
+#[test]
+fn a_fold_by_price_waits_for_what_thinking_is_worth_unless_a_turn_begins_or_the_cache_is_cold() {
+    const MOST: usize = 300;
+    let after = [0, 25, 100].map(|worth| folded_after(worth, MOST).1);
+    assert!(after[0] < after[1] && after[1] + 4 < after[2] && after[2] < MOST, "{after:?}");
+    // Where a fold that counts thinking waits.
+    let folds_of = |change: &dyn Fn(&mut Work)| {
+        let (mut work, _) = folded_after(100, after[2] - 1);
+        change(&mut work);
+        work.prepare().unwrap();
+        let edits = work.session.ledger().edits().map(|(edit, _)| edit.why);
+        edits.collect::<Vec<_>>()
+    };
+    assert_eq!(folds_of(&|_| {}), []);
+    let turn = folds_of(&|work| work.push(Message::user("Something else.")));
+    assert!(!turn.is_empty() && turn.iter().all(|why| *why == Why::PaysBack), "{turn:?}");
+    let cold = folds_of(&|work| work.clock += 86_400_000_000);
+    assert!(!cold.is_empty() && cold.iter().all(|why| *why == Why::Cold), "{cold:?}");
+}
+
+#[test]
+fn lost_thinking_leaves_the_beginning_of_its_text_and_nothing_where_it_has_none() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    let (long, just, short) = ("ä".repeat(301), "b".repeat(300), "\n Hm. ");
+    for thinking in ["", "  ", &long, &just, short] {
+        work.step(100, thinking);
+    }
+    work.prepare();
+    work.session.unbind_from(Position(0));
+    let answers = work.session.view().parts().iter().filter(|part| part.message.calls().next().is_some());
+    let left: Vec<String> = answers.map(|part| part.message.texts().collect()).collect();
+    assert_eq!(left, ["", "", &format!("{}…", "ä".repeat(300)), &*just, "Hm."]);
+    let blocks = work.session.view().parts().iter().map(|part| part.message.blocks().len());
+    assert_eq!(
+        blocks.collect::<Vec<_>>(),
+        [1, 1, 1, 1, 1, 2, 1, 2, 1, 2, 1],
+        "nothing stands for a block without text"
+    );
 }
 
 #[derive(Debug, Clone)]

@@ -98,20 +98,31 @@ fn server_tools(blocks: &[Block], answers_earlier: impl Fn(usize) -> bool) -> Op
 
 /// True for a result that loads a tool: the model has the tool as long as the result is in view.
 pub(crate) fn loads_tool(result: &ToolResult) -> bool {
-    fn refers(value: &Value) -> bool {
+    let content = result.content.as_deref().unwrap_or_default();
+    content.iter().any(|block| matches!(block, Block::Opaque(block) if !tools_referred(block).is_empty()))
+}
+
+/// The names of the tools that a block loads.
+pub(crate) fn tools_referred(block: &Opaque) -> Vec<Box<str>> {
+    const TOOL_REFERENCE: &str = "tool_reference";
+    fn collect(value: &Value, names: &mut Vec<Box<str>>) {
         match value {
             Value::Object(fields) => {
-                fields.get("type").is_some_and(|kind| kind == TOOL_REFERENCE) || fields.values().any(refers)
+                if fields.get("type").is_some_and(|kind| kind == TOOL_REFERENCE) {
+                    let name = fields.get("tool_name").and_then(Value::as_str);
+                    names.push(name.unwrap_or_default().into());
+                }
+                fields.values().for_each(|value| collect(value, names));
             }
-            Value::Array(values) => values.iter().any(refers),
-            _ => false,
+            Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+            _ => {}
         }
     }
-    const TOOL_REFERENCE: &str = "tool_reference";
-    let opaque =
-        |opaque: &Opaque| opaque.value.as_str().contains(TOOL_REFERENCE) && refers(&opaque.value.value());
-    let content = result.content.as_deref().unwrap_or_default();
-    content.iter().any(|block| matches!(block, Block::Opaque(block) if opaque(block)))
+    let mut names = Vec::new();
+    if block.value.as_str().contains(TOOL_REFERENCE) {
+        collect(&block.value.value(), &mut names);
+    }
+    names
 }
 
 #[cfg(test)]

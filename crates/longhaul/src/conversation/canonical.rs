@@ -1,11 +1,13 @@
 //! Canonical form: what of a prompt counts where a provider compares two prefixes. Cache marks, the order of
 //! keys, a string or one text block, spaces around a text, and the order of tools do not count; the words of
-//! messages, results, parsed arguments and descriptions do. Thinking is no part of the prefix that binds it.
+//! messages, results, parsed arguments and descriptions do. A null counts where it is a value: in arguments and schemas.
+//! Thinking is no part of the prefix that binds it.
 //!
 //! Messages are compared one by one: a provider may join neighbours, and nobody has documented whether that counts.
 
 use serde_json::Value;
 
+use crate::conversation::bond::tools_referred;
 use crate::conversation::frame::{Frame, Tool};
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::message::{Block, Message, Role};
@@ -29,14 +31,44 @@ pub(crate) fn message(message: &Message) -> Canonical {
 }
 
 /// System prompt and tools.
-pub(crate) fn frame(frame: &Frame) -> Canonical {
-    let mut hash = Hash::new();
-    frame.system_of_prompt().for_each(|block| hash.block(block));
-    let mut tools: Vec<Canonical> = frame.tools_of_prompt().map(tool).collect();
-    tools.sort_unstable();
-    hash.kind(b't', tools.len());
-    tools.iter().for_each(|tool| _ = hash.0.update(tool));
-    hash.end()
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// What every request begins with.
+    pub(crate) prompt: Canonical,
+    /// The tools that count only after a message has named them, by name.
+    pub(crate) deferred: Vec<(Box<str>, Canonical)>,
+}
+
+impl Head {
+    pub(crate) fn of(frame: &Frame) -> Self {
+        let mut hash = Hash::new();
+        frame.system_of_prompt().for_each(|block| hash.block(block));
+        let mut tools: Vec<Canonical> = frame.tools_of_prompt().map(tool).collect();
+        tools.sort_unstable();
+        hash.kind(b't', tools.len());
+        tools.iter().for_each(|tool| _ = hash.0.update(tool));
+        let deferred = frame.tools_deferred().map(|deferred| (deferred.name.clone(), tool(deferred)));
+        let mut deferred: Vec<_> = deferred.collect();
+        deferred.sort_unstable();
+        Self { prompt: hash.end(), deferred }
+    }
+}
+
+/// The names of tools that a message calls or refers to.
+pub(crate) fn tools_named(message: &Message) -> Vec<Box<str>> {
+    fn of_blocks(blocks: &[Block], names: &mut Vec<Box<str>>) {
+        for block in blocks {
+            match block {
+                Block::ToolCall(call) => names.push(call.name.clone()),
+                Block::ToolResult(result) => of_blocks(result.content.as_deref().unwrap_or_default(), names),
+                Block::Opaque(opaque) => names.extend(tools_referred(opaque)),
+                Block::Text(_) | Block::Thinking(_) | Block::Image(_) => {}
+            }
+        }
+    }
+    let mut names = Vec::new();
+    of_blocks(message.blocks(), &mut names);
+    names
 }
 
 /// Two values, one after the other.
@@ -52,9 +84,9 @@ fn tool(tool: &Tool) -> Canonical {
     match tool.definition.value() {
         Value::Object(mut fields) => {
             fields.retain(|name, value| name != MARK && !is_default(name, value));
-            hash.value(&Value::Object(fields));
+            hash.value(&Value::Object(fields), Nulls::Skipped);
         }
-        other => hash.value(&other),
+        other => hash.value(&other, Nulls::Skipped),
     }
     hash.end()
 }
@@ -69,6 +101,18 @@ fn is_default(name: &str, value: &Value) -> bool {
         _ => false,
     }
 }
+
+/// Whether a field that is null is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    /// It is as good as left out.
+    Skipped,
+    /// The model has written it, or it is part of a schema.
+    Kept,
+}
+
+/// Fields that hold arguments or a schema.
+const WITH_NULLS: [&str; 2] = ["input", "input_schema"];
 
 /// Each value is hashed with its kind and length, so that no two values are hashed alike.
 struct Hash(blake3::Hasher);
@@ -114,7 +158,7 @@ impl Hash {
                 self.kind(b'C', usize::from(call.server));
                 self.text(&call.id);
                 self.text(&call.name);
-                self.json(&call.arguments);
+                self.json(&call.arguments, Nulls::Kept);
             }
             Block::ToolResult(result) => {
                 self.kind(b'A', usize::from(result.is_error));
@@ -126,16 +170,16 @@ impl Hash {
             }
             Block::Image(image) => {
                 self.kind(b'I', 0);
-                self.json(&image.source);
+                self.json(&image.source, Nulls::Skipped);
             }
             Block::Opaque(opaque) => {
                 self.kind(b'O', 0);
                 match opaque.value.value() {
                     Value::Object(mut fields) => {
                         fields.remove(MARK);
-                        self.value(&Value::Object(fields));
+                        self.value(&Value::Object(fields), Nulls::Skipped);
                     }
-                    other => self.value(&other),
+                    other => self.value(&other, Nulls::Skipped),
                 }
             }
         }
@@ -156,19 +200,19 @@ impl Hash {
         fields.sort_unstable_by_key(|(name, _)| *name);
         for (name, value) in fields {
             self.text(name);
-            self.json(value);
+            self.json(value, Nulls::Skipped);
         }
     }
 
-    fn json(&mut self, json: &Json) {
+    fn json(&mut self, json: &Json, nulls: Nulls) {
         match serde_json::from_str(json.as_str()) {
-            Ok(value) => self.value(&value),
+            Ok(value) => self.value(&value, nulls),
             // Nested deeper than can be parsed: it is itself.
             Err(_) => self.text(json.as_str()),
         }
     }
 
-    fn value(&mut self, value: &Value) {
+    fn value(&mut self, value: &Value, nulls: Nulls) {
         match value {
             Value::Null => self.kind(b'0', 0),
             Value::Bool(flag) => self.kind(b'b', usize::from(*flag)),
@@ -181,15 +225,17 @@ impl Hash {
             Value::String(text) => self.text(text),
             Value::Array(values) => {
                 self.kind(b'a', values.len());
-                values.iter().for_each(|value| self.value(value));
+                values.iter().for_each(|value| self.value(value, nulls));
             }
             Value::Object(fields) => {
-                let mut fields: Vec<_> = fields.iter().filter(|(_, value)| !value.is_null()).collect();
+                let counts = |(_, value): &(&String, &Value)| nulls == Nulls::Kept || !value.is_null();
+                let mut fields: Vec<_> = fields.iter().filter(counts).collect();
                 fields.sort_unstable_by_key(|(name, _)| *name);
                 self.kind(b'o', fields.len());
                 for (name, value) in fields {
                     self.text(name);
-                    self.value(value);
+                    let inside = if WITH_NULLS.contains(&name.as_str()) { Nulls::Kept } else { nulls };
+                    self.value(value, inside);
                 }
             }
         }
@@ -199,7 +245,7 @@ impl Hash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::message::{Text, Words};
+    use crate::conversation::message::{Opaque, Text, Words};
 
     fn call(arguments: &str) -> Message {
         Message::new(Role::Assistant, vec![Block::call("c1", "Read", Json::new(arguments).unwrap())])
@@ -207,7 +253,7 @@ mod tests {
 
     fn tools(definitions: &[&str]) -> Canonical {
         let tools = definitions.iter().map(|json| Tool::from_definition(Json::new(*json).unwrap())).collect();
-        frame(&Frame { tools, ..Frame::default() })
+        Head::of(&Frame { tools, ..Frame::default() }).prompt
     }
 
     #[test]
@@ -224,10 +270,18 @@ mod tests {
             assert_eq!(message(&same), message(&Message::user("hi")));
         }
         let one = message(&call(r#"{"path":"a","n":1,"x":null}"#));
-        assert_eq!(one, message(&call(r#"{ "n": 1.0, "path": "a" }"#)));
+        assert_eq!(one, message(&call(r#"{ "x": null, "n": 1.0, "path": "a" }"#)));
         let bare = tools(&[r#"{"name":"a","input_schema":{}}"#, r#"{"name":"b"}"#]);
         let written_out = r#"{"input_schema":{},"name":"a","type":"custom","description":"","strict":false,
-            "allowed_callers":["direct"],"cache_control":{"type":"ephemeral"}}"#;
+            "allowed_callers":["direct"],"cache_control":{"type":"ephemeral"},"input_examples":null}"#;
+        let opaque = |json: &str| {
+            let value = Json::new(json).unwrap();
+            message(&Message::new(Role::User, vec![Block::Opaque(Opaque { value, extra: Extra::NONE })]))
+        };
+        assert_eq!(
+            opaque(r#"{"type":"document","source":{"url":"u","title":null}}"#),
+            opaque(r#"{"type":"document","source":{"url":"u"},"context":null}"#)
+        );
         let later = r#"{"name":"c","defer_loading":true}"#;
         assert_eq!(bare, tools(&[r#"{"name":"b"}"#, written_out, later]));
     }
@@ -240,6 +294,12 @@ mod tests {
         }
         let (one, result) = (message(&call(r#"{"path":"a"}"#)), message(&Message::result("c1", "x y")));
         assert_ne!(one, message(&call(r#"{"path":"a "}"#)));
+        // A null that the model wrote, or that a schema has.
+        assert_ne!(one, message(&call(r#"{"path":"a","limit":null}"#)));
+        let schema = |default: &str| {
+            tools(&[&format!(r#"{{"name":"a","input_schema":{{"properties":{{"n":{{{default}}}}}}}}}"#)])
+        };
+        assert_ne!(schema(r#""default":null"#), schema(""));
         assert_ne!(result, message(&Message::result("c1", "x  y")));
         assert_ne!(result, message(&Message::result("c2", "x y")));
         let described = |about: &str| tools(&[&format!(r#"{{"name":"a","description":"{about}"}}"#)]);

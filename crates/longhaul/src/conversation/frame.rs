@@ -149,6 +149,11 @@ impl Frame {
         self.tools.iter().filter(|tool| !tool.is_deferred())
     }
 
+    /// The tools that come into the prompt where they are found.
+    pub(crate) fn tools_deferred(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| tool.is_deferred())
+    }
+
     /// The settings that a provider's cache goes by.
     fn settings_of_prompt(&self) -> impl Iterator<Item = (&'static str, Option<&Json>)> {
         SETTINGS_OF_PROMPT.into_iter().map(|name| (name, self.settings.get(name)))

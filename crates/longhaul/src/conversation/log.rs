@@ -333,6 +333,11 @@ impl Log {
         self.prompts
     }
 
+    /// Names the newest frame: one of the same prompt may have other tools that wait until they are found.
+    pub(crate) fn frame_place(&self) -> Option<usize> {
+        self.frame
+    }
+
     /// What is known under this kind and key.
     pub fn fact(&self, kind: FactKind, key: &str) -> Option<&str> {
         match &self.notes.get(*self.facts.get(&(kind, key.into()))?)?.note {

@@ -2,60 +2,77 @@
 //! prefix. What does not is left out of every later request, or the provider refuses them all.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::Session;
 use super::journal::{Entry, Signed, Ticket};
 use super::state::State;
-use crate::conversation::canonical::{self, Canonical};
+use crate::conversation::canonical::Head;
 use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role, Seal, Thinking};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{EditId, EditKind, Why};
-use crate::edits::unbound::{self, Excerpt, LostThinking, Unbound};
+use crate::edits::ledger::Ledger;
+use crate::edits::unbound::{self, Excerpt, LostThinking, Runs, Unbound};
 use crate::size::tokens::Tokens;
-use crate::view::prefix::{Chain, Prefix};
-use crate::view::{Source, View};
+use crate::view::prefix::{Bound, Chain, Prefix};
+use crate::view::{Part, Source, View};
 
 /// So many requests may wait for their answers.
 const WAITING: usize = 64;
 
 /// What produced the signed thinking of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+#[derive(Debug, Clone)]
+struct Origin {
+    at: Position,
+    producer: Producer,
+    /// The signature before its own, in what produced it: a provider wants the same one there, or none at all.
+    after: Option<Handle>,
+    /// Its own signatures follow each other as they were made.
+    is_run: bool,
+    /// The last of them.
+    seal: Handle,
+}
+
+/// What stood before thinking when it was signed.
+#[derive(Debug, Clone)]
+enum Producer {
     /// A request of ours.
     Request(Prefix),
-    /// The client's own messages, after this frame.
-    Client(Canonical),
+    /// The client's own messages, after this head.
+    Client(Arc<Head>),
 }
 
 /// Signed thinking and its prefixes, as the journal says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Binding {
     /// Messages that came with signed thinking, in order, and what produced it.
-    origins: Vec<(Position, Origin)>,
+    origins: Vec<Origin>,
     /// Of them, those whose thinking may still be shown.
     signed: Vec<Position>,
     /// Requests whose answers may still come, newest last.
-    waiting: VecDeque<(Ticket, Prefix)>,
+    waiting: VecDeque<(Ticket, Bound)>,
     /// What the host reported of answers whose messages have not come yet, by seal.
-    answered: HashMap<Handle, Prefix>,
+    answered: HashMap<Handle, Bound>,
     /// The host reports answers: one that was not reported was not given to a request of ours.
     host_reports: bool,
-    /// The prefix that was sent last, and how many messages there were then.
-    last: Option<(Prefix, Position)>,
+    /// What the answer to the newest request is bound to, and how many messages there were then.
+    last: Option<(Bound, Position)>,
     /// How many messages there were when a request was sent last.
     sent_end: Position,
     /// The prefixes of the view, as it was checked last.
     view: Chain,
     /// The prefixes of the messages as they came.
     came: Chain,
-    /// The newest frame, by its version.
-    frame: Option<(usize, Canonical)>,
-    /// The frame that the view was checked with.
-    checked: Option<Canonical>,
-    /// Of messages as they came, after a frame: how many of the first with signed thinking follow what produced it, and
+    /// System prompt and tools of the newest frame, by its place in the log.
+    head: Option<(Option<usize>, Arc<Head>)>,
+    /// The head that the view was checked with.
+    checked: Option<Arc<Head>>,
+    /// What the provider has refused.
+    refused: Runs,
+    /// Of messages as they came, after a head: how many of the first with signed thinking follow what produced it, and
     /// whether the next one does not.
-    outside: Option<(Canonical, usize, bool)>,
+    outside: Option<(Arc<Head>, usize, bool)>,
 }
 
 impl Binding {
@@ -64,9 +81,9 @@ impl Binding {
         match entry {
             Entry::Message(message) => self.came(message, log),
             Entry::Sent(sent) => {
-                (self.last, self.sent_end) = (sent.prefix.map(|prefix| (prefix, log.end())), log.end());
-                let waits = sent.prefix.map(|prefix| (sent.ticket, prefix));
-                self.waiting.extend(waits);
+                let bound = sent.prefix.map(|prefix| Bound { prefix, after: sent.after });
+                (self.last, self.sent_end) = (bound.map(|bound| (bound, log.end())), log.end());
+                self.waiting.extend(bound.map(|bound| (sent.ticket, bound)));
                 if self.waiting.len() > WAITING {
                     self.waiting.pop_front();
                 }
@@ -74,7 +91,13 @@ impl Binding {
             Entry::ReadsSignatures => self.host_reports = true,
             Entry::Signed(signed) => self.expect(signed),
             Entry::Forked { signed, .. } => signed.iter().for_each(|signed| self.expect(signed)),
-            Entry::Unbound(unbound) => self.signed.retain(|at| !unbound.span.contains(*at)),
+            Entry::Unbound(unbound) => {
+                self.signed.retain(|at| !unbound.span.contains(*at));
+                if unbound.refused {
+                    self.refused.add(unbound.span);
+                    self.outside = None;
+                }
+            }
             // What was sent is of the other model.
             Entry::Switched { .. } => {
                 (self.last, self.view, self.checked) = (None, Chain::default(), None);
@@ -84,7 +107,9 @@ impl Binding {
     }
 
     fn expect(&mut self, signed: &Signed) {
-        self.answered.extend(signed.seals.iter().map(|seal| (*seal, signed.prefix)));
+        let before = std::iter::once(signed.after).chain(signed.seals.iter().copied().map(Some));
+        let bound = before.map(|after| Bound { prefix: signed.prefix, after });
+        self.answered.extend(signed.seals.iter().copied().zip(bound));
     }
 
     fn came(&mut self, message: &Message, log: &Log) {
@@ -93,23 +118,36 @@ impl Binding {
         }
         let seals: Vec<Handle> =
             unbound::signed(message).filter_map(|(_, thinking)| seal_of(thinking)).collect();
-        if seals.is_empty() {
-            return;
-        }
+        let Some(seal) = seals.last().copied() else { return };
         let at = log.end();
-        let reported = seals.iter().filter_map(|seal| self.answered.remove(seal)).last();
-        // An answer may come as several messages.
-        let is_answer = |end: Position| {
-            let between = log.messages().get(end.index()..).unwrap_or_default();
-            between.iter().all(|message| message.role() == Role::Assistant)
+        let reported: Vec<Option<Bound>> = seals.iter().map(|seal| self.answered.remove(seal)).collect();
+        let follow =
+            |(seal, next): (&Handle, &Option<Bound>)| next.is_none_or(|next| next.after == Some(*seal));
+        let is_run = seals.iter().zip(&reported[1..]).all(follow);
+        let (producer, after) = match reported.into_iter().flatten().next().or(self.answer_to_last(log)) {
+            Some(Bound { prefix, after }) => (Producer::Request(prefix), after),
+            None => {
+                let before = self.signed.last().and_then(|at| self.origin_of(*at));
+                let after = before.map(|before| before.seal);
+                (Producer::Client(self.head(log)), after)
+            }
         };
-        let last = self.last.filter(|(_, end)| !self.host_reports && is_answer(*end));
-        let origin = match reported.or(last.map(|(prefix, _)| prefix)) {
-            Some(prefix) => Origin::Request(prefix),
-            None => Origin::Client(self.frame(log)),
-        };
-        self.origins.push((at, origin));
+        self.origins.push(Origin { at, producer, after, is_run, seal });
         self.signed.push(at);
+    }
+
+    /// What the newest message is bound to if it answers the request that was sent last, as it does where the host reports
+    /// no answers.
+    fn answer_to_last(&self, log: &Log) -> Option<Bound> {
+        // An answer may come as several messages.
+        let begins = answer_begins(log, log.end());
+        let (last, _) = self.last.filter(|(_, end)| !self.host_reports && end.index() >= begins)?;
+        let is_of_answer = |earlier: &&Origin| {
+            earlier.at.index() >= begins
+                && matches!(earlier.producer, Producer::Request(prefix) if prefix == last.prefix)
+        };
+        let earlier = self.origins.last().filter(is_of_answer).map(|earlier| earlier.seal);
+        Some(Bound { after: earlier.or(last.after), ..last })
     }
 
     /// A request is sent: this is what the next one is compared with.
@@ -127,40 +165,54 @@ impl Binding {
         !self.signed.is_empty()
     }
 
-    /// The prefix of a request whose answer may still come.
-    pub(super) fn prefix_of(&self, ticket: Ticket) -> Option<Prefix> {
-        self.waiting.iter().rev().find(|(waiting, _)| *waiting == ticket).map(|(_, prefix)| *prefix)
+    /// What the answer to a request is bound to, if it may still come.
+    fn bound_of(&self, ticket: Ticket) -> Option<Bound> {
+        self.waiting.iter().rev().find(|(waiting, _)| *waiting == ticket).map(|(_, bound)| *bound)
     }
 
-    /// Names the whole view.
-    pub(super) fn prefix(&mut self, view: &View, log: &Log) -> Prefix {
-        let frame = self.frame(log);
+    /// What an answer to the view is bound to.
+    pub(super) fn bound(&mut self, view: &View, log: &Log) -> Bound {
+        let head = self.head(log);
         self.view.follow(view);
-        let parts = self.view.end();
-        match view.tail() {
-            Some(tail) => Prefix::of(&frame, &canonical::both(&parts, &canonical::message(&tail.message))),
-            None => Prefix::of(&frame, &parts),
-        }
+        let prefix = match view.tail() {
+            Some(tail) => self.view.prefix_with(&head, &tail.message),
+            None => self.view.prefix(&head, self.view.len()),
+        };
+        Bound { prefix, after: self.last_seal(view.parts()) }
     }
 
-    fn frame(&mut self, log: &Log) -> Canonical {
-        let version = log.frame_version();
-        match self.frame {
-            Some((known, frame)) if known == version => frame,
+    /// The last signature in parts of a view.
+    fn last_seal(&self, parts: &[Part]) -> Option<Handle> {
+        let first = self.signed.first()?;
+        let messages = parts.iter().rev().filter_map(|part| match part.source {
+            Source::Message(at) => Some((at, part)),
+            _ => None,
+        });
+        let signed = messages
+            .take_while(|(at, _)| at >= first)
+            .filter(|(_, part)| unbound::signed(&part.message).next().is_some());
+        signed.filter_map(|(at, _)| self.origin_of(at)).next().map(|origin| origin.seal)
+    }
+
+    fn head(&mut self, log: &Log) -> Arc<Head> {
+        let place = log.frame_place();
+        match &self.head {
+            Some((known, head)) if *known == place => head.clone(),
             _ => {
-                let frame = log.frame().map(canonical::frame).unwrap_or_default();
-                self.frame = Some((version, frame));
-                frame
+                let head = Arc::new(log.frame().map(Head::of).unwrap_or_default());
+                self.head = Some((place, head.clone()));
+                head
             }
         }
     }
 
-    /// The first message of the view whose signed thinking does not follow the prefix that produced it.
+    /// The first message of the view whose signed thinking does not follow the prefix that produced it, or not the thinking
+    /// that stood before it then.
     fn first_stale(&mut self, view: &View, log: &Log) -> Option<Position> {
-        let (parts, frame) = (view.parts(), self.frame(log));
+        let (parts, head) = (view.parts(), self.head(log));
         let same = self.view.follow(view);
-        let first = if self.checked == Some(frame) { same } else { 0 };
-        self.checked = Some(frame);
+        let first = if self.checked.as_ref() == Some(&head) { same } else { 0 };
+        self.checked = Some(head.clone());
         if self.signed.is_empty() {
             return None;
         }
@@ -168,57 +220,66 @@ impl Binding {
             Source::Message(at) => Some(at),
             _ => None,
         };
+        // The last signature before the part, once there is one to compare.
+        let mut before: Option<Option<Handle>> = None;
         for part in first..parts.len() {
             let Some(here) = at(part) else { continue };
             let is_shown = unbound::signed(&parts[part].message).next().is_some();
-            let Some(origin) = self.origin_of(here).filter(|_| is_shown) else { continue };
-            if let Origin::Client(_) = origin {
+            let Some(origin) = self.origin_of(here).filter(|_| is_shown).cloned() else { continue };
+            if let Producer::Client(_) = origin.producer {
                 self.came.extend_from(usize::MAX, log.messages().iter());
             }
             // Messages of the model that follow each other are one answer, or a long one that went on when it was sent
             // back.
             let is_answer = |part: usize| parts[part].message.role() == Role::Assistant;
             let begins = (0..part).rev().take_while(|part| is_answer(*part) && at(*part).is_some()).last();
-            let follows = |begins: usize| match origin {
-                Origin::Request(prefix) => Prefix::of(&frame, &self.view.before(begins)) == prefix,
-                Origin::Client(produced) => {
-                    let stands = Prefix::of(&frame, &self.view.before(begins));
-                    stands == Prefix::of(&produced, &self.came.before(at(begins).map_or(0, Position::index)))
+            let follows = |begins: usize| match &origin.producer {
+                Producer::Request(prefix) => self.view.prefix(&head, begins) == *prefix,
+                Producer::Client(produced) => {
+                    let came = at(begins).map_or(0, Position::index);
+                    self.view.prefix(&head, begins) == self.came.prefix(produced, came)
                 }
             };
-            if !follows(part) && !begins.is_some_and(follows) {
+            let before = before.get_or_insert_with(|| self.last_seal(&parts[..part]));
+            let is_next = origin.is_run && (before.is_none() || *before == origin.after);
+            if !is_next || !follows(part) && !begins.is_some_and(follows) {
                 return Some(here);
             }
+            *before = Some(origin.seal);
         }
         None
     }
 
-    /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came;
-    /// `None` if all do.
+    /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came,
+    /// and were not refused; `None` if all are so.
     fn kept_outside(&mut self, log: &Log) -> Option<usize> {
-        let frame = self.frame(log);
-        let (mut right, is_stale) = match self.outside {
-            Some((known, right, is_stale)) if known == frame => (right, is_stale),
+        let head = self.head(log);
+        let (mut right, is_stale) = match &self.outside {
+            Some((known, right, is_stale)) if *known == head => (*right, *is_stale),
             _ => (0, false),
         };
         if !is_stale {
             self.came.extend_from(usize::MAX, log.messages().iter());
-            while let Some((at, origin)) = self.origins.get(right) {
-                let stands = |begins: usize| Prefix::of(&frame, &self.came.before(begins));
-                let is_right = match origin {
-                    Origin::Request(prefix) => {
-                        stands(at.index()) == *prefix || stands(answer_begins(log, *at)) == *prefix
+            while let Some(origin) = self.origins.get(right) {
+                let at = origin.at;
+                let stands = |begins: usize| self.came.prefix(&head, begins);
+                let is_right = match &origin.producer {
+                    Producer::Request(prefix) => {
+                        stands(at.index()) == *prefix || stands(answer_begins(log, at)) == *prefix
                     }
-                    Origin::Client(produced) => *produced == frame,
+                    Producer::Client(produced) => {
+                        let begins = answer_begins(log, at);
+                        stands(begins) == self.came.prefix(produced, begins)
+                    }
                 };
-                if !is_right {
+                if !is_right || self.refused.contains(at) {
                     break;
                 }
                 right += 1;
             }
         }
         let is_stale = right < self.origins.len();
-        self.outside = Some((frame, right, is_stale));
+        self.outside = Some((head, right, is_stale));
         is_stale.then_some(right)
     }
 
@@ -228,23 +289,26 @@ impl Binding {
         Self { view: view_of, came, checked: None, ..self.clone() }.first_stale(view, log)
     }
 
-    fn origin_of(&self, at: Position) -> Option<Origin> {
-        let known = self.origins.binary_search_by_key(&at, |(at, _)| *at).ok()?;
-        Some(self.origins[known].1)
+    fn origin_of(&self, at: Position) -> Option<&Origin> {
+        let known = self.origins.binary_search_by_key(&at, |origin| origin.at).ok()?;
+        self.origins.get(known)
     }
 
-    /// What produced the thinking of messages from a place of the log on.
-    fn produced_from(&self, from: Position, log: &Log) -> Vec<(Position, Prefix)> {
-        let first = self.origins.partition_point(|(at, _)| *at < from);
+    /// What thinking of messages from a place of the log on is bound to.
+    fn produced_from(&self, from: Position, log: &Log) -> Vec<(Position, Bound)> {
+        let first = self.origins.partition_point(|origin| origin.at < from);
         let mut came = Chain::default();
-        let prefix = |(at, origin): &(Position, Origin)| match origin {
-            Origin::Request(prefix) => (*at, *prefix),
-            Origin::Client(frame) => {
-                came.extend_from(usize::MAX, log.messages().iter());
-                (*at, Prefix::of(frame, &came.before(answer_begins(log, *at))))
-            }
+        let bound = |origin: &Origin| {
+            let prefix = match &origin.producer {
+                Producer::Request(prefix) => *prefix,
+                Producer::Client(head) => {
+                    came.extend_from(usize::MAX, log.messages().iter());
+                    came.prefix(head, answer_begins(log, origin.at))
+                }
+            };
+            (origin.at, Bound { prefix, after: origin.after })
         };
-        self.origins[first..].iter().map(prefix).collect()
+        self.origins[first..].iter().map(bound).collect()
     }
 }
 
@@ -271,8 +335,8 @@ impl Session {
     /// The provider has signed thinking in its answer to a request.
     pub fn signed<'a>(&mut self, ticket: Ticket, seals: impl IntoIterator<Item = &'a str>) {
         let seals: Vec<Handle> = seals.into_iter().map(Handle::of).collect();
-        if let Some(prefix) = self.state.binding.prefix_of(ticket).filter(|_| !seals.is_empty()) {
-            self.record(Entry::Signed(Signed { prefix, seals }));
+        if let Some(bound) = self.state.binding.bound_of(ticket).filter(|_| !seals.is_empty()) {
+            self.record(Entry::Signed(Signed { prefix: bound.prefix, after: bound.after, seals }));
         }
     }
 
@@ -282,22 +346,54 @@ impl Session {
         self.look();
     }
 
-    /// The provider has refused thinking that it had signed: all that is shown is left out, for good.
-    pub fn refused_thinking(&mut self) {
-        self.unbind(Position(0), None);
+    /// The provider has refused thinking that it had signed or encrypted: that of this message, and of all after it, is
+    /// left out for good. What was thought before it stays. Where the provider does not say which thinking it refuses,
+    /// `from` is the first message.
+    pub fn refused_thinking(&mut self, from: Position) {
+        self.look();
+        self.leave_out_refused(Span { start: from, end: self.log().end() });
+        self.look();
+    }
+
+    /// Leaves out what the provider has refused in another session, as far as this one shares it: up to `end`.
+    pub(super) fn inherit_refused(&mut self, other: &Ledger, end: Position) {
+        // Both have what was refused before they parted.
+        let later = other.unbound().skip(self.ledger().unbound().count()).filter(|unbound| unbound.refused);
+        let shared = later.map(|unbound| Span { end: unbound.span.end.min(end), ..unbound.span });
+        for span in shared.filter(|span| span.start < span.end) {
+            self.look();
+            self.leave_out_refused(span);
+        }
+    }
+
+    fn leave_out_refused(&mut self, span: Span) {
+        let unbound = Unbound { refused: true, ..self.unbinding(span, None) };
+        self.record(Entry::Unbound(unbound.into()));
+        self.drop_refused(span);
+    }
+
+    /// Drops encrypted reasoning that the provider has refused: no prefix binds it, so that an edit takes it.
+    fn drop_refused(&mut self, span: Span) {
         let encrypted =
             |block: &Block| matches!(block, Block::Thinking(t) if matches!(t.seal, Seal::Encrypted(_)));
-        let messages = self.log().messages().iter().enumerate();
-        let encrypted = messages.filter(|(_, message)| message.blocks().iter().any(encrypted));
-        let encrypted: Vec<_> = encrypted.map(|(at, m)| (Position(at as u32), m.clone())).collect();
-        for (at, message) in encrypted {
-            if !self.ledger().dropped_thinking(at) {
-                let kind = EditKind::DropThinking { at };
-                // Refused where a fold has taken it.
-                _ = self.edit_inside(kind, Original::Thinking(message), "refused", Why::Refused);
-            }
+        let messages = self.log().messages().iter().enumerate().take(span.end.index());
+        let encrypted = messages
+            .skip(span.start.index())
+            .filter(|(_, message)| message.blocks().iter().any(encrypted))
+            .map(|(at, message)| (Position(at as u32), message.clone()));
+        let shown: Vec<_> = encrypted.filter(|(at, _)| !self.ledger().dropped_thinking(*at)).collect();
+        for (at, message) in shown {
+            let kind = EditKind::DropThinking { at };
+            // Nothing is there where a fold has taken it: if that is undone, `mind_refused` drops it.
+            _ = self.edit_inside(kind, Original::Thinking(message), "refused", Why::Refused);
         }
-        self.look();
+    }
+
+    /// What an undo brings back may hold reasoning that the provider has refused.
+    pub(super) fn mind_refused(&mut self) {
+        let refused = self.ledger().unbound().filter(|unbound| unbound.refused);
+        let spans: Vec<Span> = refused.map(|unbound| unbound.span).collect();
+        spans.into_iter().for_each(|span| self.drop_refused(span));
     }
 
     /// The first message whose signed thinking a model that binds would not accept after the messages as they came: it
@@ -305,7 +401,7 @@ impl Session {
     pub fn stale_outside(&self) -> Option<Position> {
         let mut binding = self.state.binding.clone();
         let kept = binding.kept_outside(self.log())?;
-        binding.origins.get(kept).map(|(at, _)| *at)
+        binding.origins.get(kept).map(|origin| origin.at)
     }
 
     /// How many messages with signed thinking may keep it, from the first on, in a request that has all messages as they
@@ -354,7 +450,9 @@ impl Session {
             // Thinking is no part of the prefix: what stands before all other thinking may go alone.
             EditKind::DropThinking { .. } => {
                 let (because, tokens, lost) = (Some(edit.id), Tokens::ZERO, Vec::new());
-                self.record(Entry::Unbound(Unbound { span: first, because, tokens, lost }.into()));
+                self.record(Entry::Unbound(
+                    Unbound { span: first, because, tokens, lost, refused: false }.into(),
+                ));
             }
             _ => self.unbind(first.start, Some(edit.id)),
         }
@@ -363,15 +461,20 @@ impl Session {
     /// What produced the answers that came from a place on: they may come to a session that goes its own way there.
     pub(super) fn signed_from(&self, from: Position) -> Vec<Signed> {
         let produced = self.state.binding.produced_from(from, self.log());
-        let signed = produced.into_iter().filter_map(|(at, prefix)| {
+        let signed = produced.into_iter().filter_map(|(at, Bound { prefix, after })| {
             let thinking = unbound::signed(self.log().get(at)?);
-            Some(Signed { prefix, seals: thinking.filter_map(|(_, thinking)| seal_of(thinking)).collect() })
+            let seals = thinking.filter_map(|(_, thinking)| seal_of(thinking)).collect();
+            Some(Signed { prefix, after, seals })
         });
         // The newest answer may have been reported, and come with another message before it.
-        let mut awaited: Vec<(Handle, Prefix)> =
-            self.state.binding.answered.iter().map(|(seal, prefix)| (*seal, *prefix)).collect();
+        let mut awaited: Vec<(Handle, Bound)> =
+            self.state.binding.answered.iter().map(|(seal, bound)| (*seal, *bound)).collect();
         awaited.sort_unstable_by_key(|(seal, _)| *seal);
-        let awaited = awaited.into_iter().map(|(seal, prefix)| Signed { prefix, seals: vec![seal] });
+        let awaited = awaited.into_iter().map(|(seal, Bound { prefix, after })| Signed {
+            prefix,
+            after,
+            seals: vec![seal],
+        });
         signed.chain(awaited).collect()
     }
 
@@ -402,7 +505,7 @@ impl Session {
         for at in hidden {
             let span = Span { start: at, end: Position(at.0 + 1) };
             let (because, tokens, lost) = (None, Tokens::ZERO, Vec::new());
-            self.record(Entry::Unbound(Unbound { span, because, tokens, lost }.into()));
+            self.record(Entry::Unbound(Unbound { span, because, tokens, lost, refused: false }.into()));
         }
     }
 
@@ -411,8 +514,8 @@ impl Session {
     fn take_back_entry_edits(&mut self) {
         let Binding { origins, sent_end: first, .. } = &self.state.binding;
         let of_client =
-            origins.last().filter(|(at, origin)| at >= first && matches!(origin, Origin::Client(_)));
-        let Some((first, last)) = of_client.map(|(at, _)| (*first, *at)) else { return };
+            origins.last().filter(|last| last.at >= *first && matches!(last.producer, Producer::Client(_)));
+        let Some((first, last)) = of_client.map(|last| (*first, last.at)) else { return };
         let is_between = |span: &Span| span.start >= first && span.start < last;
         let of_entry = self.ledger().edits().filter(|(edit, active)| {
             *active && edit.why == Why::Entry && edit.kind.spans().iter().all(is_between)
@@ -430,10 +533,16 @@ impl Session {
         if !known {
             return;
         }
+        let unbound = self.unbinding(Span { start: from, end: self.log().end() }, because);
+        self.record(Entry::Unbound(unbound.into()));
+    }
+
+    /// What leaving out the signed thinking of a run takes from the view.
+    fn unbinding(&self, span: Span, because: Option<EditId>) -> Unbound {
         let spans = because.and_then(|edit| self.ledger().get(edit)).map(|edit| edit.kind.spans());
         let inside = |at: Position| spans.iter().flatten().any(|span| span.contains(at));
-        let mut shown = self.bound_after(from);
-        shown.retain(|(at, _)| !inside(*at));
+        let mut shown = self.bound_after(span.start);
+        shown.retain(|(at, _)| span.contains(*at) && !inside(*at));
         let lost = shown.iter().filter_map(|(at, _)| {
             let message = self.log().get(*at)?;
             let original = Original::Thinking(message.clone()).handle();
@@ -441,8 +550,7 @@ impl Session {
         });
         let lost = lost.collect();
         let tokens = shown.iter().map(|(_, tokens)| *tokens).sum();
-        let span = Span { start: from, end: self.log().end() };
-        self.record(Entry::Unbound(Unbound { span, because, tokens, lost }.into()));
+        Unbound { span, because, tokens, lost, refused: false }
     }
 
     /// What stays of the thinking of a message: the beginning of each text.
@@ -456,5 +564,60 @@ impl Session {
             (!text.is_empty() && text != cut).then(|| Excerpt { block, text: text.into() })
         });
         texts.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::json::{Extra, Json};
+    use crate::edits::edit::{Edit, EditPrice};
+    use crate::edits::guard::{Audited, Rule};
+    use crate::policy::profile::Profile;
+    use crate::session::Prepared;
+    use crate::size::models::Models;
+
+    /// covers: DESIGN rule 12.
+    #[test]
+    fn an_audit_finds_a_gap_in_the_thinking_and_the_next_request_has_none() {
+        let mut session =
+            Session::new(Profile::longhaul(), Models::builtin().find("claude-opus-5-5").clone());
+        let prepare = |session: &mut Session| assert!(matches!(session.prepare(None), Ok(Prepared::Send(_))));
+        let shown = |session: &Session| {
+            let parts = session.view().parts().iter();
+            parts.filter(|part| unbound::signed(&part.message).next().is_some()).count()
+        };
+        session.push(Message::user("Mend the parser."));
+        for n in 0..4 {
+            prepare(&mut session);
+            let seal = Seal::Signed(format!("s{n}").into());
+            let thinking = Block::Thinking(Thinking { text: "Hm.".into(), seal, extra: Extra::NONE });
+            let call = Block::call(format!("c{n}"), "Read", Json::empty_object());
+            session.push(Message::new(Role::Assistant, vec![thinking, call]));
+            session.push(Message::result(format!("c{n}"), "text"));
+        }
+        prepare(&mut session);
+        assert_eq!((session.audit(), shown(&session)), (vec![], 4));
+        let (id, why, kind) =
+            (session.ledger().next_id(), Why::Refused, EditKind::DropThinking { at: Position(3) });
+        session.force(Edit {
+            id,
+            kind,
+            strategy: "test".into(),
+            why,
+            before: Tokens(5),
+            after: Tokens(0),
+            price: EditPrice::default(),
+            originals: vec![],
+            depends: vec![],
+        });
+        let found = session.audit_view(&mut Audited::default());
+        let found: Vec<_> = found.iter().filter(|found| found.rule == Rule::BoundThinking).collect();
+        assert_eq!((found.len(), shown(&session)), (1, 3));
+        assert!(found[0].what.starts_with("thinking of message 5 does not follow"), "{}", found[0].what);
+        // What came after the gap goes, and no more.
+        prepare(&mut session);
+        assert_eq!((session.audit(), shown(&session)), (vec![], 1));
+        assert!(!session.ledger().is_unbound(Position(1)));
     }
 }

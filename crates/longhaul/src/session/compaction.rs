@@ -130,7 +130,7 @@ impl Session {
         let ticket = requests.next_ticket();
         self.notice_cramped();
         let State { binding, view, log, limits, .. } = &mut self.state;
-        let prefix = limits.model.signs().then(|| binding.prefix(view, log));
+        let bound = limits.model.signs().then(|| binding.bound(view, log));
         let view = &self.state.view;
         self.record(Entry::Sent(SentRequest {
             ticket,
@@ -145,7 +145,8 @@ impl Session {
             large,
             excess: self.carrying().excess,
             whole: self.tokens(self.full()),
-            prefix,
+            prefix: bound.map(|bound| bound.prefix),
+            after: bound.and_then(|bound| bound.after),
         }));
         self.checkpoints.pass(self.journal.end(), &self.state);
         self.prepared = true;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Session;
 use super::journal::{Allowed, Entry, RecallBy};
 use super::reports::Overflow;
+use crate::conversation::canonical::Head;
 use crate::conversation::fact::{Fact, FactKind};
 use crate::conversation::frame::Frame;
 use crate::policy::task::Task;
@@ -72,11 +73,23 @@ impl Session {
     /// [`key`](Frame::key) is the same prompt: the journal notes no more than the longest answer that it
     /// asks for, and the rest of it is sent as it came. For another model see [`switch`](Self::switch).
     pub fn set_frame(&mut self, frame: Frame) {
-        if !self.log().frame().is_some_and(|known| known.is_same_prompt(&frame)) {
-            return self.record(Entry::Frame(Arc::new(frame)));
+        let known = self.log().frame();
+        if !known.is_some_and(|known| known.is_same_prompt(&frame)) {
+            self.record(Entry::Frame(Arc::new(frame)));
+            // Of a model that the table does not have, the frame says whose reasoning it can read.
+            return self.mind_seals();
         }
+        // A tool that waits until it is found is no part of the cached prompt, but what is thought after its name is bound
+        // to it.
+        let waits_other = |known: &Frame| {
+            let is_equal = known.tools_deferred().eq(frame.tools_deferred());
+            !is_equal && Head::of(known) != Head::of(&frame)
+        };
+        let is_other = self.model().signs() && known.is_some_and(waits_other);
         let max_output = frame.max_output();
-        if max_output != self.state.limits.frame_output() {
+        if is_other {
+            self.record(Entry::Frame(Arc::new(frame.clone())));
+        } else if max_output != self.state.limits.frame_output() {
             self.record(Entry::MaxOutput(max_output));
         }
         self.newest_frame = Some((self.log().frame_version(), frame));

@@ -358,6 +358,9 @@ pub struct SentRequest {
     /// Names system prompt, tools and messages, where thinking is signed: a model may bind it to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
+    /// The handle of the last signature in it, if thinking is signed and some is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Handle>,
 }
 
 fn is_none(tokens: &Tokens) -> bool {
@@ -379,6 +382,9 @@ pub enum Counting {
 pub struct Signed {
     /// The prefix of the request that it answers.
     pub prefix: Prefix,
+    /// The handle of the last signature in that request, if it had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Handle>,
     /// The handle of each signature.
     pub seals: Vec<Handle>,
 }

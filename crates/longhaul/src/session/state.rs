@@ -59,7 +59,7 @@ impl State {
             sizes: Sizes::new(&model, known),
             requests: Requests::default(),
             progress: Progress::default(),
-            authors: Authors::new(&model.name),
+            authors: Authors::new(&model),
             binding: Binding::default(),
             recall_by: RecallBy::default(),
             unattended: false,

@@ -274,7 +274,7 @@ pub(crate) fn provider(model: &str) -> &str {
 }
 
 /// The name of the row for models that no other fits.
-const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// `*` stands for any text, everything else for itself.
 fn glob_fits(glob: &str, name: &str) -> bool {
