@@ -10,8 +10,8 @@ use common::twin::{Twin, thinks};
 use common::*;
 use longhaul::conversation::Thinking;
 use longhaul::{
-    Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, Message, Meter, Models, Position, Prepared,
-    Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens,
+    Block, Cursor, EditId, EditKind, Entry, Extra, Frame, Json, LedgerError, Message, Meter, Models,
+    Position, Prepared, Profile, Role, Seal, Seals, Session, Source, Ticket, Time, Tokens,
 };
 use proptest::prelude::*;
 
@@ -298,26 +298,107 @@ fn what_the_provider_refuses_is_left_out_for_good() {
     (0..6).for_each(|_| work.step(100, "Hm."));
     work.prepare();
     assert_eq!(thoughts(&work.session), 6);
-    work.session.refused_thinking();
+    work.session.refused_thinking(Position(0));
     assert_eq!(thoughts(&work.session), 0);
     work.step(100, "On.");
     let work = Work { session: reload(&work.session), ..work };
     assert_eq!(thoughts(&work.session), 1, "the answer that has come since");
 
-    // Encrypted reasoning of OpenAI is bound to nothing, and may be refused all the same.
-    let mut session = session(100_000);
+    let mut session = encrypted(3);
+    assert_eq!(thoughts(&session), 3);
+    session.refused_thinking(Position(0));
+    ready(&mut session);
+    assert_eq!(thoughts(&session), 0);
+}
+
+/// A session with encrypted reasoning of OpenAI, which is bound to nothing and may be refused all the same.
+fn encrypted(steps: usize) -> Session {
+    let mut session = Session::new(by_limits(), model("gpt-6-sol", 100_000)).with_meter(Meter::neutral());
     session.push(Message::user("Mend the parser."));
-    for n in 0..3 {
+    for n in 0..steps {
         let seal = Seal::Encrypted(format!("e{n}").into());
         let thinking = Block::Thinking(Thinking { text: "".into(), seal, extra: Extra::NONE });
         session.push(thinks(thinking, &format!("c{n}")));
-        session.push(Message::result(format!("c{n}"), "text"));
+        session.push(Message::result(format!("c{n}"), format!("line of call {n}\n").repeat(40)));
         ready(&mut session);
     }
-    assert_eq!(thoughts(&session), 3);
-    session.refused_thinking();
+    session
+}
+
+#[test]
+fn a_refusal_that_names_a_message_leaves_the_thinking_before_it() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..6).for_each(|_| work.step(100, "Hm."));
+    // The fourth answer is at message 7.
+    work.session.refused_thinking(Position(7));
+    assert_eq!((thoughts(&work.session), work.unbound()), (3, 3));
+    work.step(100, "On.");
+    work.step(100, "And on.");
+    work.prepare();
+    assert_eq!((thoughts(&work.session), work.unbound()), (5, 3));
+    assert_eq!(thoughts(&reload(&work.session)), 5);
+
+    let mut session = encrypted(4);
+    session.refused_thinking(Position(5));
     ready(&mut session);
+    assert_eq!(thoughts(&session), 2);
+}
+
+#[test]
+fn no_undo_brings_refused_reasoning_back() {
+    let mut session = encrypted(3);
+    session.refused_thinking(Position(0));
+    let drops: Vec<EditId> = session.ledger().edits().map(|(edit, _)| edit.id).collect();
+    assert_eq!(drops.len(), 3);
+    for edit in drops {
+        assert_eq!(session.undo(edit), Err(LedgerError::Protected(edit)));
+    }
     assert_eq!(thoughts(&session), 0);
+
+    // Nor that of steps that were folded when the provider refused it.
+    let mut session = encrypted(12);
+    session.compact_now();
+    ready(&mut session);
+    let fold = session.ledger().edits().find(|(edit, _)| matches!(edit.kind, EditKind::Fold { .. }));
+    let fold = fold.expect("a fold").0.id;
+    session.refused_thinking(Position(0));
+    session.undo(fold).unwrap();
+    ready(&mut session);
+    assert!(text(&session).contains("line of call 1\nline of call 1\n"), "{}", text(&session));
+    assert_eq!(thoughts(&session), 0);
+}
+
+#[test]
+fn a_fork_leaves_out_what_was_refused() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..6).for_each(|_| work.step(100, "Hm."));
+    work.session.refused_thinking(Position(5));
+    for fork in [work.session.fork(Position(9)).unwrap(), work.session.fork_with_edits(Position(9)).unwrap()]
+    {
+        assert_eq!((thoughts(&fork), fork.log().end()), (2, Position(9)));
+        assert_eq!(thoughts(&reload(&fork)), 2);
+        assert_eq!(thoughts(&fork.fork(Position(7)).unwrap()), 2);
+    }
+    assert!(work.session.fork(Position(4)).unwrap().ledger().unbound().next().is_none());
+
+    let mut session = encrypted(4);
+    session.refused_thinking(Position(0));
+    let mut fork = session.fork(Position(5)).unwrap();
+    ready(&mut fork);
+    assert_eq!(thoughts(&fork), 0);
+}
+
+#[test]
+fn refused_thinking_is_not_sent_past_us() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..4).for_each(|_| work.step(100, "Hm."));
+    assert_eq!(work.session.thinking_kept_outside(), None);
+    work.session.refused_thinking(Position(5));
+    assert_eq!(work.session.thinking_kept_outside(), Some(2));
+    assert_eq!(work.session.stale_outside(), Some(Position(5)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul::conversation::{Words, with_mentions};
 use longhaul::summary::SummaryPaid;
-use longhaul::{Block, Entry, Message, Prepared, Resolved, Role, Ticket, Tokens, Why};
+use longhaul::{Block, Entry, Message, Position, Prepared, Resolved, Role, Ticket, Tokens, Why};
 use longhaul_model::{Delta, Fault, Reply, Stop};
 use longhaul_wire::api::Request;
 use tokio_util::sync::CancellationToken;
@@ -90,7 +90,7 @@ impl Agent {
                     front.event(Event::Notice(
                         "the provider refused earlier thinking: the request is sent again without it",
                     ));
-                    self.session.refused_thinking();
+                    self.session.refused_thinking(Position(0));
                     continue;
                 }
                 Err(fault) => return Err(fault.into()),

@@ -466,7 +466,7 @@ impl Conversation {
 
     /// The provider refused thinking: it is left out from now on.
     pub(super) fn refused_thinking(&mut self) -> Result<Ticket, Refused> {
-        self.session.refused_thinking();
+        self.session.refused_thinking(Position(0));
         self.prepare()
     }
 

@@ -14,6 +14,7 @@ use crate::conversation::log::{Log, Position, Span, Stays};
 use crate::conversation::message::{Block, Message, Role, Seal};
 use crate::edits::edit::{EditKind, Limit, Why};
 use crate::edits::ledger::{Ledger, nests, reaches_beyond};
+use crate::edits::unbound::is_signed;
 use crate::size::tokens::Tokens;
 use crate::summary::Asked;
 
@@ -305,12 +306,13 @@ impl Check<'_> {
         if self.ledger.covering(at).is_some() {
             return Err(Refusal::Nothing("the message is inside an edit already"));
         }
+        let is_unbound = self.ledger.is_unbound(at);
         let mut thinking = message.blocks().iter().filter_map(|block| match block {
+            Block::Thinking(thinking) if is_unbound && is_signed(&thinking.seal) => None,
             Block::Thinking(thinking) => Some(&thinking.seal),
             _ => None,
         });
-        let any = thinking.clone().next().is_some();
-        if !any || self.ledger.is_unbound(at) {
+        if thinking.clone().next().is_none() {
             return Err(Refusal::Nothing("the message has no thinking"));
         }
         // A foreign seal goes wherever it stands: no other model takes it.

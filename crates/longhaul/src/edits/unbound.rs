@@ -24,6 +24,9 @@ pub struct Unbound {
     /// The messages whose thinking was shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostThinking>,
+    /// The provider has refused it: forks that share these messages leave it out too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 /// The thinking that a message has lost.

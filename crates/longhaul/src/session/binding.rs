@@ -11,7 +11,8 @@ use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role, Seal, Thinking};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{EditId, EditKind, Why};
-use crate::edits::unbound::{self, Excerpt, LostThinking, Unbound};
+use crate::edits::ledger::Ledger;
+use crate::edits::unbound::{self, Excerpt, LostThinking, Runs, Unbound};
 use crate::size::tokens::Tokens;
 use crate::view::prefix::{Chain, Prefix};
 use crate::view::{Source, View};
@@ -53,6 +54,8 @@ pub(super) struct Binding {
     frame: Option<(usize, Canonical)>,
     /// The frame that the view was checked with.
     checked: Option<Canonical>,
+    /// What the provider has refused.
+    refused: Runs,
     /// Of messages as they came, after a frame: how many of the first with signed thinking follow what produced it, and
     /// whether the next one does not.
     outside: Option<(Canonical, usize, bool)>,
@@ -74,7 +77,13 @@ impl Binding {
             Entry::ReadsSignatures => self.host_reports = true,
             Entry::Signed(signed) => self.expect(signed),
             Entry::Forked { signed, .. } => signed.iter().for_each(|signed| self.expect(signed)),
-            Entry::Unbound(unbound) => self.signed.retain(|at| !unbound.span.contains(*at)),
+            Entry::Unbound(unbound) => {
+                self.signed.retain(|at| !unbound.span.contains(*at));
+                if unbound.refused {
+                    self.refused.add(unbound.span);
+                    self.outside = None;
+                }
+            }
             // What was sent is of the other model.
             Entry::Switched { .. } => {
                 (self.last, self.view, self.checked) = (None, Chain::default(), None);
@@ -193,8 +202,8 @@ impl Binding {
         None
     }
 
-    /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came;
-    /// `None` if all do.
+    /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came,
+    /// and were not refused; `None` if all are so.
     fn kept_outside(&mut self, log: &Log) -> Option<usize> {
         let frame = self.frame(log);
         let (mut right, is_stale) = match self.outside {
@@ -211,7 +220,7 @@ impl Binding {
                     }
                     Origin::Client(produced) => *produced == frame,
                 };
-                if !is_right {
+                if !is_right || self.refused.contains(*at) {
                     break;
                 }
                 right += 1;
@@ -282,22 +291,54 @@ impl Session {
         self.look();
     }
 
-    /// The provider has refused thinking that it had signed: all that is shown is left out, for good.
-    pub fn refused_thinking(&mut self) {
-        self.unbind(Position(0), None);
+    /// The provider has refused thinking that it had signed or encrypted: that of this message, and of all after it, is
+    /// left out for good. What was thought before it stays. Where the provider does not say which thinking it refuses,
+    /// `from` is the first message.
+    pub fn refused_thinking(&mut self, from: Position) {
+        self.look();
+        self.leave_out_refused(Span { start: from, end: self.log().end() });
+        self.look();
+    }
+
+    /// Leaves out what the provider has refused in another session, as far as this one shares it: up to `end`.
+    pub(super) fn inherit_refused(&mut self, other: &Ledger, end: Position) {
+        // Both have what was refused before they parted.
+        let later = other.unbound().skip(self.ledger().unbound().count()).filter(|unbound| unbound.refused);
+        let shared = later.map(|unbound| Span { end: unbound.span.end.min(end), ..unbound.span });
+        for span in shared.filter(|span| span.start < span.end) {
+            self.look();
+            self.leave_out_refused(span);
+        }
+    }
+
+    fn leave_out_refused(&mut self, span: Span) {
+        let unbound = Unbound { refused: true, ..self.unbinding(span, None) };
+        self.record(Entry::Unbound(unbound.into()));
+        self.drop_refused(span);
+    }
+
+    /// Drops encrypted reasoning that the provider has refused: no prefix binds it, so that an edit takes it.
+    fn drop_refused(&mut self, span: Span) {
         let encrypted =
             |block: &Block| matches!(block, Block::Thinking(t) if matches!(t.seal, Seal::Encrypted(_)));
-        let messages = self.log().messages().iter().enumerate();
-        let encrypted = messages.filter(|(_, message)| message.blocks().iter().any(encrypted));
-        let encrypted: Vec<_> = encrypted.map(|(at, m)| (Position(at as u32), m.clone())).collect();
-        for (at, message) in encrypted {
-            if !self.ledger().dropped_thinking(at) {
-                let kind = EditKind::DropThinking { at };
-                // Refused where a fold has taken it.
-                _ = self.edit_inside(kind, Original::Thinking(message), "refused", Why::Refused);
-            }
+        let messages = self.log().messages().iter().enumerate().take(span.end.index());
+        let encrypted = messages
+            .skip(span.start.index())
+            .filter(|(_, message)| message.blocks().iter().any(encrypted))
+            .map(|(at, message)| (Position(at as u32), message.clone()));
+        let shown: Vec<_> = encrypted.filter(|(at, _)| !self.ledger().dropped_thinking(*at)).collect();
+        for (at, message) in shown {
+            let kind = EditKind::DropThinking { at };
+            // Nothing is there where a fold has taken it: if that is undone, `mind_refused` drops it.
+            _ = self.edit_inside(kind, Original::Thinking(message), "refused", Why::Refused);
         }
-        self.look();
+    }
+
+    /// What an undo brings back may hold reasoning that the provider has refused.
+    pub(super) fn mind_refused(&mut self) {
+        let refused = self.ledger().unbound().filter(|unbound| unbound.refused);
+        let spans: Vec<Span> = refused.map(|unbound| unbound.span).collect();
+        spans.into_iter().for_each(|span| self.drop_refused(span));
     }
 
     /// The first message whose signed thinking a model that binds would not accept after the messages as they came: it
@@ -354,7 +395,9 @@ impl Session {
             // Thinking is no part of the prefix: what stands before all other thinking may go alone.
             EditKind::DropThinking { .. } => {
                 let (because, tokens, lost) = (Some(edit.id), Tokens::ZERO, Vec::new());
-                self.record(Entry::Unbound(Unbound { span: first, because, tokens, lost }.into()));
+                self.record(Entry::Unbound(
+                    Unbound { span: first, because, tokens, lost, refused: false }.into(),
+                ));
             }
             _ => self.unbind(first.start, Some(edit.id)),
         }
@@ -402,7 +445,7 @@ impl Session {
         for at in hidden {
             let span = Span { start: at, end: Position(at.0 + 1) };
             let (because, tokens, lost) = (None, Tokens::ZERO, Vec::new());
-            self.record(Entry::Unbound(Unbound { span, because, tokens, lost }.into()));
+            self.record(Entry::Unbound(Unbound { span, because, tokens, lost, refused: false }.into()));
         }
     }
 
@@ -430,10 +473,16 @@ impl Session {
         if !known {
             return;
         }
+        let unbound = self.unbinding(Span { start: from, end: self.log().end() }, because);
+        self.record(Entry::Unbound(unbound.into()));
+    }
+
+    /// What leaving out the signed thinking of a run takes from the view.
+    fn unbinding(&self, span: Span, because: Option<EditId>) -> Unbound {
         let spans = because.and_then(|edit| self.ledger().get(edit)).map(|edit| edit.kind.spans());
         let inside = |at: Position| spans.iter().flatten().any(|span| span.contains(at));
-        let mut shown = self.bound_after(from);
-        shown.retain(|(at, _)| !inside(*at));
+        let mut shown = self.bound_after(span.start);
+        shown.retain(|(at, _)| span.contains(*at) && !inside(*at));
         let lost = shown.iter().filter_map(|(at, _)| {
             let message = self.log().get(*at)?;
             let original = Original::Thinking(message.clone()).handle();
@@ -441,8 +490,7 @@ impl Session {
         });
         let lost = lost.collect();
         let tokens = shown.iter().map(|(_, tokens)| *tokens).sum();
-        let span = Span { start: from, end: self.log().end() };
-        self.record(Entry::Unbound(Unbound { span, because, tokens, lost }.into()));
+        Unbound { span, because, tokens, lost, refused: false }
     }
 
     /// What stays of the thinking of a message: the beginning of each text.

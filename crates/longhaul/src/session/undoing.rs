@@ -17,9 +17,8 @@ impl Session {
     /// the hard limit takes them again.
     pub fn undo(&mut self, edit: EditId) -> Result<Vec<EditId>, LedgerError> {
         let gone = self.ledger().dependents(edit)?;
-        if let Some(edit) =
-            gone.iter().find(|id| self.ledger().get(**id).is_some_and(|e| e.why == Why::Switched))
-        {
+        let is_unreadable = |edit: &Edit| matches!(edit.why, Why::Switched | Why::Refused);
+        if let Some(edit) = gone.iter().find(|id| self.ledger().get(**id).is_some_and(|e| is_unreadable(e))) {
             return Err(LedgerError::Protected(*edit));
         }
         let entries: Vec<Entry> = gone.iter().map(|id| Entry::Undo { edit: *id, held: true }).collect();
@@ -27,6 +26,7 @@ impl Session {
         entries.into_iter().for_each(|entry| self.record(entry));
         // What reappears may hold reasoning that this model cannot read.
         self.mind_seals();
+        self.mind_refused();
         Ok(gone)
     }
 
