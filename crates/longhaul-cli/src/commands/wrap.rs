@@ -91,10 +91,11 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
         let mut settings = args.options.settings(config, listen, guarded, [&anthropic, &openai])?;
         settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
         settings.desk.recall = recall;
+        let has_content = !settings.desk.without_content;
         let gateway = started(settings).await?;
         let code = run.behind(gateway.address(), Some(token), providers).await;
         match code {
-            Ok(_) => stopped(gateway).await,
+            Ok(_) => stopped(gateway, has_content.then_some(&args.options)).await,
             // Nothing ran.
             Err(_) => gateway.stop().await,
         }

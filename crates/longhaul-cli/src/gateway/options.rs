@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use longhaul::{Summariser, Tokens};
-use longhaul_config::{Config, size_of};
+use longhaul_config::{Config, size_of, without_password};
 use longhaul_gateway::{DeskSettings, Figures, Limits, Recall, Settings, SummaryModel, Token};
-use longhaul_store::Retention;
+use longhaul_store::{Retention, SessionId};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
+use crate::gateway::shell::quoted;
 use crate::place::Place;
 use crate::terminal::short;
 use crate::writing_model::WritingModel;
@@ -100,6 +101,13 @@ impl Options {
     /// Makes the store if it is not there. One that cannot be used is said now.
     pub fn make_store(&self, config: &Config) -> Result<(), Failure> {
         self.place(config)?.open_or_make().map(drop)
+    }
+
+    /// The command that writes an agent's session file for going on without Longhaul. FILE stands for that file.
+    pub fn release(&self, session: SessionId) -> String {
+        // A password is not printed: whoever gave one adds it.
+        let store = self.store.as_ref().map(|place| format!(" --store {}", quoted(&without_password(place))));
+        format!("longhaul release {session} FILE -o FILE.released{}", store.unwrap_or_default())
     }
 
     fn place(&self, config: &Config) -> Result<Place, Failure> {
