@@ -223,7 +223,7 @@ impl Desk {
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, settings) = (self.store.clone(), self.settings());
         let about = About { without_content: settings.without_content, ..incoming.about() };
-        let new = Conversation::create(store, &settings, &about, incoming.api, request.frame())?;
+        let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }

@@ -285,6 +285,11 @@ impl Session {
         }
     }
 
+    /// True if the host reported this signature of an answer, and no message has come with it yet.
+    pub fn awaits_signed(&self, seal: &str) -> bool {
+        self.state.binding.answered.contains_key(&Handle::of(seal))
+    }
+
     /// Leaves out all signed thinking from a message on, for good: what stands before it will change.
     pub fn unbind_from(&mut self, at: Position) {
         self.unbind(at, None);
