@@ -442,6 +442,7 @@ impl Desk {
     /// The call that a request becomes in its conversation.
     fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
         let Found { conversation, request, how } = found;
+        self.learn_from_others(&incoming.tenant, &conversation, &request)?;
         let mut locked = conversation.lock()?;
         let model = request.frame().model.as_deref().unwrap_or_default();
         let shared_window = self.upstream_limits.window(&incoming.upstream, model);
@@ -468,6 +469,26 @@ impl Desk {
                 Err(refused)
             }
         }
+    }
+
+    /// A conversation that goes on with answers of another one learns what produced them: a client that goes back to an
+    /// earlier model brings what it did with a later one.
+    fn learn_from_others(&self, tenant: &str, shared: &Shared, request: &Request) -> Result<(), Refused> {
+        /// So many are asked, those that were used last.
+        const MOST: usize = 8;
+        let unknown = shared.lock()?.unknown_seals(request);
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let others = self.live.of_tenant(tenant).into_iter().filter(|other| other.id != shared.id);
+        let produced = others.take(MOST).find_map(|other| {
+            let produced = other.lock().ok()?.session().produced(&unknown);
+            (!produced.is_empty()).then_some(produced)
+        });
+        if let Some(produced) = produced {
+            shared.lock()?.learn_produced(produced);
+        }
+        Ok(())
     }
 
     /// Has the summary written that a conversation asks for, if it is not being written already.

@@ -9,34 +9,10 @@ mod common;
 use bound::{BETA, Client, HEADERS, script, thoughts, whole};
 use common::{LONG, path, see};
 use longhaul::Profile;
-use longhaul_fake::{Trouble, Twin};
+use longhaul_fake::{Close, RetryAfter, Trouble, Twin};
 use longhaul_gateway::Recall;
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
-
-#[tokio::test]
-async fn every_profile_goes_on_with_every_twin() {
-    let twins = [Twin::ANTHROPIC_NOW, Twin::ANTHROPIC_DROP, Twin::ANTHROPIC_RECORD];
-    let mut runs = tokio::task::JoinSet::new();
-    for profile in Profile::all() {
-        for (window, (at, twin)) in [8_000, 20_000]
-            .into_iter()
-            .flat_map(|window| twins.into_iter().enumerate().map(move |twin| (window, twin)))
-        {
-            let profile = profile.clone();
-            runs.spawn(async move {
-                let name = profile.name.clone();
-                let mut client = Client::start(twin, profile, window, at % 2 == 0).await;
-                for n in 0..40 {
-                    client.step(if n % 7 == 3 { 4_000 } else { 900 }).await;
-                    client.is_clean();
-                }
-                assert!(client.has_edits(), "{name} {window}");
-            });
-        }
-    }
-    runs.join_all().await;
-}
 
 #[tokio::test]
 async fn thinking_is_kept_between_folds() {
@@ -53,11 +29,33 @@ async fn thinking_is_kept_between_folds() {
 }
 
 #[tokio::test]
-async fn pins_restarts_forks_faults_switches_and_requests_past_us_refuse_nothing() {
+async fn pins_undo_restarts_forks_faults_switches_and_requests_past_us_refuse_nothing() {
     for (twin, stream) in [(Twin::ANTHROPIC_NOW, true), (Twin::ANTHROPIC_DROP, false)] {
-        let mut client = Client::start(twin, Profile::longhaul(), 12_000, stream).await;
+        let faults = [
+            (10, Trouble::Status(529)),
+            (19, Trouble::Cut { after: 2, close: Close::Fin }),
+            (33, Trouble::ErrorEvent { after: 2 }),
+            (50, Trouble::NoClosingEvent),
+            (51, Trouble::Close),
+            (68, Trouble::Limited(RetryAfter::Unsaid)),
+        ];
+        let script = faults.into_iter().fold(script().twin(twin).window(400_000), |script, (call, fault)| {
+            script.trouble(call..=call, fault)
+        });
+        let mut client = Client::with(script, Profile::longhaul(), 12_000, stream).await;
+        client.tries = 3;
+        let (mut undone, mut redone) = (0, 0);
         for n in 0..90 {
             match n {
+                // A person takes the newest edit back, and later makes it again.
+                36 | 50 | 62 => {
+                    let edit = *client.edits(true).await.last().unwrap();
+                    undone += usize::from(client.act(json!({ "do": "undo", "edit": edit })).await);
+                }
+                38 | 64 => {
+                    let edit = *client.edits(false).await.last().unwrap();
+                    redone += usize::from(client.act(json!({ "do": "redo", "edit": edit })).await);
+                }
                 12 | 55 => client.pin(&format!("Never touch branch {n}.")).await,
                 // Restarted, with and without an edit.
                 5 | 30 => client.restart().await,
@@ -78,6 +76,8 @@ async fn pins_restarts_forks_faults_switches_and_requests_past_us_refuse_nothing
             client.is_clean();
         }
         assert!(client.is_edited());
+        assert!(client.fake.log().len() >= 90 + 6, "each fault came, and its request again");
+        assert!(undone >= 2 && redone >= 1, "{undone} {redone}");
     }
 }
 
@@ -243,6 +243,26 @@ async fn thinking_before_the_block_that_is_refused_stays() {
             client.restart().await;
         }
         assert!(client.thinking_sent() > kept, "what came since follows what was sent");
+    }
+}
+
+/// Each model has a session of its own. One that a client comes back to knows what produced the answers of the other.
+#[tokio::test]
+async fn a_client_that_comes_back_to_a_model_keeps_only_what_follows() {
+    for twin in [Twin::ANTHROPIC_NOW, Twin::ANTHROPIC_DROP] {
+        let mut client = Client::start(twin, Profile::longhaul(), 100_000, true).await;
+        client.step(900).await;
+        client.model = "claude-sonnet-5-5";
+        client.step(900).await;
+        client.pin("Never touch the lexer.").await;
+        for _ in 0..3 {
+            client.step(900).await;
+        }
+        client.model = "claude-opus-5-5";
+        for is_past_us in [false, true, false, false, true] {
+            client.step_with(900, if is_past_us { &HEADERS } else { &HEADERS[1..] }).await;
+            client.is_clean();
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::Cramped;
-use longhaul::session::journal::{Cursor, Entry};
+use longhaul::session::journal::{Cursor, Entry, Signed};
 use longhaul::{
     Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seal,
     Seals, Session, Source, Ticket, Time, Tokens, Usage, Why,
@@ -345,7 +345,8 @@ impl Conversation {
         let is_ours = request.is_offering() || !fill::has_recall(request.frame());
         let fills = is_ours && fill::is_on(&self.session);
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
-            let is_past_us = self.session.model().binds && self.is_from_past_us(message);
+            // It was produced by the client's own request.
+            let is_past_us = self.session.model().binds && is_signed(message) && !self.awaits(message);
             let at = self.push(tenant, message, *identity);
             if is_past_us && self.adds_tool() {
                 self.session.unbind_from(at);
@@ -474,16 +475,27 @@ impl Conversation {
             // The client's own tools are others than those that all thinking follows.
             return KeptThinking::First(0);
         }
-        if self.session.ledger().is_untouched() {
-            return KeptThinking::All;
-        }
-        let now = self.session.log().messages().iter().filter(|message| is_signed(message)).count();
-        KeptThinking::First(self.session.thinking_kept_outside().unwrap_or(now))
+        self.session.thinking_kept_outside().map_or(KeptThinking::All, KeptThinking::First)
     }
 
-    /// True if a message has signed thinking that no answer of ours had: it was produced by the client's own request.
-    fn is_from_past_us(&self, message: &Message) -> bool {
-        is_signed(message) && !seals_of(message).any(|seal| self.session.awaits_signed(seal))
+    /// The signatures of answers that a request brings, and of which it is not known what produced them.
+    pub(super) fn unknown_seals(&self, request: &Request) -> Vec<String> {
+        let Some(new_from) = self.new_from(request).filter(|_| self.session.model().binds) else {
+            return Vec::new();
+        };
+        let new = request.messages().iter().skip(new_from).filter(|message| !self.awaits(message));
+        new.flat_map(|message| seals_of(message)).map(str::to_owned).collect()
+    }
+
+    /// Answers that come next were given to requests of another conversation.
+    pub(super) fn learn_produced(&mut self, signed: Vec<Signed>) {
+        self.session.learn_produced(signed);
+    }
+
+    /// True if a message is an answer to a request of this conversation that has not come back until now, as its signatures
+    /// tell.
+    pub(super) fn awaits(&self, message: &Message) -> bool {
+        seals_of(message).any(|seal| self.session.awaits_signed(seal))
     }
 
     /// True if requests have a tool of ours that the client does not send.

@@ -8,7 +8,7 @@ use longhaul_gateway::{DeskSettings, Gateway, start};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
-use super::common::{self, End, LONG, Seen, client, path, see, settings, url};
+use super::common::{End, LONG, Seen, client, path, see, settings, url};
 
 /// Past the gateway, and the name of the conversation.
 pub const HEADERS: [(&str, &str); 2] = [("x-longhaul", "off"), ("x-claude-code-session-id", "one")];
@@ -35,6 +35,8 @@ pub struct Client {
     pub session: Option<String>,
     /// The provider fails now and then: what it has not answered is asked again.
     pub tries: usize,
+    /// It asks the provider itself.
+    pub is_alone: bool,
 }
 
 /// A model that thinks before each of its calls.
@@ -77,6 +79,7 @@ impl Client {
             last: None,
             session: None,
             tries: 1,
+            is_alone: false,
         };
         client.restart().await;
         client
@@ -117,7 +120,8 @@ impl Client {
     }
 
     pub async fn ask_at(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Seen {
-        let mut request = client().post(format!("{}{path}", url(self.gateway())));
+        let base = if self.is_alone { self.fake.base_url() } else { url(self.gateway()) };
+        let mut request = client().post(format!("{base}{path}"));
         for (name, value) in headers.iter().chain([&("content-type", "application/json")]) {
             request = request.header(*name, *value);
         }

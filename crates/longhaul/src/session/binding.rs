@@ -1,7 +1,7 @@
 //! Bound thinking: which prefix produced the signed thinking of each answer, and which of it no longer follows that
 //! prefix. What does not is left out of every later request, or the provider refuses them all.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Session;
 use super::journal::{Entry, Signed, Ticket};
@@ -203,7 +203,7 @@ impl Binding {
     }
 
     /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came,
-    /// and were not refused; `None` if all are so.
+    /// and were not refused; `None` if all are so, and the answer that is awaited too.
     fn kept_outside(&mut self, log: &Log) -> Option<usize> {
         let frame = self.frame(log);
         let (mut right, is_stale) = match self.outside {
@@ -228,7 +228,13 @@ impl Binding {
         }
         let is_stale = right < self.origins.len();
         self.outside = Some((frame, right, is_stale));
-        is_stale.then_some(right)
+        if is_stale {
+            return Some(right);
+        }
+        // The answer to the newest request may come next.
+        let (sent, _) = self.last.filter(|(_, end)| *end == log.end())?;
+        self.came.extend_from(usize::MAX, log.messages().iter());
+        (Prefix::of(&frame, &self.came.before(log.messages().len())) != sent).then_some(right)
     }
 
     /// The same for any view, from scratch.
@@ -288,6 +294,20 @@ impl Session {
     /// True if the host reported this signature of an answer, and no message has come with it yet.
     pub fn awaits_signed(&self, seal: &str) -> bool {
         self.state.binding.answered.contains_key(&Handle::of(seal))
+    }
+
+    /// What produced the answers with these signatures, as far as this session knows: for another session of the same
+    /// client, which goes on with them.
+    pub fn produced(&self, seals: &[String]) -> Vec<Signed> {
+        let seals: HashSet<Handle> = seals.iter().map(|seal| Handle::of(seal)).collect();
+        let mut known = self.signed_from(Position(0));
+        known.retain(|signed| signed.seals.iter().any(|seal| seals.contains(seal)));
+        known
+    }
+
+    /// Answers to requests of another session are about to come.
+    pub fn learn_produced(&mut self, signed: Vec<Signed>) {
+        signed.into_iter().for_each(|signed| self.record(Entry::Signed(signed)));
     }
 
     /// Leaves out all signed thinking from a message on, for good: what stands before it will change.
@@ -355,7 +375,8 @@ impl Session {
     }
 
     /// How many messages with signed thinking may keep it, from the first on, in a request that has all messages as they
-    /// came: what was produced by a request of ours would be refused there. `None` if all may.
+    /// came: what was produced by a request of ours would be refused there. `None` if all may, and the answer to the newest
+    /// request too.
     pub fn thinking_kept_outside(&mut self) -> Option<usize> {
         let State { binding, log, .. } = &mut self.state;
         binding.kept_outside(log)
