@@ -345,12 +345,7 @@ impl Conversation {
         let is_ours = request.is_offering() || !fill::has_recall(request.frame());
         let fills = is_ours && fill::is_on(&self.session);
         for (message, identity) in request.messages().iter().zip(&*identities).skip(new_from) {
-            // It was produced by the client's own request.
-            let is_past_us = self.session.model().binds && is_signed(message) && !self.awaits(message);
             let at = self.push(tenant, message, *identity);
-            if is_past_us && self.adds_tool() {
-                self.session.unbind_from(at);
-            }
             if fills {
                 fill::fill(&mut self.session, at);
             }
@@ -471,10 +466,6 @@ impl Conversation {
         if !self.session.model().binds {
             return KeptThinking::All;
         }
-        if self.adds_tool() {
-            // The client's own tools are others than those that all thinking follows.
-            return KeptThinking::First(0);
-        }
         self.session.thinking_kept_outside().map_or(KeptThinking::All, KeptThinking::First)
     }
 
@@ -496,12 +487,6 @@ impl Conversation {
     /// tell.
     pub(super) fn awaits(&self, message: &Message) -> bool {
         seals_of(message).any(|seal| self.session.awaits_signed(seal))
-    }
-
-    /// True if requests have a tool of ours that the client does not send.
-    fn adds_tool(&self) -> bool {
-        let frame = self.session.log().frame();
-        fill::is_on(&self.session) && frame.is_some_and(fill::has_tool)
     }
 
     /// The provider has signed thinking in its answer.

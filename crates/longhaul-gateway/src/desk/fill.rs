@@ -54,11 +54,6 @@ pub(super) fn has_recall(frame: &Frame) -> bool {
     frame.tools.iter().any(|tool| recalls(&tool.name))
 }
 
-/// Whether requests with this frame have the tool.
-pub(super) fn has_tool(frame: &Frame) -> bool {
-    frame.tools.iter().any(|tool| &*tool.name == NAME)
-}
-
 /// Whether a tool is one of ours, under whatever name an agent gives it: without Longhaul the agent does not have it.
 pub(super) fn is_of_longhaul(tool: &Tool) -> bool {
     tool.name.contains("longhaul")

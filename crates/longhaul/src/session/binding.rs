@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Session;
-use super::journal::{Entry, Signed, Ticket};
+use super::journal::{Entry, RecallBy, Signed, Ticket};
 use super::state::State;
 use crate::conversation::canonical::{self, Canonical};
+use crate::conversation::frame::Tool;
 use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role, Seal, Thinking};
 use crate::edits::archive::{Handle, Original};
@@ -52,6 +53,9 @@ pub(super) struct Binding {
     came: Chain,
     /// The newest frame, by its version.
     frame: Option<(usize, Canonical)>,
+    /// The tool that the host adds to those of its client, and the newest frame without it.
+    added_tool: Option<Box<str>>,
+    client_frame: Option<(usize, Canonical)>,
     /// The frame that the view was checked with.
     checked: Option<Canonical>,
     /// What the provider has refused.
@@ -75,6 +79,12 @@ impl Binding {
                 }
             }
             Entry::ReadsSignatures => self.host_reports = true,
+            Entry::RecallBy(by) => {
+                self.added_tool = match by {
+                    RecallBy::Tool(name) => Some(name.clone()),
+                    _ => None,
+                }
+            }
             Entry::Signed(signed) => self.expect(signed),
             Entry::Forked { signed, .. } => signed.iter().for_each(|signed| self.expect(signed)),
             Entry::Unbound(unbound) => {
@@ -115,7 +125,7 @@ impl Binding {
         let last = self.last.filter(|(_, end)| !self.host_reports && is_answer(*end));
         let origin = match reported.or(last.map(|(prefix, _)| prefix)) {
             Some(prefix) => Origin::Request(prefix),
-            None => Origin::Client(self.frame(log)),
+            None => Origin::Client(self.client_frame(log)),
         };
         self.origins.push((at, origin));
         self.signed.push(at);
@@ -164,6 +174,26 @@ impl Binding {
         }
     }
 
+    /// What the client sends before its messages: a host that reports answers may have added a tool to that.
+    fn client_frame(&mut self, log: &Log) -> Canonical {
+        let added = self.added_tool.as_deref().filter(|_| self.host_reports);
+        let is_added = |tool: &Tool| Some(&*tool.name) == added;
+        let Some(frame) = log.frame().filter(|frame| frame.tools.iter().any(is_added)) else {
+            return self.frame(log);
+        };
+        let version = log.frame_version();
+        match self.client_frame {
+            Some((known, frame)) if known == version => frame,
+            _ => {
+                let mut own = frame.clone();
+                own.tools.retain(|tool| !is_added(tool));
+                let own = canonical::frame(&own);
+                self.client_frame = Some((version, own));
+                own
+            }
+        }
+    }
+
     /// The first message of the view whose signed thinking does not follow the prefix that produced it.
     fn first_stale(&mut self, view: &View, log: &Log) -> Option<Position> {
         let (parts, frame) = (view.parts(), self.frame(log));
@@ -205,7 +235,7 @@ impl Binding {
     /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came,
     /// and were not refused; `None` if all are so, and the answer that is awaited too.
     fn kept_outside(&mut self, log: &Log) -> Option<usize> {
-        let frame = self.frame(log);
+        let frame = self.client_frame(log);
         let (mut right, is_stale) = match self.outside {
             Some((known, right, is_stale)) if known == frame => (right, is_stale),
             _ => (0, false),
