@@ -356,7 +356,9 @@ async fn the_release_that_wrap_names_at_its_end_works() {
     assert_eq!(released.status.code(), Some(0), "{command}: {}", text(&released.stderr));
     assert!(text(&released.stdout).starts_with("1 block of 1 are left out."), "{}", text(&released.stdout));
     let written = fs::read_to_string(home.at("own.jsonl.released")).unwrap();
-    assert!(own.contains("a seal") && !written.contains("a seal") && written.contains("src/part_0/file_1.rs"));
+    assert!(
+        own.contains("a seal") && !written.contains("a seal") && written.contains("src/part_0/file_1.rs")
+    );
 
     // Nothing of ours was in it.
     fs::remove_file(home.at("my sessions.db")).unwrap();
