@@ -50,7 +50,7 @@ impl Model for Worker {
             };
             let bytes: usize = request.messages().iter().map(|message| message.bytes()).sum();
             let usage = Usage { input: bytes as u64 / 4, output: 20, ..Usage::default() };
-            Ok(Reply { messages: vec![Arc::new(message)], usage: Some(usage), stop: Stop::Ended, dropped: 0 })
+            Ok(Reply { messages: vec![Arc::new(message)], usage: Some(usage), stop: Stop::Ended })
         })
     }
 }

@@ -20,14 +20,15 @@ use std::io::Write;
 use longhaul_gateway::{Gateway, Settings};
 
 use crate::error::Failure;
+use options::Options;
 
 /// A gateway that serves.
 pub async fn started(settings: Settings) -> Result<Gateway, Failure> {
     longhaul_gateway::start(settings).await.map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// Stops the gateway and says what it did.
-pub async fn stopped(gateway: Gateway) {
+/// Stops the gateway and says what it did. `options` are those that it was started with, if what is stored has its words.
+pub async fn stopped(gateway: Gateway, options: Option<&Options>) {
     let figures = gateway.figures();
     gateway.stop().await;
     // Where stderr is closed there is no reader.
@@ -35,10 +36,11 @@ pub async fn stopped(gateway: Gateway) {
         _ = writeln!(anstream::stderr(), "longhaul: {cramped}");
     }
     _ = writeln!(anstream::stderr(), "{}", options::summary(&figures));
-    if let Some(session) = figures.tied {
+    if let Some((session, options)) = figures.tied.zip(options) {
         _ = writeln!(
             anstream::stderr(),
-            "longhaul: to go on without Longhaul, run `longhaul release {session} FILE -o FILE` on the agent's session file"
+            "longhaul: to go on without Longhaul, run `{}` (FILE is the agent's own session file) and put FILE.released in its place",
+            options.release(session)
         );
     }
 }

@@ -309,6 +309,63 @@ async fn a_wrapped_agents_gateway_lets_nobody_else_in() {
     }
 }
 
+/// With a tool of ours in its requests, the thinking of an agent fails without Longhaul, whether anything was folded or
+/// not. The command that `wrap` prints then is one that works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_release_that_wrap_names_at_its_end_works() {
+    let (home, fake) = (Home::new(), Settings::new().start().await);
+    if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
+        eprintln!("skipped: there is no curl");
+        return;
+    }
+    let thinking = json!({"type": "thinking", "thinking": "Which part?", "signature": "a seal"});
+    let body = |steps| {
+        let mut body = messages(steps);
+        body["model"] = "claude-opus-5-5".into();
+        if let Some(answer) = body["messages"].get_mut(1) {
+            answer["content"].as_array_mut().unwrap().insert(0, thinking.clone());
+        }
+        body
+    };
+    for steps in [0, 1] {
+        fs::write(home.at(&format!("body_{steps}.json")), body(steps).to_string()).unwrap();
+    }
+    let asks = "curl -s -o /dev/null -H 'content-type: application/json' $ANTHROPIC_BASE_URL/v1/messages -d";
+    home.script("bin/agent", &format!("{asks} @body_0.json; {asks} @body_1.json"));
+    // What Claude Code keeps of it.
+    let said = body(1);
+    let lines = said["messages"].as_array().unwrap().iter().enumerate().map(|(at, message)| {
+        let parent = at.checked_sub(1).map(|before| before.to_string());
+        json!({"type": message["role"], "uuid": at.to_string(), "parentUuid": parent, "isSidechain": false,
+            "sessionId": "s", "version": "2.1.327", "timestamp": "2026-11-01T10:00:00.000Z", "message": message})
+    });
+    let own: String = lines.map(|line| format!("{line}\n")).collect();
+    fs::write(home.at("own.jsonl"), &own).unwrap();
+    std::os::unix::fs::symlink(common::longhaul(), home.at("bin/longhaul")).unwrap();
+
+    let wrapped = |recall: &str| {
+        let mut command = home.longhaul(&["wrap", "--store", "my sessions.db", "--recall", recall, "agent"]);
+        let output = command.env("ANTHROPIC_BASE_URL", fake.base_url()).output().unwrap();
+        text(&output.stderr)
+    };
+    let told = wrapped("fill");
+    assert!(told.starts_with("longhaul: 2 calls; "), "{told}");
+    assert!(fake.log().iter().all(|call| call.body["tools"].to_string().contains("longhaul_recall")));
+    let command = told.split('`').nth(1).unwrap_or_else(|| panic!("{told}"));
+    let released = home.run("sh", &["-c", &command.replace("FILE", "own.jsonl")]).output().unwrap();
+    assert_eq!(released.status.code(), Some(0), "{command}: {}", text(&released.stderr));
+    assert!(text(&released.stdout).starts_with("1 block of 1 are left out."), "{}", text(&released.stdout));
+    let written = fs::read_to_string(home.at("own.jsonl.released")).unwrap();
+    assert!(
+        own.contains("a seal") && !written.contains("a seal") && written.contains("src/part_0/file_1.rs")
+    );
+
+    // Nothing of ours was in it.
+    fs::remove_file(home.at("my sessions.db")).unwrap();
+    let told = wrapped("mcp");
+    assert!(told.starts_with("longhaul: 2 calls; ") && !told.contains("release"), "{told}");
+}
+
 /// pi is told by an extension, and opencode by settings, to ask the gateway also for providers of the user's own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn providers_of_the_users_files_are_behind_the_gateway() {

@@ -100,8 +100,9 @@ impl Delivery {
         }
     }
 
-    /// The response with one more header.
+    /// The response with this header, in the place of any other of that name.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }

@@ -10,7 +10,8 @@
 //! are one token) and what a prompt cache would have read.
 //!
 //! Providers differ in what they refuse. A [`Twin`] is the row of such rules for one of them, and
-//! [`Settings::twin`] makes the fake behave like it. [`Twin::PLAIN`] is the default.
+//! [`Settings::twin`] makes the fake behave like it. Where a test names none, it is the one that the environment variable
+//! `LONGHAUL_TWIN` names, or else [`Twin::PLAIN`].
 //!
 //! ```
 //! use longhaul_fake::{Answer, Settings, Trouble};

@@ -310,7 +310,7 @@ impl State {
         };
         let admitted = admitted.map_err(|said| {
             call.violation = Some(said.message.clone());
-            Box::new(Delivery::error(protocol, 400, &said))
+            Box::new(self.refusal(call, &said))
         })?;
         call.stale.clone_from(&admitted.stale);
         if let Some(read) = &admitted.read {
@@ -320,6 +320,15 @@ impl State {
         match self.settings.window.filter(|window| twin.window.refuses(size, *window)) {
             Some(window) => Err(Box::new(self.too_long(call, size, window))),
             None => Ok(admitted),
+        }
+    }
+
+    /// The response that refuses a request.
+    fn refusal(&self, call: &Call, said: &Said) -> Delivery {
+        let protocol = call.api.protocol();
+        match call.api == Api::Responses && call.streamed && self.settings.refusals_in_stream {
+            true => Delivery::stream(vec![protocol.error_event(said).text("\n")]),
+            false => Delivery::error(protocol, 400, said),
         }
     }
 

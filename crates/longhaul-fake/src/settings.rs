@@ -21,6 +21,7 @@ pub struct Settings {
     pub(crate) key: Option<String>,
     pub(crate) window: Option<u64>,
     pub(crate) overflow_by_status: bool,
+    pub(crate) refusals_in_stream: bool,
     /// So many characters of an answer come in one event.
     pub(crate) piece: usize,
     pub(crate) pause: Duration,
@@ -32,10 +33,11 @@ impl Default for Settings {
             answers: Vec::new(),
             at_end: AtEnd::default(),
             troubles: Vec::new(),
-            twin: Twin::PLAIN,
+            twin: Twin::of_environment(),
             key: None,
             window: None,
             overflow_by_status: false,
+            refusals_in_stream: false,
             piece: 8,
             pause: Duration::ZERO,
         }
@@ -72,7 +74,7 @@ impl Settings {
         self
     }
 
-    /// Sets the provider that the fake imitates; [`Twin::PLAIN`] if nothing is set.
+    /// Sets the provider that the fake imitates; [`Twin::of_environment`] if nothing is set.
     pub fn twin(self, twin: Twin) -> Self {
         Self { twin, ..self }
     }
@@ -90,6 +92,11 @@ impl Settings {
     /// Makes OpenAI Responses say by status 400 that a streamed request is too long, as some servers do.
     pub fn overflow_by_status(self) -> Self {
         Self { overflow_by_status: true, ..self }
+    }
+
+    /// Makes OpenAI Responses tell a streamed request inside its stream what it refuses, as some servers do.
+    pub fn refusals_in_stream(self) -> Self {
+        Self { refusals_in_stream: true, ..self }
     }
 
     /// Sets how many characters of an answer come in one event; 8 if nothing is set.

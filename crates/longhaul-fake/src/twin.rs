@@ -277,6 +277,24 @@ impl Twin {
         Self::ALL.into_iter().find(|twin| twin.name == name)
     }
 
+    /// The row that the environment variable `LONGHAUL_TWIN` names, so that any test can run against any of them;
+    /// [`Self::PLAIN`] without it.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[expect(
+        clippy::panic,
+        reason = "a test against another provider than was asked for would prove nothing"
+    )]
+    pub fn of_environment() -> Self {
+        match std::env::var("LONGHAUL_TWIN") {
+            Ok(name) => {
+                Self::named(&name).unwrap_or_else(|| panic!("LONGHAUL_TWIN: there is no twin `{name}`"))
+            }
+            Err(_) => Self::PLAIN,
+        }
+    }
+
     /// The rules for a request over this API.
     pub(crate) fn over(self, api: Api) -> Self {
         if self.apis.contains(&api) { self } else { Self::PLAIN }

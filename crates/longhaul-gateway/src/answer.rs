@@ -80,7 +80,6 @@ impl Ledger {
         if let Some(call) = self.call.take() {
             if self.answered {
                 self.counters.call(&call.brief, heard.usage.as_ref());
-                self.counters.thinking_dropped(call.brief.session, heard.dropped);
             }
             call.answered(heard);
         }

@@ -228,6 +228,18 @@ impl Break {
     }
 }
 
+/// Which messages of a request that is sent as it came may keep their thinking: what was produced by a request of ours is
+/// refused after the client's own messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptThinking {
+    /// All of them.
+    All,
+    /// The first ones that have signed thinking, so many.
+    First(usize),
+    /// Nothing is known of its conversation.
+    Unknown,
+}
+
 /// A request of a known conversation on its way to the provider.
 pub struct Call {
     /// The body to send; `None` if it is the client's own.
@@ -250,7 +262,7 @@ pub struct Call {
     pub(crate) shorter_answer: Option<Tokens>,
     /// How little room there is for the next steps, when it is noticed.
     pub(crate) cramped: Option<Cramped>,
-    /// The thinking of its answer would be refused after the client's own messages.
+    /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
@@ -430,6 +442,7 @@ impl Desk {
     /// The call that a request becomes in its conversation.
     fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
         let Found { conversation, request, how } = found;
+        self.learn_from_others(&incoming.tenant, &conversation, &request)?;
         let mut locked = conversation.lock()?;
         let model = request.frame().model.as_deref().unwrap_or_default();
         let shared_window = self.upstream_limits.window(&incoming.upstream, model, now());
@@ -458,6 +471,26 @@ impl Desk {
         }
     }
 
+    /// A conversation that goes on with answers of another one learns what produced them: a client that goes back to an
+    /// earlier model brings what it did with a later one.
+    fn learn_from_others(&self, tenant: &str, shared: &Shared, request: &Request) -> Result<(), Refused> {
+        /// So many are asked, those that were used last.
+        const MOST: usize = 8;
+        let unknown = shared.lock()?.unknown_seals(request);
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let others = self.live.of_tenant(tenant).into_iter().filter(|other| other.id != shared.id);
+        let produced = others.take(MOST).find_map(|other| {
+            let produced = other.lock().ok()?.session().produced(&unknown);
+            (!produced.is_empty()).then_some(produced)
+        });
+        if let Some(produced) = produced {
+            shared.lock()?.learn_produced(produced);
+        }
+        Ok(())
+    }
+
     /// Has the summary written that a conversation asks for, if it is not being written already.
     fn summarise(&self, shared: &Shared, conversation: &mut Conversation) {
         let settings = self.settings();
@@ -474,8 +507,9 @@ impl Desk {
         });
     }
 
-    /// The provider refused thinking in a call: it is left out of this and of every later request.
-    pub fn refused_thinking(&self, call: Call) -> Option<Call> {
+    /// The provider refused thinking in a call: it is left out of this and of every later request, from the message with
+    /// this signature on.
+    pub fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
         let mut at = call.at?;
         let request = at.request.take()?;
         let shared = at.conversation.clone();
@@ -484,14 +518,26 @@ impl Desk {
             // Another request has gone on from here meanwhile.
             return None;
         }
-        at.ticket = conversation.refused_thinking().ok()?;
+        at.ticket = conversation.refused_thinking(from).ok()?;
         Some(self::call(&mut conversation, request, call.how, at))
     }
 
-    /// How many messages of a request may keep their thinking if it is sent as it came, without us; `None` if all may.
-    /// Waits for no conversation.
-    pub fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
+    /// Which messages of a request may keep their thinking if it is sent as it came, without us. Waits for nothing: only
+    /// conversations that are in memory are looked at.
+    pub fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
         self.live.thinking_outside(&incoming.hints())
+    }
+
+    /// The same of a conversation that is not in memory: the store is asked.
+    pub fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
+        let hints = incoming.hints();
+        let Ok(Search::Found(Found { conversation, .. })) = self.find(incoming, &hints) else {
+            return KeptThinking::Unknown;
+        };
+        let Ok(mut locked) = conversation.lock() else { return KeptThinking::Unknown };
+        let outside = locked.thinking_outside();
+        self.live.used(&conversation, &hints, Used { bytes: locked.bytes(), outside, end: locked.end() });
+        outside
     }
 
     /// The provider answered a call: what it said of its price, and what thinking it signed. It counts for the next request,
@@ -561,6 +607,9 @@ impl Desk {
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
+        if incoming.is_off() {
+            return None;
+        }
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
             let conversation = shared.lock().ok()?;
             let request = conversation.read(incoming.body.clone())?;

@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::ask_usage::Asking;
-use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason};
+use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason};
 use crate::mcp;
 use crate::reading::Heard;
 
@@ -27,13 +27,18 @@ use crate::reading::Heard;
 pub trait Decide: Send + Sync + 'static {
     /// Says what is done with a request.
     fn decide(&self, incoming: &Incoming) -> Decision;
-    /// The provider refused thinking in a call: what to send instead, without it.
-    fn refused_thinking(&self, _call: Call) -> Option<Call> {
+    /// The provider refused thinking in a call, from the block with this signature on if it named one: what to send
+    /// instead, without it.
+    fn refused_thinking(&self, _call: Call, _from: Option<&str>) -> Option<Call> {
         None
     }
-    /// How many messages of a request may keep their thinking if it is passed on as it came; `None` if all may.
-    fn thinking_outside(&self, _incoming: &Incoming) -> Option<usize> {
-        None
+    /// Which messages of a request may keep their thinking if it is passed on as it came. Waits for nothing.
+    fn thinking_outside(&self, _incoming: &Incoming) -> KeptThinking {
+        KeptThinking::All
+    }
+    /// The same of a conversation that is stored and not in memory.
+    fn thinking_outside_of_stored(&self, _incoming: &Incoming) -> KeptThinking {
+        KeptThinking::All
     }
     /// The provider answered a call: what it said of the price, and what thinking it signed, counts for the next request,
     /// however soon that comes. Waits for nobody; [`answered`](Self::answered) comes behind it.
@@ -73,12 +78,16 @@ impl Decide for Desk {
         Desk::decide(self, incoming)
     }
 
-    fn refused_thinking(&self, call: Call) -> Option<Call> {
-        Desk::refused_thinking(self, call)
+    fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
+        Desk::refused_thinking(self, call, from)
     }
 
-    fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
+    fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
         Desk::thinking_outside(self, incoming)
+    }
+
+    fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
+        Desk::thinking_outside_of_stored(self, incoming)
     }
 
     fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
@@ -201,9 +210,21 @@ impl Engine {
         }
     }
 
-    /// How many messages of a request may keep their thinking if it is passed on as it came.
-    pub(crate) fn thinking_outside(&self, incoming: &Incoming) -> Option<usize> {
-        catch_unwind(AssertUnwindSafe(|| self.queue.desk.thinking_outside(incoming))).unwrap_or_default()
+    /// How many messages of a request may keep their thinking if it is passed on as it came; `None` if all may. The store
+    /// is asked only where it was not the store, or the time, that was missing.
+    pub(crate) async fn thinking_outside(&self, incoming: Incoming, reason: Reason) -> Option<usize> {
+        let desk = &self.queue.desk;
+        let known = catch_unwind(AssertUnwindSafe(|| desk.thinking_outside(&incoming)));
+        let kept = match (known, reason) {
+            (Ok(KeptThinking::Unknown), Reason::Off | Reason::NoView) => {
+                self.ask(self.deadline(), move |desk| desk.thinking_outside_of_stored(&incoming)).await
+            }
+            (known, _) => known.map_err(|_| Reason::Panic),
+        };
+        match kept {
+            Ok(KeptThinking::First(messages)) => Some(messages),
+            Ok(KeptThinking::All | KeptThinking::Unknown) | Err(_) => None,
+        }
     }
 
     /// The size of a known conversation.
@@ -337,7 +358,7 @@ pub(crate) struct Brief {
     pub(crate) shorter_answer: Option<Tokens>,
     /// How little room there is for the next steps, when it is noticed.
     pub(crate) cramped: Option<Cramped>,
-    /// The thinking of its answer would be refused after the client's own messages.
+    /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
 }
 
@@ -373,13 +394,14 @@ impl OpenCall {
         self.tell(heard);
     }
 
-    /// The provider refused thinking in the call. What to send instead.
-    pub(crate) async fn refused_thinking(mut self) -> Option<Self> {
+    /// The provider refused thinking in the call, from the block with this signature on if it named one. What to send
+    /// instead.
+    pub(crate) async fn refused_thinking(mut self, from: Option<String>) -> Option<Self> {
         const MOST: Duration = Duration::from_secs(10);
         let (call, engine) = (self.call.take()?, self.engine.clone());
-        let next = self
-            .engine
-            .ask(MOST, move |desk| desk.refused_thinking(call).map(|call| OpenCall::new(call, engine)));
+        let next = self.engine.ask(MOST, move |desk| {
+            desk.refused_thinking(call, from.as_deref()).map(|call| OpenCall::new(call, engine))
+        });
         next.await.ok().flatten()
     }
 
@@ -405,7 +427,7 @@ impl OpenCall {
         /// What is stored behind an answer does not take the processor from the client that reads the answer.
         const WHILE_IT_IS_READ: Duration = Duration::from_micros(500);
         let Some(mut call) = self.call.take() else { return };
-        let Heard { usage, seals, .. } = heard;
+        let Heard { usage, seals } = heard;
         let desk = &self.engine.queue.desk;
         _ = catch_unwind(AssertUnwindSafe(|| desk.heard(&mut call, usage.as_ref(), seals)));
         let waiting = self.engine.waiting.clone();

@@ -1,6 +1,7 @@
 //! The life of a request: let in, read, decided, sent, held until an overflow can be told, and answered as the
 //! provider answers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +14,8 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming as ClientRequestBody;
 use longhaul_inspector::Inspector;
-use longhaul_wire::api::{Api, SharedText, without_thinking};
+use longhaul_store::SessionId;
+use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking, without_thinking};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -32,6 +34,7 @@ use crate::room::{Place, Room};
 use crate::route::{Route, Side};
 use crate::settings::Limits;
 use crate::shorter_answer;
+use crate::transformations::Transformation;
 use crate::upstream::Upstream;
 use crate::words;
 
@@ -211,8 +214,10 @@ impl Shared {
             Ok(incoming) => {
                 let plain = incoming.body.clone();
                 let verdict = self.engine.decide(incoming.clone()).await;
-                if let Verdict::PassOn(_) = verdict {
-                    outside = self.engine.thinking_outside(&incoming);
+                if let Verdict::PassOn(reason) = verdict
+                    && thinks(asked.api, &plain)
+                {
+                    outside = self.engine.thinking_outside(incoming, reason).await;
                 }
                 (verdict, plain)
             }
@@ -258,7 +263,7 @@ impl Shared {
         };
         let headers = headers::without_keys(&asked.parts.headers);
         let upstream = self.upstream.shown(Side::of(asked.api), &asked.parts);
-        let account = headers::key(&asked.parts.headers).map(|key| self.accounts.hash_one(key));
+        let account = headers::account(&asked.parts.headers).map(|account| self.accounts.hash_one(account));
         let (tenant, api) = (asked.tenant.clone(), asked.api);
         let incoming = |body| Incoming { tenant, api, upstream, headers, account, body };
         (body, text.map(incoming))
@@ -282,8 +287,7 @@ impl Shared {
         String::from_utf8(unpacked.into()).map(SharedText::from).map_err(|_| Reason::Unreadable)
     }
 
-    /// Passes a whole request on as it came, but for thinking that was signed for messages of ours: after the client's own
-    /// it would be refused. `keep` is how many messages keep theirs; what is not known the provider tells.
+    /// Passes a whole request on as it came, but for thinking that would be refused.
     async fn pass_on_whole(
         &self,
         asked: &Asked,
@@ -292,39 +296,72 @@ impl Shared {
         reason: Reason,
         report: &mut Report,
     ) -> Response<ClientBody> {
-        let without = |keep| without_thinking(&bodies.plain, keep).map(Bytes::from);
-        let is_messages = asked.api == Api::Anthropic;
-        // A refusal must be read to be answered.
-        let thinks = is_messages && bodies.plain.contains("\"signature\"");
-        let first = keep.filter(|_| is_messages).and_then(without);
-        let again = || (is_messages && !asks_for_error(&bodies.plain)).then(|| without(0)).flatten();
         report.passed_on = Some(reason);
         self.counters.passed_on(reason);
         self.time(asked.api, report);
-        let own = (bodies.body.clone(), headers::Body::Own);
-        let (mut body, mut form) = first.map_or(own, |body| (body, headers::Body::Plain));
-        let mut response = loop {
-            let mut headers = headers::onward(&asked.parts.headers, form);
-            if thinks {
-                headers::ask_for_plain(&mut headers);
-            }
-            match self.send(asked, headers, body.into()).await {
-                Ok(response) if is_messages && response.status() == StatusCode::BAD_REQUEST => {
-                    let patience = self.changing().limits.patience();
-                    let (held, said) = Held::until_known(asked.api, response, patience).await;
-                    let next =
-                        (said == Said::WrongThinking && !report.without_thinking).then(again).flatten();
-                    let Some(next) = next else { break self.answer(asked.api, held, None, None) };
-                    report.without_thinking = true;
-                    self.counters.thinking_refused();
-                    (body, form) = (next, headers::Body::Plain);
-                }
-                Ok(response) => break self.answer(asked.api, Held::nothing(response), None, None),
-                Err(refused) => break refused,
-            }
+        let mut response = match self.send_whole(asked, bodies, keep, report).await {
+            Ok(held) => self.answer(asked.api, held, None, None),
+            Err(refused) => refused,
         };
         headers::say_passed_on(response.headers_mut(), reason);
         response
+    }
+
+    /// Sends a whole request as it came, but for thinking that was signed for messages of ours: after the client's own it
+    /// would be refused. `keep` is how many messages keep theirs. What we do not know the provider names: the request is
+    /// sent once more, without thinking from there on.
+    async fn send_whole(
+        &self,
+        asked: &Asked,
+        bodies: Bodies,
+        keep: Option<usize>,
+        report: &mut Report,
+    ) -> Result<Held, Response<ClientBody>> {
+        let Bodies { body: own, plain } = bodies;
+        let thinks = thinks(asked.api, &plain);
+        let without = |keep| without_thinking(&plain, keep).map(Bytes::from);
+        let mut bare = keep.filter(|_| thinks).and_then(without);
+        loop {
+            let (body, form) = match &bare {
+                Some(bare) => (bare.clone(), headers::Body::Plain),
+                None => (own.clone(), headers::Body::Own),
+            };
+            let mut headers = headers::onward(&asked.parts.headers, form);
+            if !thinks {
+                return Ok(Held::nothing(self.send(asked, headers, body.into()).await?));
+            }
+            // A refusal must be read to be answered.
+            headers::ask_for_plain(&mut headers);
+            let response = self.send(asked, headers, body.clone().into()).await?;
+            let patience = self.changing().limits.patience();
+            let (mut held, said) = Held::until_known(asked.api, response, patience).await;
+            if let Said::WrongThinking(from) = said
+                && !report.without_thinking
+                && !asks_for_error(&plain)
+                && let Some(next) = without(from.map_or(0, |from| thinking_before(&plain, from)))
+            {
+                report.without_thinking = true;
+                report.resent += 1;
+                self.counters.resent("thinking");
+                bare = Some(next);
+                continue;
+            }
+            self.read_transformations(&mut held, &body, &plain, None);
+            return Ok(held);
+        }
+    }
+
+    /// Reads what the provider reports of thinking in a request, counts it, and has the answer name the client's messages.
+    fn read_transformations(&self, held: &mut Held, sent: &[u8], came: &str, session: Option<SessionId>) {
+        let new = self.counters.transformed(held.read_transformations(sent, came));
+        let mut blocks: BTreeMap<_, u64> = BTreeMap::new();
+        for Transformation { kind, reason, .. } in new {
+            *blocks.entry((kind, reason)).or_default() += 1;
+        }
+        let session = session.map(tracing::field::display);
+        for ((kind, reason), blocks) in blocks {
+            tracing::warn!(session, kind, reason, blocks, "the provider reports on thinking in a request");
+        }
     }
 
     /// Passes a request to a model on as it came.
@@ -363,22 +400,30 @@ impl Shared {
             let mut headers = headers::onward(&asked.parts.headers, sent.form);
             headers::ask_for_plain(&mut headers);
             self.time(asked.api, report);
+            let outgoing = sent.body.clone();
             let mut response = match self.send(asked, headers, sent.body.into()).await {
                 Ok(response) => {
-                    let (held, said) = Held::until_known(asked.api, response, patience).await;
+                    let (mut held, said) = Held::until_known(asked.api, response, patience).await;
+                    if asked.api == Api::Anthropic {
+                        self.read_transformations(&mut held, &outgoing, &bodies.plain, Some(brief.session));
+                    }
                     let keep_back = sent.asks_usage.then(KeepBack::default);
                     match said {
                         Said::NoSuchOption if sent.asks_usage => {
                             self.no_usage.store(true, Ordering::Relaxed);
+                            self.counters.resent("usage-option");
                             continue;
                         }
-                        Said::WrongThinking if !report.without_thinking && !asks_for_error(&bodies.plain) => {
+                        Said::WrongThinking(from)
+                            if !report.without_thinking && !asks_for_error(&bodies.plain) =>
+                        {
                             report.without_thinking = true;
-                            self.counters.thinking_refused();
-                            tracing::warn!(session = %brief.session, "thinking was refused: it is sent again without");
-                            match call.refused_thinking().await {
+                            let from = from.and_then(|from| seal_at(&outgoing, from));
+                            match call.refused_thinking(from).await {
                                 Some(next) => {
+                                    tracing::warn!(session = %brief.session, "thinking was refused: it is sent again without");
                                     report.resent += 1;
+                                    self.counters.resent("thinking");
                                     call = next;
                                     continue;
                                 }
@@ -389,7 +434,7 @@ impl Shared {
                             match call.overflowed(overflow).await {
                                 Some(next) => {
                                     report.resent += 1;
-                                    self.counters.resent();
+                                    self.counters.resent("too-long");
                                     call = next;
                                     continue;
                                 }
@@ -479,12 +524,22 @@ impl Shared {
             Err(no_body) => return refuse_body(Side::Anthropic, no_body),
         };
         let (body, incoming) = self.incoming(&asked, body, limits.body_bytes, &mut place).await;
-        if let Ok(incoming) = incoming
-            && let Some(tokens) = self.engine.count(incoming).await
-        {
+        let Ok(incoming) = incoming else {
+            return self.pass(Side::Anthropic, &asked.parts, body.into()).await;
+        };
+        let plain = incoming.body.clone();
+        if let Some(tokens) = self.engine.count(incoming.clone()).await {
             return words::json(StatusCode::OK, serde_json::json!({ "input_tokens": tokens.0 }).to_string());
         }
-        self.pass(Side::Anthropic, &asked.parts, body.into()).await
+        // The provider checks thinking as it does in a request to a model.
+        let keep = match thinks(asked.api, &plain) {
+            true => self.engine.thinking_outside(incoming, Reason::Off).await,
+            false => None,
+        };
+        match self.send_whole(&asked, Bodies { body, plain }, keep, &mut Report::default()).await {
+            Ok(held) => passed(held, self.counters.clone()),
+            Err(refused) => refused,
+        }
     }
 
     /// A message to our tools.
@@ -520,14 +575,7 @@ impl Shared {
     async fn pass(&self, side: Side, parts: &Parts, body: reqwest::Body) -> Response<ClientBody> {
         let headers = headers::onward(&parts.headers, headers::Body::Own);
         match self.upstream.send(side, parts, headers, body).await {
-            Ok(response) => {
-                let Held { head, first, rest } = Held::nothing(response);
-                let ledger = Ledger::new(Reading::Blind(None), None, false, self.counters.clone());
-                let mut response = Response::new(Answer::new(first, rest, None, ledger).boxed_unsync());
-                *response.status_mut() = head.status;
-                *response.headers_mut() = headers::back(&head.headers);
-                response
-            }
+            Ok(response) => passed(Held::nothing(response), self.counters.clone()),
             Err(says) => unreachable(side, &says),
         }
     }
@@ -553,10 +601,39 @@ impl Shared {
                 ms,
                 "sent"
             ),
-            (None, Some(why)) => tracing::info!(api, status, why = why.name(), ms, "passed on"),
+            (None, Some(why)) => {
+                tracing::info!(api, status, why = why.name(), resent = report.resent, ms, "passed on");
+            }
             (None, None) => tracing::debug!(api, status, "answered"),
         }
     }
+}
+
+/// True if a request may have thinking that its provider checks.
+fn thinks(api: Api, body: &str) -> bool {
+    api == Api::Anthropic && (body.contains("\"signature\"") || body.contains("\"redacted_thinking\""))
+}
+
+/// The signature of the thinking at a place of a body.
+fn seal_at(body: &[u8], at: BlockPlace) -> Option<String> {
+    let signed = signed_thinking(std::str::from_utf8(body).ok()?);
+    signed.into_iter().find(|(place, _)| *place == at).map(|(_, seal)| seal)
+}
+
+/// How many messages with signed thinking stand before a place of a body.
+fn thinking_before(body: &str, place: BlockPlace) -> usize {
+    let signed = signed_thinking(body).into_iter().map(|(place, _)| place.message);
+    signed.filter(|message| *message < place.message).collect::<BTreeSet<_>>().len()
+}
+
+/// An answer that nobody reads, on its way to the client.
+fn passed(held: Held, counters: Arc<Counters>) -> Response<ClientBody> {
+    let Held { head, first, rest } = held;
+    let ledger = Ledger::new(Reading::Blind(None), None, false, counters);
+    let mut response = Response::new(Answer::new(first, rest, None, ledger).boxed_unsync());
+    *response.status_mut() = head.status;
+    *response.headers_mut() = headers::back(&head.headers);
+    response
 }
 
 /// True if the client wants to be told that thinking does not follow what produced it, by an error.

@@ -1,6 +1,6 @@
 //! What the gateway counts, for whoever runs it: as values, and as Prometheus takes them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use longhaul_store::SessionId;
 
 use crate::desk::{How, Reason};
 use crate::engine::Brief;
+use crate::transformations::Transformation;
 
 /// What was counted since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,8 +23,9 @@ pub struct Figures {
     pub passed_on: BTreeMap<&'static str, u64>,
     /// Calls of known conversations that were answered with status 200.
     pub calls: u64,
-    /// Calls that were sent again because the provider found them too long.
-    pub resent: u64,
+    /// Requests that were sent again because the provider refused something in them: `too-long`, `thinking` (sent again
+    /// without it) or `usage-option` (sent again without asking for usage).
+    pub resent: BTreeMap<&'static str, u64>,
     /// Tokens that providers billed: neither read from nor written to a cache.
     pub input: u64,
     /// Tokens that models wrote.
@@ -40,11 +42,10 @@ pub struct Figures {
     pub uncached: u64,
     /// How little room a conversation has for its next steps, where the first one noticed it.
     pub cramped: Option<Cramped>,
-    /// Blocks of thinking that providers have left out of requests, because something before them changed: each once.
-    pub thinking_dropped: u64,
-    /// Requests that were sent again without thinking, because the provider refused it.
-    pub thinking_refused: u64,
-    /// The newest conversation whose thinking would be refused after its client's own messages.
+    /// Blocks of thinking that providers have reported in `input_transformations`, each once, by type and reason: dropped,
+    /// or kept although something before them changed.
+    pub transformations: BTreeMap<(&'static str, &'static str), u64>,
+    /// The newest conversation whose thinking would be refused if its client went on without Longhaul.
     pub tied: Option<SessionId>,
     /// Streams that ended before their end.
     pub cut: u64,
@@ -106,6 +107,19 @@ impl Figures {
         for (reason, count) in &self.breaks {
             page.line("breaks_total", &format!("reason=\"{reason}\""), count);
         }
+        page.begin("resent_total", "counter", "Requests that were sent again because something was refused.");
+        for (reason, count) in &self.resent {
+            page.line("resent_total", &format!("reason=\"{reason}\""), count);
+        }
+        page.begin(
+            "input_transformations_total",
+            "counter",
+            "Blocks of thinking that providers dropped, or kept although something before them changed.",
+        );
+        for ((kind, reason), count) in &self.transformations {
+            let labels = format!("type=\"{kind}\",reason=\"{reason}\"");
+            page.line("input_transformations_total", &labels, count);
+        }
         page.begin("tokens_total", "counter", "Tokens as billed by providers.");
         for (kind, count) in [
             ("input", self.input),
@@ -117,22 +131,11 @@ impl Figures {
         }
         for (name, help, count) in [
             ("calls_total", "Calls of known conversations that were answered.", self.calls),
-            ("resent_total", "Calls that were sent again because they were too long.", self.resent),
             ("tokens_saved_total", "Tokens of conversations that were not sent.", self.saved),
             (
                 "uncached_total",
                 "Calls of going conversations that read nothing from the cache.",
                 self.uncached,
-            ),
-            (
-                "thinking_dropped_total",
-                "Blocks of thinking that providers left out of requests.",
-                self.thinking_dropped,
-            ),
-            (
-                "thinking_refused_total",
-                "Requests that were sent again without thinking.",
-                self.thinking_refused,
             ),
             ("cut_total", "Streams that ended before their end.", self.cut),
             ("pruned_sessions_total", "Sessions that were deleted by retention.", self.pruned),
@@ -184,8 +187,8 @@ impl Page {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     figures: Mutex<Figures>,
-    /// How many blocks of thinking the provider left out of the newest request of a conversation.
-    dropped: Mutex<HashMap<SessionId, usize>>,
+    /// The transformations that were counted.
+    transformed: Mutex<HashSet<Transformation>>,
 }
 
 impl Counters {
@@ -205,8 +208,9 @@ impl Counters {
         self.lock().own_time.entry(api).or_default().add(time);
     }
 
-    pub(crate) fn resent(&self) {
-        self.lock().resent += 1;
+    /// A request is sent again, for this reason.
+    pub(crate) fn resent(&self, reason: &'static str) {
+        *self.lock().resent.entry(reason).or_default() += 1;
     }
 
     pub(crate) fn pruned(&self, sessions: usize, bytes: u64) {
@@ -242,29 +246,21 @@ impl Counters {
         }
     }
 
-    /// The provider has left thinking out of a request. What it leaves out once it leaves out of every later request of
-    /// the conversation too: only what is new counts.
-    pub(crate) fn thinking_dropped(&self, session: SessionId, dropped: usize) {
-        /// So many conversations are known at once.
-        const MOST: usize = 10_000;
-        let mut known = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-        if dropped == 0 {
-            known.remove(&session);
-            return;
-        }
+    /// A provider has reported what it did with thinking. It reports the same in every later request of the conversation:
+    /// only what is new counts. Gives that.
+    pub(crate) fn transformed(&self, reported: Vec<Transformation>) -> Vec<Transformation> {
+        /// So many are known at once.
+        const MOST: usize = 100_000;
+        let mut known = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {
             known.clear();
         }
-        let before = known.insert(session, dropped).unwrap_or_default();
-        if dropped > before {
-            let blocks = dropped - before;
-            tracing::warn!(%session, blocks, "the provider left thinking out: something before it changed");
-            self.lock().thinking_dropped += blocks as u64;
+        let new: Vec<Transformation> = reported.into_iter().filter(|one| known.insert(*one)).collect();
+        let mut figures = self.lock();
+        for Transformation { kind, reason, .. } in &new {
+            *figures.transformations.entry((kind, reason)).or_default() += 1;
         }
-    }
-
-    pub(crate) fn thinking_refused(&self) {
-        self.lock().thinking_refused += 1;
+        new
     }
 
     fn lock(&self) -> MutexGuard<'_, Figures> {
@@ -282,6 +278,7 @@ mod tests {
         counters.request("chat", 200);
         counters.request("chat", 200);
         counters.passed_on(Reason::Side);
+        counters.resent("too-long");
         counters.billed(&Usage { input: 3, output: 2, cache_read: 9, ..Usage::default() });
         counters.own_time("chat", Duration::from_micros(300));
         counters.own_time("chat", Duration::from_secs(9));
@@ -289,6 +286,7 @@ mod tests {
         for line in [
             "longhaul_requests_total{api=\"chat\",status=\"200\"} 2",
             "longhaul_passed_on_total{reason=\"side\"} 1",
+            "longhaul_resent_total{reason=\"too-long\"} 1",
             "longhaul_tokens_total{kind=\"read\"} 9",
             "longhaul_tokens_saved_total 0",
             "longhaul_own_seconds_bucket{api=\"chat\",le=\"0.00025\"} 0",

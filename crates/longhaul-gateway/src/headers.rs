@@ -59,10 +59,28 @@ pub(crate) fn without_keys(headers: &HeaderMap) -> HeaderMap {
     seen
 }
 
-/// The key that a request comes with.
-pub(crate) fn key(headers: &HeaderMap) -> Option<&[u8]> {
-    let names = ["x-api-key", "api-key", "authorization"];
-    names.iter().find_map(|name| headers.get(*name)).map(|value| value.as_bytes())
+/// What a request says of the account that pays for it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Account<'a> {
+    /// The key of an organization.
+    Key(&'a [u8]),
+    /// Somebody who is signed in, or a signature of the request: the token is another one every hour or so, of the same
+    /// account.
+    Token,
+}
+
+/// The account of a request, as far as its keys tell.
+pub(crate) fn account(headers: &HeaderMap) -> Option<Account<'_>> {
+    /// Anthropic's tokens of people who are signed in.
+    const SIGNED_IN: &str = "sk-ant-oat";
+    let value = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+    if let Some(key) = value("x-api-key").or_else(|| value("api-key")) {
+        return Some(Account::Key(key));
+    }
+    let bearer = value(AUTHORIZATION.as_str())?;
+    let key = bearer.strip_prefix(b"Bearer ").filter(|key| key.starts_with(b"sk-"));
+    let key = key.filter(|key| !key.starts_with(SIGNED_IN.as_bytes()));
+    Some(key.map_or(Account::Token, Account::Key))
 }
 
 /// Says what was sent.
@@ -140,6 +158,31 @@ mod tests {
         assert!(!onward(&came, Body::Plain).contains_key("content-encoding"));
         assert_eq!(back(&map(&[("content-length", "7"), ("upgrade", "x")])), map(&[("content-length", "7")]));
         assert!(!without_keys(&came).contains_key("authorization"));
+    }
+
+    #[test]
+    fn a_token_that_was_refreshed_is_of_the_same_account() {
+        let of = |name: &'static str, value: &'static str| map(&[(name, value)]);
+        let tokens = [
+            of("authorization", "Bearer sk-ant-oat01-one"),
+            of("authorization", "Bearer sk-ant-oat01-two"),
+            of("authorization", "Bearer eyJhbGciOi.one"),
+            of("authorization", "Bearer ya29.two"),
+            of("authorization", "AWS4-HMAC-SHA256 Credential=a, Signature=1"),
+        ];
+        assert!(tokens.iter().all(|headers| account(headers) == Some(Account::Token)));
+        let keys = [
+            of("x-api-key", "sk-ant-api03-one"),
+            of("x-api-key", "sk-ant-api03-two"),
+            of("authorization", "Bearer sk-ant-api03-three"),
+            of("api-key", "0123"),
+        ];
+        let accounts: Vec<_> = keys.iter().chain(&tokens[..1]).map(account).collect();
+        let is_alone = |at: usize| accounts.iter().filter(|other| **other == accounts[at]).count() == 1;
+        assert!((0..accounts.len()).all(is_alone), "{accounts:?}");
+        assert_eq!(account(&map(&[])), None);
+        // The same key in another header.
+        assert_eq!(account(&of("authorization", "Bearer sk-a")), account(&of("x-api-key", "sk-a")));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use longhaul::session::Overflow;
 use longhaul_model::{Event, EventStream, Fault, Reply, ReplyReader, refuses_thinking};
-use longhaul_wire::api::Api;
+use longhaul_wire::api::{Api, BlockPlace};
 use reqwest::Body;
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,8 +37,8 @@ pub(crate) enum Rest {
 pub(crate) enum Said {
     /// The request is too long.
     TooLong(Overflow),
-    /// Thinking is bound to other messages than those that stand before it, or cannot be read.
-    WrongThinking,
+    /// Thinking is bound to other messages than those that stand before it, from this block on, or it cannot be read.
+    WrongThinking(Option<BlockPlace>),
     /// The provider does not know the option by which we asked for usage.
     NoSuchOption,
     /// Nothing that concerns us.
@@ -151,7 +151,9 @@ impl Look {
                 };
                 match fault {
                     Fault::TooLong { overflow, .. } => Said::TooLong(overflow),
-                    Fault::Refused { .. } if refuses_thinking(&body) => Said::WrongThinking,
+                    Fault::Refused { .. } | Fault::Failed { .. } if refuses_thinking(&body) => {
+                        Said::WrongThinking(BlockPlace::named_in(&body))
+                    }
                     Fault::Refused { .. } if body.contains("stream_options") => Said::NoSuchOption,
                     _ => Said::Nothing,
                 }
@@ -208,6 +210,7 @@ fn said_in(api: Api, event: Event<'_>) -> Said {
     let text = format!("event: {}\n{data}\n", event.name);
     match ReplyReader::new(api).push(text.as_bytes(), &mut |_| {}) {
         Err(Fault::TooLong { overflow, .. }) => Said::TooLong(overflow),
+        Err(_) if refuses_thinking(event.data) => Said::WrongThinking(BlockPlace::named_in(event.data)),
         _ => Said::Nothing,
     }
 }
@@ -244,6 +247,11 @@ mod tests {
         let overflow = Overflow { prompt: None, window: None, answer: None };
         let events = "text/event-stream";
         assert_eq!(held(Api::Responses, 200, events, stream).await.1, Said::TooLong(overflow));
+        let stream = "data: {\"type\":\"response.created\"}\n\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"invalid_encrypted_content\",\"message\":\"x\"}}}\n\n";
+        assert_eq!(held(Api::Responses, 200, events, stream).await.1, Said::WrongThinking(None));
+        let bound = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.5.content.1: Invalid `signature` in `thinking` block. The block is bound to a different conversation."}}"#;
+        let place = BlockPlace { message: 5, block: 1 };
+        assert_eq!(held(Api::Anthropic, 400, json, bound).await.1, Said::WrongThinking(Some(place)));
         let behind = "data: {\"type\":\"response.output_item.added\"}\n\ndata: {\"type\":\"error\",\"code\":\"context_length_exceeded\"}\n\n";
         assert_eq!(held(Api::Responses, 200, events, behind).await.1, Said::Nothing);
     }

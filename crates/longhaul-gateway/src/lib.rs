@@ -15,6 +15,7 @@
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
 //! | answers that must be allowed less | `shorter_answer` |
+//! | what an answer reports about thinking in its request | `transformations` |
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
@@ -42,6 +43,7 @@ mod route;
 mod server;
 mod settings;
 mod shorter_answer;
+mod transformations;
 mod upkeep;
 mod upstream;
 mod words;
@@ -52,7 +54,8 @@ mod words;
 struct Page;
 
 pub use desk::{
-    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, Reason, Recall, SummaryModel,
+    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Recall,
+    SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

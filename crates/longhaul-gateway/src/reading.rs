@@ -36,8 +36,6 @@ pub(crate) struct Heard {
     pub(crate) usage: Option<Usage>,
     /// The signatures of its thinking.
     pub(crate) seals: Vec<String>,
-    /// How many blocks of thinking the provider has left out of the request.
-    pub(crate) dropped: usize,
 }
 
 /// How an answer comes.
@@ -111,16 +109,10 @@ impl Reading {
     /// What the answer has said so far.
     pub(crate) fn heard(&self) -> Heard {
         match self {
-            Self::Stream { reader, .. } => {
-                Heard { usage: reader.usage(), seals: reader.seals(), dropped: reader.dropped() }
-            }
+            Self::Stream { reader, .. } => Heard { usage: reader.usage(), seals: reader.seals() },
             Self::Whole { api, bytes } => {
                 let reply = std::str::from_utf8(bytes).ok().and_then(|text| Reply::read(*api, text).ok());
-                reply.map_or_else(Heard::default, |reply| Heard {
-                    seals: reply.seals(),
-                    dropped: reply.dropped,
-                    usage: reply.usage,
-                })
+                reply.map_or_else(Heard::default, |reply| Heard { seals: reply.seals(), usage: reply.usage })
             }
             Self::Blind(usage) => Heard { usage: usage.clone(), ..Heard::default() },
         }

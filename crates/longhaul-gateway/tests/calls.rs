@@ -198,7 +198,7 @@ async fn an_overflow_is_hidden_by_a_smaller_request() {
                     Overflow { prompt: Some(Tokens(31_920)), window: Some(Tokens(30_000)), answer: None };
                 assert_eq!(overflows[0], named);
             }
-            assert_eq!(gateway.figures().resent, 2);
+            assert_eq!(gateway.figures().resent["too-long"], 2);
             gateway.stop().await;
             let told = desk.told.lock().unwrap();
             assert_eq!(told.len(), 1);

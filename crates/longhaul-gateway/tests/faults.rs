@@ -148,7 +148,7 @@ async fn a_refused_answer_is_asked_for_shorter_and_nothing_is_folded() {
     let mut same = log[4].body.clone();
     same["max_tokens"] = 198_000.into();
     assert_eq!(same, log[3].body);
-    assert_eq!(gateway.figures().resent, 1);
+    assert_eq!(gateway.figures().resent["too-long"], 1);
     gateway.stop().await;
 
     // Another gateway on the same store asks for less at once, in another conversation: of this model and this upstream.
@@ -194,7 +194,7 @@ async fn every_overflow_is_hidden_in_every_kind_of_request() {
                 "{api:?} {stream} {n}: {says}"
             );
         }
-        assert_eq!((fake.log().len(), gateway.figures().resent), (26, 1), "{api:?} {stream}");
+        assert_eq!((fake.log().len(), gateway.figures().resent["too-long"]), (26, 1), "{api:?} {stream}");
         gateway.stop().await;
     }
 }

@@ -92,7 +92,7 @@ async fn an_overflow_is_hidden() {
         }
         assert_eq!(fake.violations(), [""; 0], "{api:?}");
         // The window is learnt: it does not happen at every call.
-        let resent = gateway.figures().resent;
+        let resent = gateway.figures().resent.get("too-long").copied().unwrap_or_default();
         assert!((1..=4).contains(&resent), "{api:?} {resent}");
         gateway.stop().await;
     }

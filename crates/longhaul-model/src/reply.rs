@@ -26,8 +26,6 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// Why it ended.
     pub stop: Stop,
-    /// How many blocks of thinking the provider has left out of the request, because something before them changed.
-    pub dropped: usize,
 }
 
 /// Why a reply ended.
@@ -83,11 +81,6 @@ trait Format: std::fmt::Debug + Send {
         Vec::new()
     }
 
-    /// How many blocks of thinking it has left out of the request.
-    fn dropped(&self) -> usize {
-        0
-    }
-
     /// True if the event came that closes a reply.
     fn is_closed(&self) -> bool;
 
@@ -111,7 +104,6 @@ struct Ended {
     messages: Value,
     usage: Option<Usage>,
     stop: Stop,
-    dropped: usize,
 }
 
 /// Reads a reply that comes as a stream.
@@ -173,11 +165,6 @@ impl ReplyReader {
         self.format.seals()
     }
 
-    /// How many blocks of thinking the provider has left out of the request, because something before them changed.
-    pub fn dropped(&self) -> usize {
-        self.format.dropped()
-    }
-
     /// True if the provider has said that its stream is at its end. One that ends before was cut off.
     pub fn is_finished(&self) -> bool {
         self.format.is_finished()
@@ -226,7 +213,7 @@ impl Reply {
     }
 
     fn of(api: Api, ended: Ended) -> Result<Self, Fault> {
-        let Ended { messages, usage, stop, dropped } = ended;
+        let Ended { messages, usage, stop } = ended;
         let list = if api == Api::Responses { "input" } else { "messages" };
         let body = serde_json::json!({ list: messages }).to_string();
         let request = Request::decode(api, body).map_err(|error| Fault::Unreadable(error.to_string()))?;
@@ -234,7 +221,7 @@ impl Reply {
         if !messages.iter().any(|message| says_something(message)) && stop == Stop::Ended {
             return Err(Fault::Empty);
         }
-        Ok(Self { messages, usage, stop, dropped })
+        Ok(Self { messages, usage, stop })
     }
 
     /// The signatures of its thinking.

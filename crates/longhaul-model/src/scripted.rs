@@ -58,5 +58,5 @@ pub(crate) fn reply_of(message: Message, request: &Request, watch: &mut Watch<'_
     let tokens = |bytes: usize| bytes.div_ceil(4) as u64;
     let prompt: usize = request.messages().iter().map(|message| message.bytes()).sum();
     let usage = Usage { input: tokens(prompt), output: tokens(message.bytes()), ..Usage::default() };
-    Reply { messages: vec![Arc::new(message)], usage: Some(usage), stop: Stop::Ended, dropped: 0 }
+    Reply { messages: vec![Arc::new(message)], usage: Some(usage), stop: Stop::Ended }
 }

@@ -8,7 +8,7 @@
 //! | a request, and the body it was read from | `request`, `body`, `shared_text` |
 //! | a client that sends its conversation again and again | `relay` |
 //! | marks of the cache, which message this is, state with the provider | `marks`, `identity`, `held` |
-//! | a body without thinking that its provider would refuse | `unsigned` |
+//! | signed thinking in a body, and a body without what its provider would refuse | `unsigned` |
 //! | the frame, and one tool more; fields and pictures; writing JSON | `settings`, `tools_end`, `object`, `picture`, `write` |
 
 mod anthropic;
@@ -49,7 +49,7 @@ pub use marks::{ClientMark, MarkPlace};
 pub use relay::Relay;
 pub use request::{BodyText, Encoded, Request};
 pub use shared_text::SharedText;
-pub use unsigned::without_thinking;
+pub use unsigned::{BlockPlace, signed_thinking, without_thinking};
 
 /// An API that takes a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -67,7 +67,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         while let Signal::HangUp = signals.next().await {
             args.reload(&gateway);
         }
-        stopped(gateway).await;
+        stopped(gateway, (!without_content).then_some(&args.options)).await;
         Ok(())
     })
 }

@@ -107,6 +107,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
         };
         settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
         settings.desk.recall = recall;
+        let has_content = !settings.desk.without_content;
         settings.desk.store = any_store(settings.desk.store);
         let gateway = match started(settings).await {
             Ok(gateway) => gateway,
@@ -117,7 +118,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
             never = unused(&gateway, agent, args.unused_after) => match never {},
         };
         match code {
-            Ok(_) => stopped(gateway).await,
+            Ok(_) => stopped(gateway, has_content.then_some(&args.options)).await,
             // Nothing ran.
             Err(_) => gateway.stop().await,
         }

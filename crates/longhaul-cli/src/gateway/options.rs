@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use longhaul::{Summariser, Tokens};
-use longhaul_config::{Config, size_of};
+use longhaul_config::{Config, size_of, without_password};
 use longhaul_gateway::{DeskSettings, Figures, Limits, Recall, Settings, SummaryModel, Token};
-use longhaul_store::Retention;
+use longhaul_store::{Retention, SessionId};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
+use crate::gateway::shell::quoted;
 use crate::place::Place;
 use crate::terminal::short;
 use crate::writing_model::WritingModel;
@@ -105,6 +106,13 @@ impl Options {
     /// Whether the person who runs the command has said here which profile or store is wanted.
     pub fn is_told(&self) -> bool {
         self.profile.is_some() || self.store.is_some()
+    }
+
+    /// The command that writes an agent's session file for going on without Longhaul. FILE stands for that file.
+    pub fn release(&self, session: SessionId) -> String {
+        // A password is not printed: whoever gave one adds it.
+        let store = self.store.as_ref().map(|place| format!(" --store {}", quoted(&without_password(place))));
+        format!("longhaul release {session} FILE -o FILE.released{}", store.unwrap_or_default())
     }
 
     fn place(&self, config: &Config) -> Result<Place, Failure> {

@@ -54,6 +54,11 @@ pub(super) fn has_recall(frame: &Frame) -> bool {
     frame.tools.iter().any(|tool| recalls(&tool.name))
 }
 
+/// Whether a tool is one of ours, under whatever name an agent gives it: without Longhaul the agent does not have it.
+pub(super) fn is_of_longhaul(tool: &Tool) -> bool {
+    tool.name.contains("longhaul")
+}
+
 /// Puts what was recalled in the place of each result of the tool in a message that has just come.
 pub(super) fn fill(session: &mut Session, at: Position) {
     let Some(message) = session.log().get(at).cloned() else { return };

@@ -31,7 +31,7 @@ struct Candidate {
     goes_on: bool,
     /// The request has nothing that is new.
     is_retry: bool,
-    /// A model has answered in what both begin with.
+    /// A model has answered in what both begin with, or right after it.
     answered: bool,
 }
 
@@ -199,7 +199,9 @@ impl Desk {
         }
         let is_of = conversation.is_of(request.frame());
         let (goes_on, is_retry) = (new_from.is_some() && is_of, new_from == Some(request.messages().len()));
-        let answered = conversation.is_answered_in(common);
+        let is_awaited =
+            || request.messages().get(common).is_some_and(|message| conversation.awaits(message));
+        let answered = conversation.is_answered_in(common) || is_awaited();
         drop(conversation);
         Ok(Some(Candidate { conversation: shared, request, common, is_of, goes_on, is_retry, answered }))
     }
@@ -223,7 +225,7 @@ impl Desk {
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, settings) = (self.store.clone(), self.settings());
         let about = About { without_content: settings.without_content, ..incoming.about() };
-        let new = Conversation::create(store, &settings, &about, incoming.api, request.frame())?;
+        let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use longhaul::{Ticket, Usage};
 use longhaul_store::SessionId;
 
+use super::KeptThinking;
 use super::conversation::{Conversation, Refused};
 
 /// A conversation that several requests may want at once.
@@ -100,14 +101,13 @@ struct Slot {
     hints: Vec<Hint>,
     /// The hash of all that is said in it.
     end: Option<Hint>,
-    /// How many messages may keep their thinking where all are sent as they came, if not all may.
-    outside: Option<usize>,
+    outside: KeptThinking,
 }
 
 /// The facts that a use of a conversation leaves behind.
 pub(super) struct Used {
     pub(super) bytes: usize,
-    pub(super) outside: Option<usize>,
+    pub(super) outside: KeptThinking,
     pub(super) end: Option<Hint>,
 }
 
@@ -123,12 +123,13 @@ impl Live {
         ids.filter_map(|id| inner.conversations.get(id)).map(|slot| slot.conversation.clone()).collect()
     }
 
-    /// How many messages of a request may keep their thinking where all are sent as they came, if not all may: of the
-    /// newest conversation that the best of these hints speaks of.
-    pub(super) fn thinking_outside(&self, hints: &[Hint]) -> Option<usize> {
+    /// Which messages of a request may keep their thinking where all are sent as they came: of the newest conversation
+    /// that the best of these hints speaks of.
+    pub(super) fn thinking_outside(&self, hints: &[Hint]) -> KeptThinking {
         let inner = self.lock();
         let mut spoken_of = hints.iter().flat_map(|hint| inner.hints.get(hint).into_iter().flatten().rev());
-        spoken_of.find_map(|id| inner.conversations.get(id))?.outside
+        let slot = spoken_of.find_map(|id| inner.conversations.get(id));
+        slot.map_or(KeptThinking::Unknown, |slot| slot.outside)
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
@@ -170,7 +171,7 @@ impl Live {
             when: Instant::now(),
             hints: Vec::new(),
             end: None,
-            outside: None,
+            outside: KeptThinking::Unknown,
         });
         slot.outside = outside;
         let end_before = std::mem::replace(&mut slot.end, end.clone());
@@ -244,7 +245,7 @@ mod tests {
 
     use longhaul::Frame;
     use longhaul_store::About;
-    use longhaul_wire::api::Api;
+    use longhaul_wire::api::{Api, Request};
 
     use super::super::DeskSettings;
     use super::*;
@@ -255,11 +256,12 @@ mod tests {
         let place = folder.path().join("sessions.db").display().to_string();
         let settings = Arc::new(DeskSettings::new(place));
         let store = longhaul_store::open(&settings.store).unwrap();
-        let new = Conversation::create(store, &settings, &About::default(), Api::Chat, &Frame::default());
+        let request = Request::new(Frame::default(), Vec::new());
+        let new = Conversation::create(store, &settings, &About::default(), Api::Chat, &request);
         let (live, seat) = (Live::new(1 << 20), Seat::new(new.unwrap(), "".into()));
         let named = Hint([255; 16]);
         for n in 0..100 {
-            let used = Used { bytes: 1, outside: None, end: Some(Hint([n + 100; 16])) };
+            let used = Used { bytes: 1, outside: KeptThinking::All, end: Some(Hint([n + 100; 16])) };
             live.used(&seat, &[named.clone(), Hint([n; 16])], used);
         }
         assert!(live.lock().hints.len() <= HINTS + 1);

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use longhaul_fake::Twin;
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
@@ -65,6 +66,12 @@ pub fn body_of(api: Api, model: &str, messages: &[Value], tools: bool) -> Value 
     }
 }
 
+/// A model of the provider that the tests run against.
 pub fn model(api: Api) -> &'static str {
-    if api == Api::Anthropic { "claude-sonnet-4-5" } else { "gpt-4o" }
+    match (api, Twin::of_environment().name) {
+        (Api::Anthropic, _) => "claude-sonnet-4-5",
+        (Api::Chat, "vllm_qwen") => "qwen3-coder",
+        (Api::Chat, "gemma") => "gemma-3-27b-it",
+        (Api::Chat | Api::Responses, _) => "gpt-4o",
+    }
 }

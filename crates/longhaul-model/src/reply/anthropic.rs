@@ -17,7 +17,6 @@ pub(super) struct Stream {
     usage: Map<String, Value>,
     stop: Option<String>,
     closed: bool,
-    dropped: usize,
 }
 
 /// A block of the message.
@@ -87,7 +86,6 @@ impl Format for Stream {
         match sent.map_err(|error| Fault::Unreadable(format!("event {}: {error}", event.name)))? {
             Sent::MessageStart { message } => {
                 self.report(message.get("usage"));
-                self.dropped = dropped_in(&message);
             }
             Sent::ContentBlockStart { content_block } => {
                 if let Some(name) = content_block.get("name").and_then(Value::as_str) {
@@ -119,10 +117,6 @@ impl Format for Stream {
         self.blocks.iter().filter_map(Growing::seal).collect()
     }
 
-    fn dropped(&self) -> usize {
-        self.dropped
-    }
-
     fn is_closed(&self) -> bool {
         self.closed
     }
@@ -131,7 +125,7 @@ impl Format for Stream {
         let usage = self.usage();
         let stop = stop_of(self.stop.as_deref());
         let content = self.blocks.into_iter().map(Growing::into_block).collect();
-        Ok(Ended { messages: message_of(content), usage, stop, dropped: self.dropped })
+        Ok(Ended { messages: message_of(content), usage, stop })
     }
 }
 
@@ -225,18 +219,7 @@ pub(super) fn whole(value: Value) -> Result<Ended, Fault> {
     let Some(content @ Value::Array(_)) = value.remove("content") else { return Err(no_content()) };
     let usage = value.get("usage").and_then(Value::as_object).and_then(usage_of);
     let stop = stop_of(value.get("stop_reason").and_then(Value::as_str));
-    let dropped = dropped_in(&Value::Object(value));
-    Ok(Ended { messages: message_of(content), usage, stop, dropped })
-}
-
-/// How many blocks of thinking the provider has left out of the request, because something before them changed.
-fn dropped_in(message: &Value) -> usize {
-    let listed = message.get("input_transformations").and_then(Value::as_array).into_iter().flatten();
-    let is = |entry: &Value, name: &str, value: &str| entry.get(name).and_then(Value::as_str) == Some(value);
-    let dropped = listed.filter(|entry| {
-        is(entry, "type", "thinking_dropped") && is(entry, "reason", "prefix_binding_mismatch")
-    });
-    dropped.count()
+    Ok(Ended { messages: message_of(content), usage, stop })
 }
 
 fn no_content() -> Fault {

@@ -153,7 +153,7 @@ impl Format for Stream {
             message.insert("tool_calls".to_owned(), calls.into());
         }
         message.extend(rest);
-        Ok(Ended { messages: json!([message]), usage, stop: stop_of(stop.as_deref()), dropped: 0 })
+        Ok(Ended { messages: json!([message]), usage, stop: stop_of(stop.as_deref()) })
     }
 }
 
@@ -239,7 +239,7 @@ pub(super) fn whole(value: Value) -> Result<Ended, Fault> {
         return Err(Fault::Unreadable("a completion without a message".to_owned()));
     };
     let stop = stop_of(choice.get("finish_reason").and_then(Value::as_str));
-    Ok(Ended { messages: json!([message]), usage, stop, dropped: 0 })
+    Ok(Ended { messages: json!([message]), usage, stop })
 }
 
 fn usage(value: &Value) -> Option<Usage> {

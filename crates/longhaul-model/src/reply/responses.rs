@@ -94,7 +94,7 @@ impl Format for Stream {
             Some(output) if done.is_empty() => output.clone(),
             _ => done,
         };
-        Ok(Ended { messages: output.into(), usage: usage(&response), stop: stop_of(&response), dropped: 0 })
+        Ok(Ended { messages: output.into(), usage: usage(&response), stop: stop_of(&response) })
     }
 }
 
@@ -102,7 +102,7 @@ impl Format for Stream {
 pub(super) fn whole(mut value: Value) -> Result<Ended, Fault> {
     let (usage, stop) = (usage(&value), stop_of(&value));
     match value.get_mut("output").map(Value::take) {
-        Some(output @ Value::Array(_)) => Ok(Ended { messages: output, usage, stop, dropped: 0 }),
+        Some(output @ Value::Array(_)) => Ok(Ended { messages: output, usage, stop }),
         _ => Err(Fault::Unreadable("a response without output".to_owned())),
     }
 }

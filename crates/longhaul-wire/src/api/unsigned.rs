@@ -1,8 +1,10 @@
-//! A body without thinking that its provider would refuse: what was signed for other messages than those that stand
-//! before it now. All other bytes stay as they are.
+//! Signed thinking in a body of Anthropic: where it stands, and the body without what the provider would refuse, because it
+//! was signed for other messages than those that stand before it now. All other bytes stay as they are.
+
+use std::fmt;
 
 use crate::fields::FieldError;
-use crate::scan::{Scanner, Value};
+use crate::scan::{Scanner, Tape, Value};
 
 /// Stands for the content of a message that was nothing but thinking.
 const NOTHING_LEFT: &str = r#"{"type":"text","text":"(thinking)"}"#;
@@ -19,12 +21,7 @@ const NOTHING_LEFT: &str = r#"{"type":"text","text":"(thinking)"}"#;
 /// assert_eq!(without_thinking(&bare, 0), None);
 /// ```
 pub fn without_thinking(body: &str, keep: usize) -> Option<String> {
-    let scanned = || -> Result<_, FieldError> {
-        let mut scanner = Scanner::new(body, 0)?;
-        let note = scanner.value()?;
-        Ok((scanner.tape, note))
-    };
-    let (tape, note) = scanned().ok()?;
+    let (tape, note) = scanned(body).ok()?;
     let messages = tape.value(body, note).get("messages")?;
     let contents = messages.elements().filter_map(|message| message.get("content"));
     let thinking = contents.filter(|content| content.elements().any(is_signed));
@@ -51,15 +48,76 @@ pub fn without_thinking(body: &str, keep: usize) -> Option<String> {
     (from > 0).then_some(bare)
 }
 
-/// Signed thinking. What a server like Anthropic's left unsigned is bound to nothing.
-fn is_signed(block: Value<'_>) -> bool {
-    let has =
-        |name: &str| block.get(name).and_then(|value| value.text()).is_some_and(|text| !text.is_empty());
-    match block.get("type") {
-        Some(kind) if kind.is_text("thinking") => has("signature"),
-        Some(kind) if kind.is_text("redacted_thinking") => has("data"),
-        _ => false,
+/// The place of a block in a body, as providers name it.
+///
+/// ```
+/// use longhaul_wire::api::BlockPlace;
+/// let place = BlockPlace::named_in("messages.5.content.0: Invalid `signature` in `thinking` block.").unwrap();
+/// assert_eq!((place.message, place.block), (5, 0));
+/// assert_eq!(place.to_string(), "messages.5.content.0");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockPlace {
+    /// The number of the message, from 0.
+    pub message: usize,
+    /// The number of the block in it, from 0.
+    pub block: usize,
+}
+
+impl BlockPlace {
+    /// The first place that is named in a text.
+    pub fn named_in(text: &str) -> Option<Self> {
+        let number = |text: &str| {
+            let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            Some((text[..digits].parse().ok()?, digits))
+        };
+        text.match_indices("messages.").find_map(|(at, name)| {
+            let rest = &text[at + name.len()..];
+            let (message, digits) = number(rest)?;
+            let (block, _) = number(rest[digits..].strip_prefix(".content.")?)?;
+            Some(Self { message, block })
+        })
     }
+}
+
+impl fmt::Display for BlockPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "messages.{}.content.{}", self.message, self.block)
+    }
+}
+
+/// All signed thinking of an Anthropic body, in order: where each block stands, and its signature or its data.
+pub fn signed_thinking(body: &str) -> Vec<(BlockPlace, String)> {
+    let Ok((tape, note)) = scanned(body) else { return Vec::new() };
+    let messages = tape.value(body, note).get("messages");
+    let messages = messages.iter().flat_map(|messages| messages.elements()).enumerate();
+    let contents = messages.filter_map(|(at, message)| Some((at, message.get("content")?)));
+    let blocks = contents.flat_map(|(message, content)| {
+        let blocks = content.elements().enumerate();
+        blocks.map(move |(block, value)| (BlockPlace { message, block }, value))
+    });
+    blocks.filter_map(|(place, block)| Some((place, seal_of(block)?))).collect()
+}
+
+fn scanned(body: &str) -> Result<(Tape, usize), FieldError> {
+    let mut scanner = Scanner::new(body, 0)?;
+    let note = scanner.value()?;
+    Ok((scanner.tape, note))
+}
+
+fn is_signed(block: Value<'_>) -> bool {
+    seal_of(block).is_some()
+}
+
+/// What thinking is signed with. What a server like Anthropic's left unsigned is bound to nothing.
+fn seal_of(block: Value<'_>) -> Option<String> {
+    let field = match block.get("type") {
+        Some(kind) if kind.is_text("thinking") => "signature",
+        Some(kind) if kind.is_text("redacted_thinking") => "data",
+        _ => return None,
+    };
+    let seal = block.get(field)?.text()?;
+    (!seal.is_empty()).then(|| seal.into_owned())
 }
 
 #[cfg(test)]
@@ -90,10 +148,39 @@ mod tests {
         let some = without_thinking(&body, 1).unwrap();
         assert!(some.contains("s1") && !some.contains("s2") && !some.contains("\"d\""), "{some}");
         assert_eq!(without_thinking(&body, 3), None);
+        let signed: Vec<String> =
+            signed_thinking(&body).iter().map(|(place, seal)| format!("{place} {seal}")).collect();
+        assert_eq!(
+            signed,
+            [
+                "messages.1.content.0 s1",
+                "messages.2.content.0 d",
+                "messages.3.content.1 s2",
+                "messages.3.content.3 s3"
+            ]
+        );
         for odd in
             ["", "[]", "{}", r#"{"messages":7}"#, r#"{"messages":[{"content":[]}]}"#, "{\"messages\":["]
         {
             assert_eq!(without_thinking(odd, 0), None, "{odd}");
+            assert_eq!(signed_thinking(odd), [], "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_found_in_what_a_provider_says() {
+        let named = |text| BlockPlace::named_in(text).map(|place| place.to_string());
+        let says = "starting at `messages.2`. messages.12.content.3: Invalid";
+        assert_eq!(named(says).as_deref(), Some("messages.12.content.3"));
+        for odd in [
+            "",
+            "messages.",
+            "messages.1",
+            "messages.1.content.",
+            "messages.x.content.1",
+            "message.1.content.1",
+        ] {
+            assert_eq!(named(odd), None, "{odd}");
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Bound thinking: which prefix produced the signed thinking of each answer, and which of it no longer follows that
 //! prefix. What does not is left out of every later request, or the provider refuses them all.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::Session;
-use super::journal::{Entry, Signed, Ticket};
+use super::journal::{Entry, RecallBy, Signed, Ticket};
 use super::state::State;
 use crate::conversation::canonical::Head;
+use crate::conversation::frame::{Frame, Tool};
 use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role, Seal, Thinking};
 use crate::edits::archive::{Handle, Original};
@@ -66,6 +67,9 @@ pub(super) struct Binding {
     came: Chain,
     /// System prompt and tools of the newest frame, by its place in the log.
     head: Option<(Option<usize>, Arc<Head>)>,
+    /// The tool that the host adds to those of its client, and the newest head without it.
+    added_tool: Option<Box<str>>,
+    client_head: Option<(Option<usize>, Arc<Head>)>,
     /// The head that the view was checked with.
     checked: Option<Arc<Head>>,
     /// What the provider has refused.
@@ -89,6 +93,12 @@ impl Binding {
                 }
             }
             Entry::ReadsSignatures => self.host_reports = true,
+            Entry::RecallBy(by) => {
+                self.added_tool = match by {
+                    RecallBy::Tool(name) => Some(name.clone()),
+                    _ => None,
+                }
+            }
             Entry::Signed(signed) => self.expect(signed),
             Entry::Forked { signed, .. } => signed.iter().for_each(|signed| self.expect(signed)),
             Entry::Unbound(unbound) => {
@@ -129,7 +139,7 @@ impl Binding {
             None => {
                 let before = self.signed.last().and_then(|at| self.origin_of(*at));
                 let after = before.map(|before| before.seal);
-                (Producer::Client(self.head(log)), after)
+                (Producer::Client(self.client_head(log)), after)
             }
         };
         self.origins.push(Origin { at, producer, after, is_run, seal });
@@ -206,6 +216,25 @@ impl Binding {
         }
     }
 
+    /// What the client sends before its messages: a host that reports answers may have added a tool to that.
+    fn client_head(&mut self, log: &Log) -> Arc<Head> {
+        let added = self.added_tool.as_deref().filter(|_| self.host_reports);
+        let is_added = |tool: &Tool| Some(&*tool.name) == added;
+        let Some(frame) = log.frame().filter(|frame| frame.tools.iter().any(is_added)) else {
+            return self.head(log);
+        };
+        let place = log.frame_place();
+        match &self.client_head {
+            Some((known, head)) if *known == place => head.clone(),
+            _ => {
+                let tools = frame.tools.iter().filter(|tool| !is_added(tool)).cloned().collect();
+                let head = Arc::new(Head::of(&Frame { tools, ..frame.clone() }));
+                self.client_head = Some((place, head.clone()));
+                head
+            }
+        }
+    }
+
     /// The first message of the view whose signed thinking does not follow the prefix that produced it, or not the thinking
     /// that stood before it then.
     fn first_stale(&mut self, view: &View, log: &Log) -> Option<Position> {
@@ -251,9 +280,9 @@ impl Binding {
     }
 
     /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came,
-    /// and were not refused; `None` if all are so.
+    /// and were not refused; `None` if all are so, and the answer that is awaited too.
     fn kept_outside(&mut self, log: &Log) -> Option<usize> {
-        let head = self.head(log);
+        let head = self.client_head(log);
         let (mut right, is_stale) = match &self.outside {
             Some((known, right, is_stale)) if *known == head => (*right, *is_stale),
             _ => (0, false),
@@ -279,8 +308,14 @@ impl Binding {
             }
         }
         let is_stale = right < self.origins.len();
-        self.outside = Some((head, right, is_stale));
-        is_stale.then_some(right)
+        self.outside = Some((head.clone(), right, is_stale));
+        if is_stale {
+            return Some(right);
+        }
+        // The answer to the newest request may come next.
+        let (sent, _) = self.last.filter(|(_, end)| *end == log.end())?;
+        self.came.extend_from(usize::MAX, log.messages().iter());
+        (self.came.prefix(&head, log.messages().len()) != sent.prefix).then_some(right)
     }
 
     /// The same for any view, from scratch.
@@ -338,6 +373,25 @@ impl Session {
         if let Some(bound) = self.state.binding.bound_of(ticket).filter(|_| !seals.is_empty()) {
             self.record(Entry::Signed(Signed { prefix: bound.prefix, after: bound.after, seals }));
         }
+    }
+
+    /// True if the host reported this signature of an answer, and no message has come with it yet.
+    pub fn awaits_signed(&self, seal: &str) -> bool {
+        self.state.binding.answered.contains_key(&Handle::of(seal))
+    }
+
+    /// What produced the answers with these signatures, as far as this session knows: for another session of the same
+    /// client, which goes on with them.
+    pub fn produced(&self, seals: &[String]) -> Vec<Signed> {
+        let seals: HashSet<Handle> = seals.iter().map(|seal| Handle::of(seal)).collect();
+        let mut known = self.signed_from(Position(0));
+        known.retain(|signed| signed.seals.iter().any(|seal| seals.contains(seal)));
+        known
+    }
+
+    /// Answers to requests of another session are about to come.
+    pub fn learn_produced(&mut self, signed: Vec<Signed>) {
+        signed.into_iter().for_each(|signed| self.record(Entry::Signed(signed)));
     }
 
     /// Leaves out all signed thinking from a message on, for good: what stands before it will change.
@@ -405,7 +459,8 @@ impl Session {
     }
 
     /// How many messages with signed thinking may keep it, from the first on, in a request that has all messages as they
-    /// came: what was produced by a request of ours would be refused there. `None` if all may.
+    /// came: what was produced by a request of ours would be refused there. `None` if all may, and the answer to the newest
+    /// request too.
     pub fn thinking_kept_outside(&mut self) -> Option<usize> {
         let State { binding, log, .. } = &mut self.state;
         binding.kept_outside(log)

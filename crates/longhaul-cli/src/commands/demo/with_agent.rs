@@ -188,7 +188,7 @@ impl Model for Actor {
                     }
                 }
             }
-            Ok(Reply { messages: vec![Arc::new(message)], usage: Some(usage), stop: Stop::Ended, dropped: 0 })
+            Ok(Reply { messages: vec![Arc::new(message)], usage: Some(usage), stop: Stop::Ended })
         })
     }
 }
