@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn a_summary_is_priced_like_everything_else() {
         let mut needs = Needs::new(|text| text.len() as f64);
-        let messages: Vec<Arc<Message>> = (0..4).map(|_| Arc::new(Message::user(&"a".repeat(100)))).collect();
+        let messages: Vec<Arc<Message>> = (0..4).map(|_| Arc::new(Message::user("a".repeat(100)))).collect();
         let texts: Vec<String> = messages.iter().map(|message| needs::text_of(message)).collect();
         let pieces = texts.iter().map(|text| needs.piece(text)).collect();
         let recording = Recording { messages, texts, pieces };
