@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long, value_name = "READ,WRITE")]
     prices: Option<Prices>,
     /// Decide at these prices, whatever the bill is at: to see what deciding by the true price is worth
-    #[arg(long, value_name = "READ,WRITE", hide = true)]
+    #[arg(long, value_name = "READ,WRITE")]
     decide_at: Option<Prices>,
     /// Tokens that each request allows its answer, as `max_tokens` does; without it, the longest answer of the model
     #[arg(long, value_name = "N")]
