@@ -604,7 +604,7 @@ fn a_beta_for_a_million_tokens_raises_a_window_that_was_learnt() {
             body_of(Api::Anthropic, model(Api::Anthropic), &conversation(Api::Anthropic, steps), true);
         body["max_tokens"] = json!(16_000);
         let mut incoming = incoming(Api::Anthropic, &body);
-        for beta in beta {
+        if let Some(beta) = beta {
             incoming.headers.insert("anthropic-beta", beta.parse().unwrap());
         }
         incoming
