@@ -555,23 +555,24 @@ fn thinking_that_a_client_has_put_in_another_order_goes() {
     work.push(Message::user("Mend the parser."));
     work.step(100, "Hm.");
     let ticket = work.prepare().unwrap();
-    let blocks = work.twin.answer_twice(&work.session);
+    let blocks = work.twin.answer_thrice(&work.session);
     let seals: Vec<&str> = blocks.iter().filter_map(seal).collect();
     work.session.signed(ticket, seals);
-    let [first, second] = &blocks;
-    for (blocks, stay) in [([first, second], 3), ([second, first], 1)] {
-        // An answer comes as one message, or as two.
-        let [one, two] = blocks.map(Clone::clone);
-        let last = thinks(two.clone(), "c2");
-        let whole = Message::new(Role::Assistant, [vec![one.clone()], last.blocks().to_vec()].concat());
-        let parts = vec![Message::new(Role::Assistant, vec![one, Block::text("I look.")]), last];
-        for answer in [vec![whole], parts] {
+    // What stays, with the thinking of the first step, of an answer that comes as one message and as two.
+    for (order, stay_of_one, stay_of_two) in [([0, 1, 2], 4, 4), ([1, 0, 2], 1, 1), ([0, 2, 1], 1, 2)] {
+        let [one, two, three] = order.map(|at| blocks[at].clone());
+        let call = thinks(three.clone(), "c2").blocks()[1].clone();
+        let whole =
+            Message::new(Role::Assistant, vec![one.clone(), two.clone(), three.clone(), call.clone()]);
+        let first = Message::new(Role::Assistant, vec![one, Block::text("I look.")]);
+        let parts = vec![first, Message::new(Role::Assistant, vec![two, three, call])];
+        for (answer, stay) in [(vec![whole], stay_of_one), (parts, stay_of_two)] {
             let mut work = work.clone();
             answer.into_iter().for_each(|message| work.push(message));
             work.push(Message::result("c2", "text"));
             work.prepare();
             assert_eq!(work.session.audit(), []);
-            assert_eq!(thoughts(&work.session), stay);
+            assert_eq!(thoughts(&work.session), stay, "{order:?}");
         }
     }
 }

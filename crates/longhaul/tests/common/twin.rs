@@ -92,14 +92,18 @@ impl Twin {
         self.sign(prefix, &last, thinking)
     }
 
-    /// The same by an answer that thinks twice.
-    pub fn answer_twice(&mut self, session: &Session) -> [Block; 2] {
+    /// The same by an answer that thinks three times.
+    pub fn answer_thrice(&mut self, session: &Session) -> [Block; 3] {
         let first = self.answer(session, "First this.");
         let sent: Vec<_> = session.outgoing().messages().cloned().collect();
         let (_, prefix, _) = self.read(session.outgoing().frame, sent.iter().map(|message| &**message));
-        let name = seal(&first).and_then(|seal| seal.split('|').next()).unwrap_or_default().to_owned();
-        let second = self.sign(prefix, &name, "Then that.");
-        [first, second]
+        let mut next = |before: &Block, thinking: &str| {
+            let name = seal(before).and_then(|seal| seal.split('|').next()).unwrap_or_default().to_owned();
+            self.sign(prefix, &name, thinking)
+        };
+        let second = next(&first, "Then that.");
+        let third = next(&second, "And more.");
+        [first, second, third]
     }
 
     /// Answers the client's own messages: what of their thinking is stale is not there.
