@@ -14,7 +14,6 @@ fn the_demo_runs_without_anything() {
     // The context fills, is made smaller, and what was taken out comes back.
     for said in [
         "> You are picking up tidewater",
-        "a digest: ",
         "a fold: ",
         " pays back; ",
         "After 103 calls",
