@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use longhaul::{Cursor, Entry, Meter, Models, Prepared, Profile, Role, Session, Tokens};
+use longhaul::{Meter, Models, Prepared, Profile, Role, Session, Tokens};
 use longhaul_wire::api::{Api, BodyText, Held, Identity, MarkPlace, Relay, Request};
 use serde_json::{Value, json};
 
