@@ -131,7 +131,7 @@ fn an_agent_that_works_past_the_gateway_is_said_to() {
     home.script("bin/claude", works);
     let output = home.longhaul(&["wrap", "--unused-after", "1", "claude"]).output().unwrap();
     let said = text(&output.stderr);
-    assert_eq!(said.matches("has not asked through Longhaul yet").count(), 1, "{said}");
+    assert_eq!(said.matches("has made no call through Longhaul yet").count(), 1, "{said}");
     assert!(said.contains("settings.json"), "{said}");
     // One that waits for a person is left alone.
     home.script("bin/claude", "sleep 3");

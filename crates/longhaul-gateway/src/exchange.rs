@@ -421,7 +421,7 @@ impl Shared {
                             let from = from.and_then(|from| seal_at(&outgoing, from));
                             match call.refused_thinking(from).await {
                                 Some(next) => {
-                                    tracing::warn!(session = %brief.session, "thinking was refused: it is sent again without");
+                                    tracing::warn!(session = %brief.session, "thinking was refused: sending the call without it");
                                     report.resent += 1;
                                     self.counters.resent("thinking");
                                     call = next;

@@ -130,7 +130,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
 /// where nothing else can be done, sessions are kept in memory.
 fn any_store(place: String) -> String {
     let in_memory = |failure: &Failure| {
-        say(&format!("{failure}; what is said now is kept in memory alone, until the agent ends"));
+        say(&format!("{failure}; sessions are kept in memory alone until the agent ends"));
         MEMORY.to_owned()
     };
     let opened = Place::new(place).and_then(|place| match place.open_or_replace()? {
@@ -169,7 +169,7 @@ async fn unused(gateway: &Gateway, agent: &Agent, after: u64) -> Infallible {
     let name = if name.is_empty() { "the agent" } else { name };
     _ = writeln!(
         anstream::stderr(),
-        "{lead}longhaul: {name} works and has not asked through Longhaul yet: {keeps} may name another address{end}"
+        "{lead}longhaul: {name} is working but has made no call through Longhaul yet: {keeps} may name another address{end}"
     );
     std::future::pending().await
 }

@@ -24,8 +24,8 @@ impl Activity {
     }
 }
 
-/// Seconds of processor time that the programs which this one has started have used, those that have ended with them.
-/// Known on Linux alone.
+/// Processor time, in seconds, of all programs that this one has started, including those that have ended. `None`
+/// except on Linux.
 #[cfg(target_os = "linux")]
 fn used() -> Option<f64> {
     // Of the processor time in /proc, a tick is a hundredth of a second on every platform of Linux.

@@ -510,8 +510,8 @@ impl Conversation {
         self.session.learn_produced(signed);
     }
 
-    /// True if a message is an answer to a request of this conversation that has not come back until now, as its signatures
-    /// tell.
+    /// True if the signatures of a message show that it answers a request of this conversation, and that the client
+    /// has not sent this answer before.
     pub(super) fn awaits(&self, message: &Message) -> bool {
         seals_of(message).any(|seal| self.session.awaits_signed(seal))
     }

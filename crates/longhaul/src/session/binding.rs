@@ -279,8 +279,9 @@ impl Binding {
         None
     }
 
-    /// How many of the first messages with signed thinking follow what produced it where all messages stand as they came,
-    /// and were not refused; `None` if all are so, and the answer that is awaited too.
+    /// If the client sends all messages as they came: the number of messages with signed thinking, from the first on,
+    /// whose thinking follows the prefix that produced it and was not refused. `None` if that holds for all of them and
+    /// for the answer that is awaited.
     fn kept_outside(&mut self, log: &Log) -> Option<usize> {
         let head = self.client_head(log);
         let (mut right, is_stale) = match &self.outside {
