@@ -67,6 +67,13 @@ impl Place {
         }
         let cannot =
             |error: io::Error| Failure::Failed(format!("{problem}; it cannot be moved aside: {error}"));
+        // One process at a time: what another one has just made in its place is whole.
+        let lock = std::fs::File::options().create(true).append(true).open(format!("{}.lock", self.0));
+        let lock = lock.map_err(cannot)?;
+        lock.lock().map_err(cannot)?;
+        if longhaul_store::open(&self.0).is_ok() {
+            return Ok(None);
+        }
         let aside = self.move_aside().map_err(cannot)?;
         longhaul_store::open(&self.0)?;
         Ok(Some(aside))

@@ -519,6 +519,7 @@ impl Desk {
             return None;
         }
         at.ticket = conversation.refused_thinking(from).ok()?;
+        self.live.keeps(shared.id, conversation.thinking_outside());
         Some(self::call(&mut conversation, request, call.how, at))
     }
 
@@ -576,6 +577,7 @@ impl Desk {
             return None;
         }
         at.ticket = conversation.overflowed(at.ticket, overflow).ok()?;
+        self.live.keeps(shared.id, conversation.thinking_outside());
         let smaller = self::call(&mut conversation, request, call.how, at);
         let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
         (smaller.view < call.view || is_shorter).then_some(smaller)

@@ -76,8 +76,12 @@ impl Held {
             let start = listed.get().as_ptr() as usize - text.as_ptr() as usize;
             let end = start + listed.get().len();
             let first = [&first[..start], told.as_bytes(), &first[end..]].concat();
-            if self.head.headers.contains_key(CONTENT_LENGTH) {
-                self.head.headers.insert(CONTENT_LENGTH, HeaderValue::from(first.len()));
+            // More of the answer may come behind these pieces.
+            let length = self.head.headers.get(CONTENT_LENGTH);
+            let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+            if let Some(length) = length {
+                let length = (length + told.len()).saturating_sub(listed.get().len());
+                self.head.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
             }
             self.first = [Bytes::from(first)].into();
         }

@@ -402,6 +402,23 @@ fn refused_thinking_is_not_sent_past_us() {
     assert_eq!(work.session.stale_outside(), Some(Position(5)));
 }
 
+/// The client's own history has the thinking again that an answer was produced without.
+#[test]
+fn what_was_produced_without_earlier_thinking_is_not_kept_behind_it() {
+    let mut work = Work::of(start(by_limits(), 100_000));
+    work.push(Message::user("Mend the parser."));
+    (0..3).for_each(|_| work.step(100, ""));
+    assert_eq!(work.session.thinking_kept_outside(), None);
+    // No words stay of it: the prefix is the same without it.
+    work.session.unbind_from(Position(0));
+    work.prepare();
+    assert_eq!(work.session.thinking_kept_outside(), Some(3), "the answer that is awaited");
+    work.step(100, "");
+    assert_eq!(work.session.thinking_kept_outside(), Some(3));
+    let newest = Position(work.session.log().end().0 - 2);
+    assert_eq!(work.session.stale_outside(), Some(newest));
+}
+
 #[test]
 fn a_long_answer_goes_on_after_a_pause() {
     let mut work = Work::of(start(by_limits(), 100_000));

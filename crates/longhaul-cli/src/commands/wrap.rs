@@ -107,8 +107,9 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
         };
         settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
         settings.desk.recall = recall;
-        let has_content = !settings.desk.without_content;
         settings.desk.store = any_store(settings.desk.store);
+        // What is not stored is gone with the gateway, and nothing can be released of it.
+        let has_content = !settings.desk.without_content && settings.desk.store != MEMORY;
         let gateway = match started(settings).await {
             Ok(gateway) => gateway,
             Err(failure) => return run.alone(&failure).await,
@@ -159,7 +160,8 @@ async fn unused(gateway: &Gateway, agent: &Agent, after: u64) -> Infallible {
         tokio::time::sleep(Duration::from_secs(1)).await;
         activity.look();
         let figures = gateway.figures();
-        if figures.calls > 0 || !figures.passed_on.is_empty() {
+        // A request counts when it comes, long before its answer has ended.
+        if !figures.own_time.is_empty() || !figures.requests.is_empty() {
             return std::future::pending().await;
         }
     }

@@ -124,12 +124,20 @@ impl Live {
     }
 
     /// Which messages of a request may keep their thinking where all are sent as they came: of the newest conversation
-    /// that the best of these hints speaks of.
+    /// that the best of these hints speaks of. A weaker hint may speak of others that begin alike.
     pub(super) fn thinking_outside(&self, hints: &[Hint]) -> KeptThinking {
         let inner = self.lock();
-        let mut spoken_of = hints.iter().flat_map(|hint| inner.hints.get(hint).into_iter().flatten().rev());
+        let best = hints.first().and_then(|hint| inner.hints.get(hint));
+        let mut spoken_of = best.into_iter().flatten().rev();
         let slot = spoken_of.find_map(|id| inner.conversations.get(id));
         slot.map_or(KeptThinking::Unknown, |slot| slot.outside)
+    }
+
+    /// Another request was prepared: which messages may keep their thinking may have changed.
+    pub(super) fn keeps(&self, id: SessionId, outside: KeptThinking) {
+        if let Some(slot) = self.lock().conversations.get_mut(&id) {
+            slot.outside = outside;
+        }
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
@@ -270,6 +278,9 @@ mod tests {
             assert!(live.hinted(hint).iter().all(|found| Arc::ptr_eq(found, &seat)));
             assert_eq!(live.hinted(hint).len(), 1);
         }
+        // What it may keep is its own: a request that names another conversation is not judged by it.
+        assert_eq!(live.thinking_outside(&[named.clone()]), KeptThinking::All);
+        assert_eq!(live.thinking_outside(&[Hint([254; 16]), named]), KeptThinking::Unknown);
         live.forget(seat.id);
         assert!(live.lock().hints.is_empty());
     }

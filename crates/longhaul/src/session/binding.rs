@@ -295,7 +295,9 @@ impl Binding {
                 let stands = |begins: usize| self.came.prefix(&head, begins);
                 let is_right = match &origin.producer {
                     Producer::Request(prefix) => {
-                        stands(at.index()) == *prefix || stands(answer_begins(log, at)) == *prefix
+                        let is_next = origin.is_run && self.is_right_behind(right, origin.after);
+                        is_next
+                            && (stands(at.index()) == *prefix || stands(answer_begins(log, at)) == *prefix)
                     }
                     Producer::Client(produced) => {
                         let begins = answer_begins(log, at);
@@ -316,7 +318,15 @@ impl Binding {
         // The answer to the newest request may come next.
         let (sent, _) = self.last.filter(|(_, end)| *end == log.end())?;
         self.came.extend_from(usize::MAX, log.messages().iter());
-        (self.came.prefix(&head, log.messages().len()) != sent.prefix).then_some(right)
+        let is_next = self.is_right_behind(right, sent.after);
+        (!is_next || self.came.prefix(&head, log.messages().len()) != sent.prefix).then_some(right)
+    }
+
+    /// Whether thinking that was produced right behind `after` stands there where all messages stand as they came, as the
+    /// one of this number: what was left out of the request stands there again.
+    fn is_right_behind(&self, number: usize, after: Option<Handle>) -> bool {
+        let before = number.checked_sub(1).and_then(|before| self.origins.get(before));
+        before.is_none_or(|before| after == Some(before.seal))
     }
 
     /// The same for any view, from scratch.
@@ -385,6 +395,13 @@ impl Session {
     /// client, which goes on with them.
     pub fn produced(&self, seals: &[String]) -> Vec<Signed> {
         let seals: HashSet<Handle> = seals.iter().map(|seal| Handle::of(seal)).collect();
+        let Binding { origins, answered, .. } = &self.state.binding;
+        // What is known is looked at in full only where something is.
+        let is_known = origins.iter().any(|origin| seals.contains(&origin.seal))
+            || answered.keys().any(|seal| seals.contains(seal));
+        if !is_known {
+            return Vec::new();
+        }
         let mut known = self.signed_from(Position(0));
         known.retain(|signed| signed.seals.iter().any(|seal| seals.contains(seal)));
         known
