@@ -63,12 +63,12 @@ fn killed(place: &str, id: SessionId, after: Duration) -> usize {
 
 /// The journal is a prefix of what was sent, and has everything that was acknowledged.
 fn holds_a_prefix(store: &dyn Store, id: SessionId, durable: usize, kill: u64) -> Vec<Entry> {
-    let entries = store.load(id).unwrap().entries;
+    let longhaul_store::Stored { meta, entries, .. } = store.load(id).unwrap();
     assert!(entries.len() >= durable, "kill {kill}: {} of {durable}", entries.len());
     assert!(entries.iter().enumerate().all(|(at, entry)| *entry == numbered(at)), "kill {kill}");
     // Killed before anything was written, it has not even its first entry.
     let messages = entries.len().saturating_sub(1) as u64;
-    assert_eq!(store.meta(id).unwrap().messages, messages, "kill {kill}");
+    assert_eq!(meta.messages, messages, "kill {kill}");
     entries
 }
 
@@ -88,7 +88,9 @@ fn a_writer_that_is_killed_loses_nothing_that_was_durable(ground: &Ground) {
     let mut id = ground.open().create(&about("crash")).unwrap();
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     for kill in 0..KILLS {
+        let before = ground.clients();
         let durable = killed(&ground.place, id, Duration::from_micros(dice.roll(40_000)));
+        ground.wait_for_others(&before);
         let store = ground.open();
         let entries = holds_a_prefix(&*store, id, durable, kill);
         ground.check();

@@ -77,6 +77,20 @@ impl Ground {
         }
     }
 
+    /// The clients that a server has at the moment; nobody for a file.
+    pub fn clients(&self) -> Vec<String> {
+        let others = "SELECT pid FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        if self.folder.is_some() { Vec::new() } else { postgres::sql(&self.place, others) }
+    }
+
+    /// Waits until a server has only clients that were there before. It still does what one that is gone has sent.
+    pub fn wait_for_others(&self, before: &[String]) {
+        while self.clients().iter().any(|client| !before.contains(client)) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     /// Bytes of the store on the disk, as far as they say how much is stored.
     pub fn size(&self) -> u64 {
         match &self.folder {
