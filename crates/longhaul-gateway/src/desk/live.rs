@@ -279,7 +279,7 @@ mod tests {
             assert_eq!(live.hinted(hint).len(), 1);
         }
         // What it may keep is its own: a request that names another conversation is not judged by it.
-        assert_eq!(live.thinking_outside(&[named.clone()]), KeptThinking::All);
+        assert_eq!(live.thinking_outside(std::slice::from_ref(&named)), KeptThinking::All);
         assert_eq!(live.thinking_outside(&[Hint([254; 16]), named]), KeptThinking::Unknown);
         live.forget(seat.id);
         assert!(live.lock().hints.is_empty());
