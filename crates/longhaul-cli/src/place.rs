@@ -71,8 +71,11 @@ impl Place {
         let lock = std::fs::File::options().create(true).append(true).open(format!("{}.lock", self.0));
         let lock = lock.map_err(cannot)?;
         lock.lock().map_err(cannot)?;
-        if longhaul_store::open(&self.0).is_ok() {
-            return Ok(None);
+        match longhaul_store::open(&self.0) {
+            Ok(_) => return Ok(None),
+            Err(StoreError::Damaged { .. }) => {}
+            // It may be whole, and in use at this moment.
+            Err(other) => return Err(other.into()),
         }
         let aside = self.move_aside().map_err(cannot)?;
         longhaul_store::open(&self.0)?;
@@ -84,13 +87,14 @@ impl Place {
         let named = |name: &str, end: &str| PathBuf::from(format!("{name}{end}"));
         let free = (1..).map(|n| format!("{}.damaged-{n}", self.0));
         let aside = free.into_iter().find(|name| !Path::new(name).exists()).unwrap_or_default();
-        std::fs::rename(&self.0, &aside)?;
+        // The file itself goes last: a new one must never find the log of the old one beside it.
         for end in ["-wal", "-shm"] {
             match std::fs::rename(named(&self.0, end), named(&aside, end)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
+        std::fs::rename(&self.0, &aside)?;
         Ok(aside.into())
     }
 

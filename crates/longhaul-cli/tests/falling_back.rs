@@ -61,8 +61,11 @@ fn settings_that_cannot_be_read_leave_the_agent_alone() {
     assert_eq!(out, "at  for -p hi\n");
     assert!(refused_alone(&text(&output.stderr)).contains("no store of this kind"));
     // What the command itself says wrong is refused.
-    let output = home.longhaul(&["wrap", "--profile", "longhual", "claude"]).output().unwrap();
-    assert!(refused(&output, 2).contains("longhual"));
+    for (flag, value) in [("--profile", "longhual"), ("--anthropic", "localhost:80"), ("--store", no_store)] {
+        let output = home.longhaul(&["wrap", flag, value, "claude"]).output().unwrap();
+        let said = refused(&output, 2);
+        assert!(output.stdout.is_empty() && !said.contains("secret"), "{flag}: {said}");
+    }
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn a_damaged_store_is_moved_aside_and_a_new_one_begun() {
     let home = home();
     wrapped(&home, |_| {});
     let whole = fs::read(home.at("sessions.db")).unwrap();
-    // What stands behind the header, where the tables are named.
+    // The bytes after the header name the tables.
     let mut damaged = whole.clone();
     damaged[100..2_000].fill(0xAB);
     for n in 1..=2 {
@@ -133,7 +136,7 @@ fn an_agent_that_works_past_the_gateway_is_said_to() {
     let said = text(&output.stderr);
     assert_eq!(said.matches("has made no call through Longhaul yet").count(), 1, "{said}");
     assert!(said.contains("settings.json"), "{said}");
-    // One that waits for a person is left alone.
+    // An agent that waits for its user causes no such line.
     home.script("bin/claude", "sleep 3");
     let output = home.longhaul(&["wrap", "--unused-after", "1", "claude"]).output().unwrap();
     assert_eq!(text(&output.stderr), "longhaul: no calls\n");

@@ -365,7 +365,7 @@ fn long_session(folder: &Path, model: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// What was paid, what sending everything costs, and how many edits were made.
+/// The bill, the cost of sending everything, and the number of edits.
 fn paid(file: &str, more: &[&str]) -> [u64; 3] {
     let line: Value =
         serde_json::from_str(&stdout(&[&["replay", file, "--json", "--window", "200000"], more].concat()))

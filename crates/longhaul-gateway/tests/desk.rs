@@ -620,7 +620,7 @@ fn a_beta_for_a_million_tokens_raises_a_window_that_was_learnt() {
         desk.refused(call, said(12_000));
         let bounded = sent(&desk, &request(41, None));
         assert!(bounded.view <= Tokens(6_000), "{bounded:?}");
-        // What is folded stays folded; what comes from now on has room, and so has the answer.
+        // Earlier folds stay. Later messages fit into the larger window, and so does the answer.
         (42..79).for_each(|n| drop(asked(&desk, &request(n, beta))));
         let call = sent(&desk, &request(80, beta));
         assert!(call.view > Tokens(12_000), "{call:?}");

@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => {
             let no_home = || Failure::Input("HOME is not set: give --dir".to_owned());
             let folder = agents::shim_folder().ok_or_else(no_home)?;
-            // It is where programs of one's own belong, and shells look for it as soon as it is there.
+            // Users keep their own programs there, and many shells add the folder to PATH once it exists.
             std::fs::create_dir_all(&folder).map_err(|error| Failure::file(&folder, error))?;
             folder
         }

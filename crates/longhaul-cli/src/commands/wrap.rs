@@ -108,10 +108,11 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
         settings.others = providers.iter().map(|provider| provider.base.clone()).collect();
         settings.desk.recall = recall;
         settings.desk.store = any_store(settings.desk.store);
-        // What is not stored is gone with the gateway, and nothing can be released of it.
+        // A store in memory ends with the gateway: `longhaul release` would find no session.
         let has_content = !settings.desk.without_content && settings.desk.store != MEMORY;
         let gateway = match started(settings).await {
             Ok(gateway) => gateway,
+            Err(failure) if args.options.is_told() => return Err(failure),
             Err(failure) => return run.alone(&failure).await,
         };
         let code = tokio::select! {
@@ -155,7 +156,7 @@ fn say(line: &str) {
 
 /// Reports, once, that the agent has been at work for so long and has not asked the gateway anything.
 async fn unused(gateway: &Gateway, agent: &Agent, after: u64) -> Infallible {
-    let mut activity = Activity::default();
+    let mut activity = Activity::below(std::process::id());
     while activity.seconds() < after {
         tokio::time::sleep(Duration::from_secs(1)).await;
         activity.look();

@@ -1,16 +1,22 @@
-//! Whether the programs that this one has started are at work.
+//! Whether the programs that a process has started are at work.
 
 /// Less than this much of a second's processor time is waiting for a person: blinking, looking at the clock.
 const IDLE: f64 = 0.03;
 
-/// How long the programs below this one have been at work.
-#[derive(Debug, Default)]
+/// How long the programs that a process has started have been at work.
+#[derive(Debug)]
 pub struct Activity {
+    process: u32,
     before: f64,
     seconds: u64,
 }
 
 impl Activity {
+    /// That of the programs which this process has started.
+    pub fn below(process: u32) -> Self {
+        Self { process, before: 0.0, seconds: 0 }
+    }
+
     /// The seconds in which they were.
     pub fn seconds(&self) -> u64 {
         self.seconds
@@ -18,20 +24,20 @@ impl Activity {
 
     /// Looks once a second what they have used.
     pub fn look(&mut self) {
-        let now = used().unwrap_or_default();
+        let now = used_below(self.process).unwrap_or_default();
         self.seconds += u64::from(now - self.before > IDLE);
         self.before = now;
     }
 }
 
-/// Processor time, in seconds, of all programs that this one has started, including those that have ended. `None`
+/// Processor time, in seconds, of all programs that a process has started, including those that have ended. `None`
 /// except on Linux.
 #[cfg(target_os = "linux")]
-fn used() -> Option<f64> {
+fn used_below(process: u32) -> Option<f64> {
     // Of the processor time in /proc, a tick is a hundredth of a second on every platform of Linux.
     const TICKS: f64 = 100.0;
     let mut ticks = 0;
-    let mut open = children(std::process::id());
+    let mut open = children(process);
     while let Some(id) = open.pop() {
         ticks +=
             ticks_of(&std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default()).unwrap_or(0);
@@ -41,7 +47,7 @@ fn used() -> Option<f64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn used() -> Option<f64> {
+fn used_below(_: u32) -> Option<f64> {
     None
 }
 
@@ -76,21 +82,29 @@ mod tests {
 
     #[test]
     fn a_program_that_works_is_seen_and_one_that_waits_is_not() {
+        // A shell with a child of its own: other tests start programs too.
         let start = |script: &str| std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
-        let mut waits = start("sleep 60");
-        let mut activity = Activity::default();
+        let mut waits = start("sleep 60 & wait");
+        let mut activity = Activity::below(waits.id());
+        while children(waits.id()).is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         activity.look();
         activity.look();
         assert_eq!(activity.seconds(), 0);
-        let mut works = start("while :; do :; done");
-        // However busy the machine is, it gets some of it in the end.
+        let mut works = start("(while :; do :; done) & wait");
+        let mut activity = Activity::below(works.id());
+        // However busy the machine is, it gets some processor time in the end.
         while activity.seconds() == 0 {
             std::thread::sleep(std::time::Duration::from_millis(100));
             activity.look();
         }
-        for child in [&mut waits, &mut works] {
-            child.kill().unwrap();
-            child.wait().unwrap();
+        for shell in [&mut waits, &mut works] {
+            for child in children(shell.id()) {
+                std::process::Command::new("kill").arg(child.to_string()).status().unwrap();
+            }
+            shell.kill().unwrap();
+            shell.wait().unwrap();
         }
     }
 }

@@ -103,9 +103,9 @@ impl Options {
         self.place(config)?.open_or_make().map(drop)
     }
 
-    /// Whether the person who runs the command has said here which profile or store is wanted.
+    /// Whether the command line says how the gateway is to be set up: what is wrong then may be a flag.
     pub fn is_told(&self) -> bool {
-        self.profile.is_some() || self.store.is_some()
+        [&self.profile, &self.store, &self.anthropic, &self.openai].into_iter().any(Option::is_some)
     }
 
     /// The command that writes an agent's session file for going on without Longhaul. FILE stands for that file.
