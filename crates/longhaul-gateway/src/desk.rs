@@ -9,6 +9,7 @@ mod incoming;
 mod inspecting;
 mod live;
 mod overlap;
+mod refusals;
 mod summarising;
 mod turns;
 mod upstream_limits;
@@ -33,6 +34,7 @@ use conversation::{Conversation, Refused, asks_for_a_million, now};
 use finding::{Found, Search};
 pub use incoming::Incoming;
 use live::{Heard, Hint, Live, Shared, Used};
+use refusals::{Retry, UpstreamRefusals};
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -266,6 +268,8 @@ pub struct Call {
     pub(crate) is_tied: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
+    /// It is a request that the provider refused, in another form.
+    retry: Option<Retry>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
 }
@@ -280,6 +284,11 @@ struct At {
 }
 
 impl Call {
+    /// True if it is a request that the provider refused, in another form.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;
@@ -303,6 +312,7 @@ impl Call {
             cramped: None,
             is_tied: false,
             is_heard: false,
+            retry: None,
             at: None,
         }
     }
@@ -330,6 +340,7 @@ pub struct Desk {
     /// Who wants to know of calls that ended.
     news: Arc<News>,
     upstream_limits: UpstreamLimits,
+    refusals: UpstreamRefusals,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -352,8 +363,9 @@ impl Desk {
         let live = Arc::new(Live::new(settings.memory));
         let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
         let upstream_limits = UpstreamLimits::open(store.clone())?;
+        let refusals = UpstreamRefusals::open(store.clone())?;
         let current = RwLock::new(Arc::new(settings.clone()));
-        let desk = Self { settings: current, store, live, turns, news, upstream_limits, writer };
+        let desk = Self { settings: current, store, live, turns, news, upstream_limits, refusals, writer };
         desk.change(settings);
         Ok(desk)
     }
@@ -446,6 +458,7 @@ impl Desk {
         let mut locked = conversation.lock()?;
         let model = request.frame().model.as_deref().unwrap_or_default();
         let shared_window = self.upstream_limits.window(&incoming.upstream, model, now());
+        locked.speak_as(self.refusals.voice(&incoming.upstream, model, now()));
         match locked.take(&self.settings(), &incoming.tenant, &request, shared_window) {
             Ok(ticket) => {
                 locked.came_with(incoming.account);
@@ -661,6 +674,7 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
         cramped: conversation.cramped(),
         is_tied: conversation.is_tied(),
         is_heard: false,
+        retry: None,
         at: Some(at),
     }
 }

@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod another_form;
 mod answer;
 mod ask_usage;
 pub mod desk;

@@ -61,5 +61,5 @@ pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{
     About, Alike, BadSessionId, Filter, Form, Hit, Meta, Pruned, Retention, SessionId, Store, Stored,
-    UpstreamLimit,
+    UpstreamLimit, UpstreamRefusal,
 };

@@ -29,6 +29,7 @@ use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
 use crate::store::{
     About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+    UpstreamRefusal,
 };
 use faults::Faults;
 
@@ -350,6 +351,36 @@ impl Store for SqliteStore {
                 let window = Tokens(u64::try_from(window).unwrap_or(0));
                 let learnt = Time(row.get(3)?);
                 Ok(UpstreamLimit { upstream: row.get(0)?, model: row.get(1)?, window, learnt })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError> {
+        self.file.write(|connection, _, _| {
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO upstream_refusal (upstream, model, form, says, learnt)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![
+                    refusal.upstream,
+                    refusal.model,
+                    refusal.form,
+                    refusal.says,
+                    refusal.learnt.0
+                ])?;
+            Ok(())
+        })
+    }
+
+    fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError> {
+        self.file.read(|reader| {
+            let select = "SELECT upstream, model, form, says, learnt FROM upstream_refusal";
+            let mut select = reader.connection.prepare_cached(select)?;
+            let rows = select.query_map([], |row| {
+                let (upstream, model, form) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(UpstreamRefusal { upstream, model, form, says: row.get(3)?, learnt: Time(row.get(4)?) })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })

@@ -89,6 +89,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The limits of all upstreams.
     fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError>;
 
+    /// Keeps a form of edits that an upstream refuses for a model. It replaces what was kept of that form.
+    fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError>;
+
+    /// The forms of edits that upstreams refuse.
+    fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError>;
+
     /// The texts that a session keeps apart from its entries. Texts of other sessions are not in it.
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError>;
 
@@ -115,6 +121,21 @@ pub struct UpstreamLimit {
     /// The window in which both must fit.
     pub window: Tokens,
     /// When the upstream showed it.
+    pub learnt: Time,
+}
+
+/// A form of edits that an upstream refused, where it took the same conversation in another form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamRefusal {
+    /// The address of the upstream, without credentials.
+    pub upstream: Box<str>,
+    /// The model, as requests name it.
+    pub model: Box<str>,
+    /// The form: `system`, `user` or `tool`.
+    pub form: Box<str>,
+    /// What the upstream said of it.
+    pub says: Box<str>,
+    /// When the upstream refused it.
     pub learnt: Time,
 }
 

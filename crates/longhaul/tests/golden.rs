@@ -134,7 +134,7 @@ fn upgraded(told: &Session, small: Model, ledger: &str) -> Vec<Entry> {
             }
             "rules_shown" => {
                 let text = event["text"].as_str().unwrap().into();
-                journal.push(Entry::RulesShown { text });
+                journal.push(Entry::RulesShown { text, voice: None });
             }
             // They said nothing of what is shown.
             "usage" | "forked" => {}
