@@ -139,6 +139,16 @@ pub struct UpstreamRefusal {
     pub learnt: Time,
 }
 
+impl UpstreamRefusal {
+    /// A refusal counts for so long, in microseconds: servers get other templates.
+    const WEEK: i64 = 7 * 24 * 3_600 * 1_000_000;
+
+    /// True if a refusal of this time still counts.
+    pub fn counts(learnt: Time, now: Time) -> bool {
+        now.0.saturating_sub(learnt.0) < Self::WEEK
+    }
+}
+
 /// The name of a stored session: a UUID whose order is that of time (version 7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 16]);

@@ -15,9 +15,6 @@ use super::{At, Call, Desk};
 /// Refusals kept at most: clients choose the names of models, so there is no end to them.
 const MOST: usize = 1_000;
 
-/// A refusal counts for so long, in microseconds.
-const WEEK: i64 = 7 * 24 * 3_600 * 1_000_000;
-
 /// More of a provider's sentence is not kept, in characters.
 const SENTENCE: usize = 300;
 
@@ -66,10 +63,6 @@ pub(super) struct UpstreamRefusals {
 /// An upstream, a model and a form.
 type Key = (Box<str>, Box<str>, Form);
 
-fn holds(learnt: Time, now: Time) -> bool {
-    now.0.saturating_sub(learnt.0) < WEEK
-}
-
 impl UpstreamRefusals {
     /// The refusals in the store.
     pub(super) fn open(store: Arc<dyn Store>) -> Result<Self, StoreError> {
@@ -87,7 +80,9 @@ impl UpstreamRefusals {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         // Most upstreams refuse nothing.
         !known.is_empty()
-            && known.get(&(upstream.into(), model.into(), form)).is_some_and(|learnt| holds(*learnt, now))
+            && known
+                .get(&(upstream.into(), model.into(), form))
+                .is_some_and(|learnt| UpstreamRefusal::counts(*learnt, now))
     }
 
     /// The voice that new texts must have, where the upstream refuses one of them.
@@ -107,7 +102,7 @@ impl UpstreamRefusals {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             let key = (refusal.upstream.clone(), refusal.model.clone(), form);
             if known.len() >= MOST && !known.contains_key(&key) {
-                known.retain(|_, learnt| holds(*learnt, refusal.learnt));
+                known.retain(|_, learnt| UpstreamRefusal::counts(*learnt, refusal.learnt));
                 if known.len() >= MOST {
                     return;
                 }
