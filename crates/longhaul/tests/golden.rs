@@ -332,6 +332,7 @@ fn a_journal_with_every_kind_of_entry_renders_the_same() {
         "unbound",
         "undo",
         "usage",
+        "voiced",
     ];
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), every);
     let profile = Profile { summariser: Summariser::Host, ..Profile::progressive() };
