@@ -32,15 +32,18 @@ impl Shared {
         let next = match said {
             Said::Refused(says) => call.refused_content(says, false).await,
             Said::TooLong(_) => call.refused_content(Box::default(), true).await,
-            Said::Nothing if status == StatusCode::OK => return Next::Answer(call.retried(true).await),
             Said::Nothing | Said::WrongThinking(_) | Said::NoSuchOption => {
-                _ = call.retried(false).await;
-                return Next::Answer(None);
+                let is_taken = said == Said::Nothing && status == StatusCode::OK;
+                return Next::Answer(call.retried(is_taken).await);
             }
         };
-        let Some(next) = next else { return Next::Answer(None) };
-        *resent += 1;
-        self.counters.resent("refused");
-        Next::Send(next)
+        match next {
+            Ok(next) => {
+                *resent += 1;
+                self.counters.resent("refused");
+                Next::Send(next)
+            }
+            Err(call) => Next::Answer(call),
+        }
     }
 }

@@ -33,9 +33,9 @@ pub trait Decide: Send + Sync + 'static {
         None
     }
     /// The provider refused what stands in a call, in these words, or found it too long in the form that was tried last:
-    /// what to send instead, if there is anything.
-    fn refused_content(&self, _call: Call, _says: &str, _is_too_long: bool) -> Option<Call> {
-        None
+    /// what to send instead, or the call as it was.
+    fn refused_content(&self, call: Call, _says: &str, _is_too_long: bool) -> Result<Call, Call> {
+        Err(call)
     }
     /// A call that was sent in another form ends, and whether the provider took it.
     fn retried(&self, _call: &mut Call, _is_taken: bool) {}
@@ -89,7 +89,7 @@ impl Decide for Desk {
         Desk::refused_thinking(self, call, from)
     }
 
-    fn refused_content(&self, call: Call, says: &str, is_too_long: bool) -> Option<Call> {
+    fn refused_content(&self, call: Call, says: &str, is_too_long: bool) -> Result<Call, Call> {
         Desk::refused_content(self, call, says, is_too_long)
     }
 
@@ -426,14 +426,19 @@ impl OpenCall {
     }
 
     /// The provider refused what stands in the call, in these words, or found it too long in the form that was tried last.
-    /// What to send instead.
-    pub(crate) async fn refused_content(mut self, says: Box<str>, is_too_long: bool) -> Option<Self> {
+    /// What to send instead; otherwise the call, unless it has ended.
+    pub(crate) async fn refused_content(
+        mut self,
+        says: Box<str>,
+        is_too_long: bool,
+    ) -> Result<Self, Option<Self>> {
         const MOST: Duration = Duration::from_secs(10);
-        let (call, engine) = (self.call.take()?, self.engine.clone());
-        let next = self.engine.ask(MOST, move |desk| {
-            desk.refused_content(call, &says, is_too_long).map(|call| OpenCall::new(call, engine))
+        let (call, engine) = (self.call.take().ok_or(None)?, self.engine.clone());
+        let next = self.engine.ask(MOST, move |desk| match desk.refused_content(call, &says, is_too_long) {
+            Ok(next) => Ok(OpenCall::new(next, engine)),
+            Err(call) => Err(Some(OpenCall::new(call, engine))),
         });
-        next.await.ok().flatten()
+        next.await.unwrap_or(Err(None))
     }
 
     /// The call was sent in another form, and the provider took it or not.

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bound;
 #[path = "clients/mod.rs"]
 mod clients;
 mod common;
@@ -316,6 +317,38 @@ async fn a_request_without_anything_of_ours_is_sent_once() {
             assert_eq!(fake.log().len(), n, "{api:?}");
         }
         gateway.stop().await;
+    }
+}
+
+/// Takes no summary from the 20th step on.
+fn no_summary_later(body: &Value) -> Option<&'static str> {
+    let is_late = body.to_string().contains("line of call_19") || messages(body).len() > 40;
+    (is_late && body.to_string().contains("not the user's words")).then_some("No summaries, please.")
+}
+
+/// The client's own bytes go out without thinking that was signed after a summary, and stay so.
+#[tokio::test]
+async fn bound_thinking_is_not_refused_after_the_clients_own_bytes() {
+    for stream in [false, true] {
+        let script = bound::script().twin(Twin::ANTHROPIC_NOW).window(400_000).refuses(no_summary_later);
+        let mut client = bound::Client::with(script, Profile::longhaul(), 100_000, stream).await;
+        for n in 0..30 {
+            client.step(2_000).await;
+            if n == 8 {
+                assert!(client.act(json!({ "do": "compact" })).await);
+            }
+        }
+        let stale = client.fake.stale_thinking();
+        assert_eq!((stale.refused, stale.dropped), (0, 0), "{stream} {stale:?}");
+        let log = client.fake.log();
+        let refused: Vec<usize> = (0..log.len()).filter(|at| log[*at].violation.is_some()).collect();
+        assert_eq!(refused.len(), 1, "{stream} {:?}", client.fake.violations());
+        // All that the client has said, and less thinking than before: later requests extend that.
+        let own = &log[refused[0] + 1].body;
+        assert!(!own.to_string().contains("recall "), "{own}");
+        let last = &log.last().unwrap().body;
+        assert!(messages(last).starts_with(messages(own)) && messages(last).len() > messages(own).len());
+        assert!(client.thinking_sent() > 0);
     }
 }
 

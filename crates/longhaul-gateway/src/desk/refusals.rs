@@ -117,37 +117,47 @@ impl UpstreamRefusals {
 
 impl Desk {
     /// The provider refused what stands in a call, in these words. What to send instead, if anything of it is ours; what
-    /// was tried last is taken back first.
-    pub fn refused_content(&self, call: Call, says: &str, is_too_long: bool) -> Option<Call> {
-        let Call { at, how, retry, body, .. } = call;
-        let mut at = at?;
-        let request = at.request.take()?;
-        let shared = at.conversation.clone();
+    /// was tried last is reverted first. Gives the call back if there is nothing to send instead.
+    pub fn refused_content(&self, mut call: Call, says: &str, is_too_long: bool) -> Result<Call, Call> {
+        let retry = call.retry.take();
+        self.in_another_form(&call, retry, says, is_too_long).ok_or(call)
+    }
+
+    fn in_another_form(
+        &self,
+        call: &Call,
+        retry: Option<Retry>,
+        says: &str,
+        is_too_long: bool,
+    ) -> Option<Call> {
+        let At { conversation: shared, upstream, request, .. } = call.at.as_ref()?;
+        let request = request.as_ref()?;
         let mut conversation = shared.lock().ok()?;
-        if conversation.new_from(&request) != Some(request.messages().len()) {
+        if conversation.new_from(request) != Some(request.messages().len()) {
             // Another request has gone on from here meanwhile.
             return None;
         }
         let model = request.frame().model.clone().unwrap_or_default();
-        let refuses = |form| self.refusals.has(&at.upstream, &model, form, now());
+        let refuses = |form| self.refusals.has(upstream, &model, form, now());
         let (says, after) = match retry {
             Some(retry) => (retry.says, Some(retry.rung)),
             // What the client sent is for the client to put right.
-            None if body.is_none() => return None,
+            None if call.body.is_none() => return None,
             None => (says.into(), None),
         };
         let otherwise = match after {
             // The client's own bytes are refused too: it is nothing of ours.
             Some(Rung::Own) if !is_too_long => None,
-            after => conversation.otherwise(&request, after, refuses),
+            after => conversation.otherwise(request, after, refuses),
         };
         let Some(otherwise) = otherwise else {
             conversation.take_back_retry();
             return None;
         };
-        at.ticket = otherwise.ticket;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let mut next = super::call(&mut conversation, otherwise.request, how, at);
+        let (conversation_of, upstream) = (shared.clone(), upstream.clone());
+        let at = At { ticket: otherwise.ticket, conversation: conversation_of, upstream, request: None };
+        let mut next = super::call(&mut conversation, otherwise.request, call.how, at);
         if let Some(body) = otherwise.body {
             next.body = (!body.is_clients()).then(|| String::from(body).into());
         }
