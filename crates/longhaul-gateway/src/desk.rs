@@ -34,6 +34,7 @@ use conversation::{Conversation, Refused, asks_for_a_million, now};
 use finding::{Found, Search};
 pub use incoming::Incoming;
 use live::{Heard, Hint, Live, Shared, Used};
+pub use refusals::AfterRefusal;
 use refusals::{Retry, UpstreamRefusals};
 pub use summarising::SummaryModel;
 use summarising::Writer;
@@ -284,11 +285,6 @@ struct At {
 }
 
 impl Call {
-    /// True if it is a request that the provider refused, in another form.
-    pub(crate) fn is_retry(&self) -> bool {
-        self.retry.is_some()
-    }
-
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;

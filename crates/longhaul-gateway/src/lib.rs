@@ -55,8 +55,8 @@ mod words;
 struct Page;
 
 pub use desk::{
-    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Recall,
-    SummaryModel,
+    Action, AfterRefusal, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking,
+    Reason, Recall, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

@@ -42,6 +42,14 @@ impl Form {
     }
 }
 
+/// What is done with a call that the provider refused for what stands in it.
+pub enum AfterRefusal {
+    /// This call is sent, which is the same in another form.
+    Send(Call),
+    /// The client gets the answer.
+    Answer(Call),
+}
+
 /// A request that is sent once more, in another form.
 #[derive(Debug)]
 pub(super) struct Retry {
@@ -115,12 +123,20 @@ impl UpstreamRefusals {
     }
 }
 
+impl Call {
+    /// True if it is a request that the provider refused, in another form.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+}
+
 impl Desk {
     /// The provider refused what stands in a call, in these words. What to send instead, if anything of it is ours; what
-    /// was tried last is reverted first. Gives the call back if there is nothing to send instead.
-    pub fn refused_content(&self, mut call: Call, says: &str, is_too_long: bool) -> Result<Call, Call> {
+    /// was tried last is reverted first.
+    pub fn refused_content(&self, mut call: Call, says: &str, is_too_long: bool) -> AfterRefusal {
         let retry = call.retry.take();
-        self.in_another_form(&call, retry, says, is_too_long).ok_or(call)
+        let next = self.in_another_form(&call, retry, says, is_too_long);
+        next.map_or(AfterRefusal::Answer(call), AfterRefusal::Send)
     }
 
     fn in_another_form(
