@@ -58,7 +58,7 @@ pub use error::StoreError;
 pub use keeper::Keeper;
 pub use place::{MEMORY, open};
 pub use postgres::PostgresStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{Salvaged, SqliteStore, salvage};
 pub use store::{
     About, Alike, BadSessionId, Filter, Form, Hit, Meta, Pruned, Retention, SessionId, Store, Stored,
     UpstreamLimit,

@@ -9,6 +9,7 @@ mod indexing;
 mod opening;
 mod prefixes;
 mod reading;
+mod salvaging;
 mod searching;
 
 use std::fmt;
@@ -31,6 +32,7 @@ use crate::store::{
     About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
 };
 use faults::Faults;
+pub use salvaging::{Salvaged, salvage};
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
 #[derive(Clone)]

@@ -115,7 +115,7 @@ fn wait(looks: i32) -> bool {
 }
 
 /// A short file that is no database would be taken for an empty one.
-fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
+pub(super) fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
     let Ok(mut file) = File::open(path) else { return Ok(()) };
     let mut start = Vec::new();
     let read = file.by_ref().take(16).read_to_end(&mut start);
@@ -127,7 +127,7 @@ fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
 }
 
 /// The form of the database; `None` if there is nothing in it.
-fn form_of(connection: &Connection, faults: &Faults) -> Result<Option<i64>, StoreError> {
+pub(super) fn form_of(connection: &Connection, faults: &Faults) -> Result<Option<i64>, StoreError> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let read = || {
         let tables = number("SELECT count(*) FROM sqlite_schema")?;
