@@ -1,6 +1,7 @@
 //! The desk: every conversation that is known, and what goes out in the place of a client's request. Calls of the
 //! desk block; they are made on threads that may.
 
+mod arrears;
 mod asking;
 mod conversation;
 mod fill;
@@ -12,6 +13,7 @@ mod overlap;
 mod summarising;
 mod turns;
 mod upstream_limits;
+mod watched;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
@@ -23,7 +25,7 @@ use longhaul::session::Cramped;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_inspector::events::News;
-use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
+use longhaul_store::{Patience, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
 use crate::ask_usage::Asking;
@@ -37,6 +39,7 @@ pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
 use upstream_limits::UpstreamLimits;
+use watched::Watched;
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -51,6 +54,8 @@ pub struct DeskSettings {
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
     pub memory: usize,
+    /// How long a request waits for the store before it goes on without it.
+    pub patience: Patience,
     /// Which sessions are kept. Those that are in use stay, and those that were used within the last hour.
     pub retention: Retention,
     /// Nothing that anybody says is stored: no message, no text of an edit, no pin, no system prompt and no tool, only
@@ -82,6 +87,7 @@ impl DeskSettings {
             profiles: Profile::all(),
             window: None,
             memory: 96 << 20,
+            patience: Patience::Brief,
             retention: Retention::default(),
             without_content: false,
             summaries: None,
@@ -324,7 +330,7 @@ const LOOKS: usize = 8;
 pub struct Desk {
     /// They may change while it works: each request goes by those that it finds.
     settings: RwLock<Arc<DeskSettings>>,
-    store: Arc<dyn Store>,
+    store: Arc<Watched>,
     live: Arc<Live>,
     turns: Turns,
     /// Who wants to know of calls that ended.
@@ -345,7 +351,7 @@ impl Desk {
             _ = tell.send(());
             Vocabulary::O200k.warm();
         });
-        let store = longhaul_store::open(&settings.store)?;
+        let store = Arc::new(Watched::new(longhaul_store::open_with(&settings.store, settings.patience)?));
         if loading.is_ok() {
             _ = loaded.recv();
         }
@@ -461,8 +467,8 @@ impl Desk {
             Err(Refused::Moved) => Err(Refused::Moved),
             Err(refused) => {
                 // What is in memory may be another than what is stored.
-                self.live.forget(conversation.id);
-                if matches!(how, How::New | How::Forks) {
+                self.live.leave(&conversation, &locked, &refused);
+                if matches!(how, How::New | How::Forks) && locked.is_begun() {
                     // Nothing was sent of it. What cannot be deleted now goes with its age.
                     _ = self.store.delete(conversation.id);
                 }
@@ -498,12 +504,7 @@ impl Desk {
         let Some(job) = conversation.job_to_write() else { return };
         let (shared, live) = (shared.clone(), self.live.clone());
         writer.write(by.clone(), job, move |summarised| {
-            let stored = shared
-                .lock()
-                .and_then(|mut conversation| conversation.summarised(summarised).map_err(Refused::Store));
-            if stored.is_err() {
-                live.forget(shared.id);
-            }
+            live.store_with(&shared, |conversation| conversation.summarised(summarised));
         });
     }
 
@@ -554,14 +555,7 @@ impl Desk {
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
         let Some(at) = call.at else { return };
         let usage = usage.filter(|_| !call.is_heard);
-        let stored = at
-            .conversation
-            .lock()
-            .and_then(|mut conversation| conversation.answered(at.ticket, usage).map_err(Refused::Store));
-        if stored.is_err() {
-            // The client sends it all again; what the store has is the truth then.
-            self.live.forget(call.session);
-        }
+        self.live.store_with(&at.conversation, |conversation| conversation.answered(at.ticket, usage));
         self.news.tell(call.session);
     }
 
@@ -598,13 +592,7 @@ impl Desk {
         if let Some(request) = &at.request {
             self.learn(&at, request, overflow);
         }
-        let stored = at
-            .conversation
-            .lock()
-            .and_then(|mut conversation| conversation.refused(at.ticket, overflow).map_err(Refused::Store));
-        if stored.is_err() {
-            self.live.forget(call.session);
-        }
+        self.live.store_with(&at.conversation, |conversation| conversation.refused(at.ticket, overflow));
     }
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
@@ -617,11 +605,6 @@ impl Desk {
             let request = conversation.read(incoming.body.clone())?;
             if conversation.common(&request.identities()) == 0 { None } else { conversation.count(&request) }
         })
-    }
-
-    /// True if the store answers.
-    pub fn is_ready(&self) -> bool {
-        self.store.list(&Filter::default(), 1).is_ok()
     }
 
     /// How many conversations are in memory, and their bytes.

@@ -53,10 +53,14 @@ pub trait Decide: Send + Sync + 'static {
     }
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
-    /// True if it can work.
-    fn is_ready(&self) -> bool {
-        true
+    /// An error, in a sentence, if it cannot store what it does.
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
     }
+    /// Does what could not be done before, as far as it can be done now. Called about once a second.
+    fn tend(&self) {}
+    /// It will be asked nothing more.
+    fn close(&self) {}
     /// Goes by other settings from the next request on.
     fn change(&self, _settings: DeskSettings) {}
     /// Deletes some of the sessions that are not to be kept any longer.
@@ -110,8 +114,16 @@ impl Decide for Desk {
         Desk::count(self, incoming)
     }
 
-    fn is_ready(&self) -> bool {
-        Desk::is_ready(self)
+    fn ready(&self) -> Result<(), String> {
+        Desk::ready(self).map_err(|error| error.to_string())
+    }
+
+    fn tend(&self) {
+        Desk::tend(self);
+    }
+
+    fn close(&self) {
+        Desk::close(self);
     }
 
     fn change(&self, settings: DeskSettings) {
@@ -232,9 +244,16 @@ impl Engine {
         self.ask(self.deadline(), move |desk| desk.count(&incoming)).await.ok().flatten()
     }
 
-    /// True if the desk can work, and says so in time.
-    pub(crate) async fn is_ready(&self) -> bool {
-        self.ask(self.deadline(), |desk| desk.is_ready()).await.unwrap_or(false)
+    /// Why the desk cannot store what it does, or that it does not answer in time.
+    pub(crate) async fn ready(&self) -> Result<(), String> {
+        let ready = self.ask(self.deadline(), |desk| desk.ready()).await;
+        ready.map_err(|_| "the gateway does not answer in time".to_owned())?
+    }
+
+    /// Has the desk do what could not be done before, on a thread beside those that requests wait for.
+    pub(crate) async fn tend(&self) {
+        let queue = self.queue.clone();
+        _ = tokio::task::spawn_blocking(move || queue.desk.tend()).await;
     }
 
     /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer. Looking
@@ -258,6 +277,7 @@ impl Engine {
         }
         // A question whose answer nobody waited for may have left the end of a call to be told.
         self.queue.work_off();
+        _ = catch_unwind(AssertUnwindSafe(|| self.queue.desk.close()));
     }
 
     async fn ask<T: Send + 'static>(

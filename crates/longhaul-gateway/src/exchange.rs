@@ -118,13 +118,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
             Route::Model(api) => shared.model(Asked { api, parts, tenant }, body, &mut report).await,
             Route::Count => shared.count(Asked { api: Api::Anthropic, parts, tenant }, body).await,
             Route::Tools => shared.tools(tenant, &parts, body).await,
-            Route::Ready => match shared.engine.is_ready().await {
-                true => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
-                false => words::text(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "text/plain",
-                    "the store does not answer\n".to_owned(),
-                ),
+            Route::Ready => match shared.engine.ready().await {
+                Ok(()) => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
+                Err(why) => words::text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("{why}\n")),
             },
             _ => shared.pass(route.side(), &parts, reqwest::Body::wrap(Chained::unread(body))).await,
         },

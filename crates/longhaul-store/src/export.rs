@@ -30,7 +30,7 @@ pub(crate) fn journal(entries: &[Entry], texts: &dyn Archive, out: &mut dyn Writ
 }
 
 /// The entry with its text, as it was before [`Entry::apart`].
-fn whole(entry: &Entry, texts: &dyn Archive) -> Result<Entry, StoreError> {
+pub(crate) fn whole(entry: &Entry, texts: &dyn Archive) -> Result<Entry, StoreError> {
     let Some(handle) = handle_apart(entry) else { return Ok(entry.clone()) };
     let text = texts.get(handle).ok_or(StoreError::LostText(handle))?;
     Ok(with_text(entry, text))

@@ -1,5 +1,7 @@
 //! One conversation of a client with its provider: what was seen of it, its session, and where that is stored.
 
+mod stored;
+
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +42,10 @@ pub(super) struct Conversation {
     chains: Vec<Chain>,
     /// How many of these are stored.
     named: usize,
+    /// The newest entries could not be stored.
+    is_owing: bool,
+    /// How often the store had another file when it was compared with what is known here.
+    replaced: u64,
     /// By which it is found too: the end of what a client sends that has taken messages away, and how many it sends.
     also_named: Option<(usize, Chain)>,
     /// Bytes of all messages.
@@ -104,8 +110,10 @@ impl Conversation {
             fill::begin(&mut session);
         }
         session.read_signatures();
-        let keeper = Keeper::create(store, about, &session)?;
-        Ok(Self::of(settings.clone(), &about.tenant, api, session, keeper))
+        let keeper = Keeper::begin(store, about);
+        let mut new = Self::of(settings.clone(), &about.tenant, api, session, keeper);
+        new.save()?;
+        Ok(new)
     }
 
     /// A stored conversation.
@@ -132,7 +140,7 @@ impl Conversation {
             session.log().messages().iter().map(|message| Identity::of(message)).collect();
         let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
         let relay = Relay::of(api, session.log().messages());
-        let named = chains.len();
+        let (named, replaced) = (chains.len(), keeper.store().replaced());
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
         let looked_at = session.cursor();
         Self {
@@ -145,6 +153,8 @@ impl Conversation {
             known,
             chains,
             named,
+            is_owing: false,
+            replaced,
             also_named: None,
             said,
             cramped: None,
@@ -165,10 +175,12 @@ impl Conversation {
         if model.name != session.model().name {
             session.switch(model.clone(), Seals::Client);
         }
-        let keeper = self.keeper.fork(&session)?;
+        let keeper = self.keeper.begin_fork(&session);
         let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
-        // It may be gone on with where it leaves this one: the hash of all that both say names it too.
-        fork.named = fork.chains.len().saturating_sub(1);
+        fork.save()?;
+        // It may be gone on with where it leaves this one: the hash of all that both say names it too. What is not stored
+        // of this one names it alone.
+        fork.named = if fork.in_arrears() { 0 } else { fork.chains.len().saturating_sub(1) };
         Ok(fork)
     }
 
@@ -298,15 +310,6 @@ impl Conversation {
     pub(super) fn is_answered_in(&self, first: usize) -> bool {
         let messages = &self.session.log().messages()[..first.min(self.len())];
         messages.iter().any(|message| message.role() == Role::Assistant)
-    }
-
-    /// True if the store has what is known here, and nothing else.
-    pub(super) fn is_newest(&self, store: &dyn Store) -> Result<bool, StoreError> {
-        match store.meta(self.id()) {
-            Ok(meta) => Ok(meta.end == self.keeper.stored()),
-            Err(StoreError::NoSession(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 
     /// Bytes that it takes in memory, about.
@@ -552,19 +555,6 @@ impl Conversation {
     pub(super) fn refused(&mut self, ticket: Ticket, overflow: Overflow) -> Result<(), StoreError> {
         self.session.overflowed(ticket, overflow);
         self.save()
-    }
-
-    /// Stores what is new.
-    fn save(&mut self) -> Result<(), StoreError> {
-        self.keeper.save(&self.session)?;
-        let new: Vec<[u8; 16]> = self.chains[self.named..].iter().map(Chain::bytes).collect();
-        self.keeper.keep_prefixes(self.named, &new)?;
-        self.named = self.chains.len();
-        if let Some((messages, end)) = self.also_named {
-            self.keeper.keep_prefixes(messages.saturating_sub(1), &[end.bytes()])?;
-            self.also_named = None;
-        }
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longhaul::Models;
-use longhaul_store::{About, Alike, Meta, StoreError};
+use longhaul_store::{About, Alike, Meta, Store, StoreError};
 use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused};
@@ -119,7 +119,9 @@ impl Desk {
         // Behind another way of the conversation, which was not gone on with, there may be the one that goes on.
         let (mut upto, mut looked_at) = (hashes.len(), Vec::new());
         for _ in 0..BACK {
-            let alike = self.store.find_prefix(&hashes[..upto])?.filter(|alike| alike.messages >= known);
+            // While the store does not work, the request begins a conversation in memory.
+            let Ok(alike) = self.store.find_prefix(&hashes[..upto]) else { return Ok(None) };
+            let alike = alike.filter(|alike| alike.messages >= known);
             let Some(Alike { messages, mut sessions }) = alike.filter(|_| looked_at.len() < WAYS) else {
                 break;
             };
@@ -134,7 +136,15 @@ impl Desk {
                 looked_at.push(meta.id);
                 let shared = match self.live.get(meta.id) {
                     Some(shared) => shared,
-                    None => self.load(incoming, meta.id)?,
+                    None => match self.load(incoming, meta.id) {
+                        Ok(shared) => shared,
+                        // It was deleted just now: it is looked again.
+                        Err(error @ StoreError::NoSession(_)) => return Err(error.into()),
+                        Err(error) => {
+                            tracing::warn!(session = %meta.id, %error, "a stored conversation cannot be gone on with");
+                            continue;
+                        }
+                    },
                 };
                 let one = std::iter::once(shared);
                 if let Some(found) = self.going_on(incoming, one, seen, best)? {
@@ -177,13 +187,10 @@ impl Desk {
 
     /// What a request has in common with a conversation; `None` if that is nothing.
     fn candidate(&self, incoming: &Incoming, shared: Shared) -> Result<Option<Candidate>, Refused> {
-        let Ok(conversation) = shared.lock() else {
-            self.live.forget(shared.id);
-            return Err(Refused::Broken);
-        };
-        if !conversation.is_newest(&*self.store)? {
+        let mut conversation = shared.lock().inspect_err(|_| self.live.salvage(&shared))?;
+        if !conversation.is_newest() {
             // Another replica has gone on with it, perhaps just now: it is loaded again.
-            self.live.forget(shared.id);
+            self.live.leave(&shared, &conversation, &Refused::Moved);
             return Err(Refused::Moved);
         }
         let Some(request) = conversation.read(incoming.body.clone()) else { return Err(Refused::Unreadable) };

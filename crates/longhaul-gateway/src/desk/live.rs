@@ -2,8 +2,8 @@
 //! the store: those that were used last stay, as many as fit.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use longhaul::{Ticket, Usage};
@@ -22,6 +22,8 @@ pub(super) struct Seat {
     /// Whose it is.
     tenant: Arc<str>,
     conversation: Mutex<Conversation>,
+    /// Another one has taken its place.
+    is_closed: AtomicBool,
     /// What answers have said since the conversation was worked with.
     heard: Mutex<Vec<Heard>>,
 }
@@ -41,6 +43,7 @@ impl Seat {
             id: conversation.id(),
             tenant,
             conversation: Mutex::new(conversation),
+            is_closed: AtomicBool::new(false),
             heard: Mutex::default(),
         })
     }
@@ -48,12 +51,40 @@ impl Seat {
     /// The conversation for one request alone. One that a panic left half done is not used again.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Conversation>, Refused> {
         let mut conversation = self.conversation.lock().map_err(|_| Refused::Broken)?;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(Refused::Moved);
+        }
         let heard = std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner));
         for Heard { ticket, usage, seals } in heard {
             conversation.signed(ticket, &seals);
             usage.iter().for_each(|usage| conversation.heard(ticket, usage));
         }
         Ok(conversation)
+    }
+
+    /// The conversation as a panic left it; `None` if there was none.
+    pub(super) fn broken(&self) -> Option<MutexGuard<'_, Conversation>> {
+        let broken = self.conversation.lock().err().map(PoisonError::into_inner);
+        broken.filter(|_| !self.is_closed.load(Ordering::Relaxed))
+    }
+
+    /// Another one has taken its place: whoever still has this one looks again.
+    pub(super) fn closes(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whose it is.
+    pub(super) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// True if the store does not have it as it is. One that is worked with is not asked: it is stored behind that.
+    fn is_in_arrears(&self) -> bool {
+        match self.conversation.try_lock() {
+            Ok(conversation) => conversation.in_arrears(),
+            Err(TryLockError::Poisoned(broken)) => broken.into_inner().in_arrears(),
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// Whoever works with the conversation next knows this first. Waits for nobody who does.
@@ -200,15 +231,26 @@ impl Live {
             let too_many = spoken_of.len().saturating_sub(SPOKEN_OF);
             spoken_of.drain(..too_many);
         }
-        let limit = self.limit.load(Ordering::Relaxed);
-        while inner.bytes > limit && inner.conversations.len() > 1 {
-            let Some(oldest) =
-                inner.conversations.iter().min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
-            else {
-                return;
-            };
-            inner.remove(oldest);
-        }
+        inner.make_room(id, self.limit.load(Ordering::Relaxed));
+    }
+
+    /// The conversations that the store does not have as they are.
+    pub(super) fn in_arrears(&self) -> Vec<Shared> {
+        let all: Vec<Shared> =
+            self.lock().conversations.values().map(|slot| slot.conversation.clone()).collect();
+        all.into_iter().filter(|shared| shared.is_in_arrears()).collect()
+    }
+
+    /// What speaks of one conversation speaks of another from now on.
+    pub(super) fn replace(&self, before: SessionId, new: &Shared, used: Used) {
+        let hints = {
+            let mut inner = self.lock();
+            let slot = inner.conversations.get(&before);
+            let hints = slot.map(|slot| slot.hints.clone()).unwrap_or_default();
+            inner.remove(before);
+            hints
+        };
+        self.used(new, &hints, used);
     }
 
     /// A conversation is not what the store has: the next request loads it.
@@ -228,6 +270,30 @@ impl Live {
 }
 
 impl Inner {
+    /// Those that were left alone longest go, but for the one that is used now. What is not stored is nowhere else: it
+    /// stays while others can go, and while it takes no more than as much again.
+    fn make_room(&mut self, used: SessionId, limit: usize) {
+        while self.bytes > limit {
+            let oldest = |slots: &mut dyn Iterator<Item = (&SessionId, &Slot)>| {
+                slots.filter(|(id, _)| **id != used).min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
+            };
+            let is_stored = |(_, slot): &(&SessionId, &Slot)| !slot.conversation.is_in_arrears();
+            if let Some(stored) = oldest(&mut self.conversations.iter().filter(is_stored)) {
+                self.remove(stored);
+                continue;
+            }
+            if self.bytes <= limit.saturating_mul(2) {
+                return;
+            }
+            let Some(lost) = oldest(&mut self.conversations.iter()) else { return };
+            tracing::warn!(
+                session = %lost,
+                "what was said last in a conversation is lost: it could not be stored, and memory is full"
+            );
+            self.remove(lost);
+        }
+    }
+
     fn remove(&mut self, id: SessionId) {
         let Some(slot) = self.conversations.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(slot.bytes);
