@@ -139,7 +139,10 @@ fn any_store(place: String) -> String {
         None => Ok(place),
         Some(aside) => {
             let aside = one_line(&aside.display().to_string(), 500);
-            say(&format!("{place} is damaged and was moved to {aside}; a new one was begun"));
+            say(&format!(
+                "{place} is damaged and was moved to {aside}; a new one was begun. \
+                 `longhaul sessions salvage {aside}` gets back what can be read"
+            ));
             Ok(place)
         }
     });
