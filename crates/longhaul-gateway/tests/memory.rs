@@ -20,7 +20,7 @@ use clients::{APIS, body_of, conversation, model};
 use common::Ground;
 use common::postgres::{Server, skipped};
 use http::HeaderMap;
-use longhaul::{Tokens, Usage};
+use longhaul::{Overflow, Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
 use longhaul_inspector::Host;
 use longhaul_store::{Filter, Form, SessionId};
@@ -433,4 +433,23 @@ fn a_panic_loses_nothing_that_is_not_stored() {
             }
         });
     }
+}
+
+/// A limit that was learnt while the store did not work is stored too, and so is one whose file is gone.
+#[test]
+fn limits_that_were_learnt_are_stored_when_the_store_is_back() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground.place);
+    let overflow = Overflow { prompt: None, window: Some(Tokens(12_000)), answer: Some(Tokens(1_000)) };
+    let call = sent(&desk, &step(Api::Anthropic, 5));
+    let lock = locked(&ground.place);
+    desk.refused(call, overflow);
+    assert!(ground.open().limits().unwrap().is_empty());
+    drop(lock);
+    desk.close();
+    assert_eq!(ground.open().limits().unwrap().len(), 1);
+    std::fs::remove_file(&ground.place).unwrap();
+    look_again();
+    desk.tend();
+    assert_eq!(ground.open().limits().unwrap().len(), 1);
 }
