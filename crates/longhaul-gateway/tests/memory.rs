@@ -13,14 +13,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model};
-use common::Ground;
 use common::postgres::{Server, skipped};
+use common::{Dice, Ground};
 use http::HeaderMap;
-use longhaul::{Tokens, Usage};
+use longhaul::{Overflow, Tokens, Usage};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming};
 use longhaul_inspector::Host;
 use longhaul_store::{Filter, Form, SessionId};
@@ -433,4 +434,104 @@ fn a_panic_loses_nothing_that_is_not_stored() {
             }
         });
     }
+}
+
+/// A limit that was learnt while the store did not work is stored too, and so is one whose file is gone.
+#[test]
+fn limits_that_were_learnt_are_stored_when_the_store_is_back() {
+    let ground = Ground::sqlite();
+    let desk = desk(&ground.place);
+    let overflow = Overflow { prompt: None, window: Some(Tokens(12_000)), answer: Some(Tokens(1_000)) };
+    let call = sent(&desk, &step(Api::Anthropic, 5));
+    let lock = locked(&ground.place);
+    desk.refused(call, overflow);
+    assert!(ground.open().limits().unwrap().is_empty());
+    drop(lock);
+    desk.close();
+    assert_eq!(ground.open().limits().unwrap().len(), 1);
+    std::fs::remove_file(&ground.place).unwrap();
+    look_again();
+    desk.tend();
+    assert_eq!(ground.open().limits().unwrap().len(), 1);
+}
+
+/// Many conversations at once, on a file that is locked and deleted again and again.
+#[test]
+fn a_storm_of_faults_loses_nothing() {
+    const AT_ONCE: usize = 4;
+    const CONVERSATIONS: usize = 12;
+    let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
+    eprintln!("seed {seed}");
+    let ground = Ground::sqlite();
+    let desk = desk(&ground.place);
+    let task = |number: usize| format!("Read all files: which one defines `main`, {number}?");
+    let api = |number: usize| APIS[number % APIS.len()];
+    let is_over = AtomicBool::new(false);
+    let ids: Vec<SessionId> = std::thread::scope(|scope| {
+        let storm = scope.spawn(|| {
+            let mut dice = Dice(seed);
+            while !is_over.load(Ordering::Relaxed) {
+                if dice.roll(3) == 0 {
+                    // Another process may be faster, and the file may be about to be made.
+                    _ = std::fs::remove_file(&ground.place);
+                } else if let Ok(other) = rusqlite::Connection::open_with_flags(
+                    &ground.place,
+                    rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,
+                ) {
+                    _ = other.execute_batch("BEGIN IMMEDIATE");
+                    std::thread::sleep(Duration::from_millis(dice.roll(700)));
+                }
+                std::thread::sleep(Duration::from_millis(dice.roll(300)));
+            }
+        });
+        let tender = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(200));
+                desk.tend();
+            }
+        });
+        let talk = |first: usize| {
+            let desk = &desk;
+            move || -> Vec<(usize, SessionId)> {
+                let own: Vec<usize> = (first..CONVERSATIONS).step_by(AT_ONCE).collect();
+                let mut ids = vec![None; own.len()];
+                for n in 0..STEPS {
+                    for (number, id) in own.iter().zip(&mut ids) {
+                        let (session, how, _) = asked(desk, &of_task(&task(*number), api(*number), n));
+                        let expected = if n == 0 { How::New } else { How::Extends };
+                        assert_eq!(how, expected, "seed {seed}: {number} {n}");
+                        assert_eq!(*id.get_or_insert(session), session, "seed {seed}: {number} {n}");
+                    }
+                }
+                own.into_iter().zip(ids.into_iter().flatten()).collect()
+            }
+        };
+        let talks: Vec<_> = (0..AT_ONCE).map(|first| scope.spawn(talk(first))).collect();
+        let done: Vec<_> = talks.into_iter().map(|talk| talk.join()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        (storm.join().unwrap(), tender.join().unwrap());
+        let mut ids: Vec<_> = done.into_iter().flat_map(Result::unwrap).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(_, id)| id).collect()
+    });
+    look_again();
+    desk.close();
+    drop(desk);
+    ground.check();
+    let again = self::desk(&ground.place);
+    for (number, id) in ids.into_iter().enumerate() {
+        assert_eq!(
+            transcript(&ground.place, id).len(),
+            messages_of(api(number), STEPS - 1),
+            "seed {seed}: {number}"
+        );
+        let (session, how, _) = asked(&again, &of_task(&task(number), api(number), STEPS));
+        assert_eq!((session, how), (id, How::Extends), "seed {seed}: {number}");
+    }
+}
+
+/// How many messages a conversation has after so many steps.
+fn messages_of(api: Api, steps: usize) -> usize {
+    let request = longhaul_wire::api::Request::decode(api, &*of_task("", api, steps).body).unwrap();
+    request.messages().len()
 }

@@ -85,9 +85,9 @@ async fn started_in_time(settings: Settings) -> Result<Gateway, Failure> {
     let mut pause = Duration::from_millis(250);
     loop {
         let problem = match longhaul_gateway::start(settings.clone()).await {
-            Err(GatewayError::Store(problem @ (StoreError::Unavailable { .. } | StoreError::Busy { .. })))
-                if longhaul_store::is_server(&settings.desk.store) && begun.elapsed() + pause < MOST =>
-            {
+            Err(GatewayError::Store(
+                problem @ (StoreError::Unavailable { .. } | StoreError::Busy { .. }),
+            )) if longhaul_store::is_server(&settings.desk.store) && begun.elapsed() + pause < MOST => {
                 problem
             }
             started => return started.map_err(|error| Failure::Input(error.to_string())),

@@ -31,10 +31,11 @@ impl Desk {
             match saved {
                 Err(refused) => self.live.leave(&shared, &conversation, &refused),
                 // The others would fail alike.
-                Ok(()) if conversation.in_arrears() => return,
+                Ok(()) if conversation.in_arrears() && self.store.outage().is_some() => return,
                 Ok(()) => {}
             }
         }
+        self.upstream_limits.tend();
         self.store.probe();
     }
 
@@ -86,10 +87,10 @@ impl Live {
             why,
             Refused::Moved | Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))
         );
-        match conversation.in_arrears() {
-            false => self.forget(shared.id),
-            true if is_others => self.take_place(shared, conversation.parted(shared.tenant())),
-            true => {}
+        if !conversation.in_arrears() {
+            self.forget(shared.id);
+        } else if is_others {
+            self.take_place(shared, conversation.parted(shared.tenant()));
         }
     }
 

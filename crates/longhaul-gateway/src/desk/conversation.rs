@@ -178,9 +178,9 @@ impl Conversation {
         let keeper = self.keeper.begin_fork(&session);
         let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
         fork.save()?;
-        // It may be gone on with where it leaves this one: the hash of all that both say names it too. What is not stored
-        // of this one names it alone.
-        fork.named = if fork.in_arrears() { 0 } else { fork.chains.len().saturating_sub(1) };
+        // It may be gone on with where it leaves this one: the hash of all that both say names it too. What names this one
+        // and is not stored names it alone.
+        fork.named = fork.chains.len().saturating_sub(1).min(self.named);
         Ok(fork)
     }
 

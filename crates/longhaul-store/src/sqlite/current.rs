@@ -110,7 +110,10 @@ impl Opened {
     }
 
     fn is_there(&self, path: &Path) -> bool {
-        self.id.is_none() || self.id == FileId::of(path)
+        // It may have been deleted while it was opened.
+        !FileId::ARE_KNOWN
+            || opening::is_in_memory(path)
+            || (self.id.is_some() && self.id == FileId::of(path))
     }
 
     /// Another file takes the place of this one. What SQLite keeps beside it must not be taken for that of the other one.
@@ -130,7 +133,10 @@ impl Opened {
 struct FileId(u64, u64);
 
 impl FileId {
-    /// `None` where there is no file, and on systems where a file that is open is neither deleted nor replaced.
+    /// Elsewhere a file that is open is neither deleted nor replaced.
+    const ARE_KNOWN: bool = cfg!(unix);
+
+    /// `None` where there is no file.
     #[cfg(unix)]
     fn of(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
