@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::ask_usage::Asking;
-use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason};
+use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Rung};
 use crate::mcp;
 use crate::reading::Heard;
 
@@ -27,6 +27,11 @@ use crate::reading::Heard;
 pub trait Decide: Send + Sync + 'static {
     /// Says what is done with a request.
     fn decide(&self, incoming: &Incoming) -> Decision;
+    /// The same, as long as somebody waits for it: a decision that comes too late must not change a conversation that has
+    /// gone on without it.
+    fn decide_while(&self, incoming: &Incoming, _is_awaited: &dyn Fn() -> bool) -> Decision {
+        self.decide(incoming)
+    }
     /// The provider refused thinking in a call, from the block with this signature on if it named one: what to send
     /// instead, without it.
     fn refused_thinking(&self, _call: Call, _from: Option<&str>) -> Option<Call> {
@@ -40,6 +45,17 @@ pub trait Decide: Send + Sync + 'static {
     fn thinking_outside_of_stored(&self, _incoming: &Incoming) -> KeptThinking {
         KeptThinking::All
     }
+    /// What is sent where there was no decision, or where the client's own bytes were too long; `None` for the client's own
+    /// bytes. Waits for no conversation and no store.
+    fn fall_back(&self, _incoming: &Incoming, _overflow: Option<Overflow>) -> Option<Call> {
+        None
+    }
+    /// Whether the client's own bytes fit, as far as that can be told at once.
+    fn fits(&self, _incoming: &Incoming) -> bool {
+        true
+    }
+    /// A call is sent now. Waits for nobody.
+    fn is_sent(&self, _call: &Call) {}
     /// The provider answered a call: what it said of the price, and what thinking it signed, counts for the next request,
     /// however soon that comes. Waits for nobody; [`answered`](Self::answered) comes behind it.
     fn heard(&self, _call: &mut Call, _usage: Option<&Usage>, _seals: Vec<String>) {}
@@ -78,6 +94,10 @@ impl Decide for Desk {
         Desk::decide(self, incoming)
     }
 
+    fn decide_while(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Decision {
+        Desk::decide_while(self, incoming, is_awaited)
+    }
+
     fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
         Desk::refused_thinking(self, call, from)
     }
@@ -88,6 +108,18 @@ impl Decide for Desk {
 
     fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
         Desk::thinking_outside_of_stored(self, incoming)
+    }
+
+    fn fall_back(&self, incoming: &Incoming, overflow: Option<Overflow>) -> Option<Call> {
+        Desk::fall_back(self, incoming, overflow)
+    }
+
+    fn fits(&self, incoming: &Incoming) -> bool {
+        Desk::fits(self, incoming)
+    }
+
+    fn is_sent(&self, call: &Call) {
+        Desk::is_sent(self, call);
     }
 
     fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
@@ -149,9 +181,17 @@ pub(crate) struct Engine {
     waiting: Arc<AtomicUsize>,
     /// Tools answer one message at a time.
     one_tool: Arc<Semaphore>,
+    /// So many questions are answered at once on threads beside those of the desk.
+    beside: Arc<Semaphore>,
     /// How long a question may take, in milliseconds.
     deadline: Arc<AtomicU64>,
 }
+
+/// Questions answered at once beside the desk: each may read a whole request and fold it.
+const BESIDE: usize = 8;
+
+/// A conversation that is folded takes its time, and the client waits for a model anyway.
+const MOST_FOR_A_FOLD: Duration = Duration::from_secs(10);
 
 /// What is done with a request.
 pub(crate) enum Verdict {
@@ -169,8 +209,9 @@ impl Engine {
         };
         let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
-        let engine =
-            Self { work, queue, threads, waiting: Arc::default(), one_tool, deadline: Arc::default() };
+        let (waiting, deadline_ms) = (Arc::default(), Arc::default());
+        let beside = Arc::new(Semaphore::new(BESIDE));
+        let engine = Self { work, queue, threads, waiting, one_tool, beside, deadline: deadline_ms };
         engine.set_deadline(deadline);
         Ok(engine)
     }
@@ -200,14 +241,52 @@ impl Engine {
     /// Decides. Too late or with a panic, it is passed on.
     pub(crate) async fn decide(&self, incoming: Incoming) -> Verdict {
         let engine = self.clone();
-        let decided = self.ask(self.deadline(), move |desk| match desk.decide(&incoming) {
-            Decision::PassOn(reason) => Verdict::PassOn(reason),
-            Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
+        let decided = self.ask_while(self.deadline(), move |desk, is_awaited| {
+            match desk.decide_while(&incoming, is_awaited) {
+                Decision::PassOn(reason) => Verdict::PassOn(reason),
+                Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
+            }
         });
         match decided.await {
             Ok(verdict) => verdict,
             Err(reason) => Verdict::PassOn(reason),
         }
+    }
+
+    /// What is sent where there was no decision, or where the client's own bytes were too long; `None` for the client's own
+    /// bytes. It gets the time that a decision has; more, if the client's own bytes would not fit.
+    pub(crate) async fn fall_back(
+        &self,
+        incoming: &Incoming,
+        why: Reason,
+        overflow: Option<Overflow>,
+    ) -> Option<OpenCall> {
+        let desk = &self.queue.desk;
+        let fits = || catch_unwind(AssertUnwindSafe(|| desk.fits(incoming))).unwrap_or(true);
+        let most = if overflow.is_none() && fits() { self.deadline() } else { MOST_FOR_A_FOLD };
+        let incoming = incoming.clone();
+        let call = self.beside(most, move |desk| desk.fall_back(&incoming, overflow)).await?;
+        Some(OpenCall::fallen(call, self.clone(), why))
+    }
+
+    /// Asks on a thread beside those of the desk, which may hang. Nobody waits longer than `most`.
+    async fn beside<T: Send + 'static>(
+        &self,
+        most: Duration,
+        question: impl FnOnce(&dyn Decide) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let answer = async {
+            // A question that hangs keeps its place: there is no end of threads otherwise.
+            let place = self.beside.clone().acquire_owned().await.ok()?;
+            let queue = self.queue.clone();
+            let asked = tokio::task::spawn_blocking(move || {
+                let answer = catch_unwind(AssertUnwindSafe(|| question(&*queue.desk)));
+                drop(place);
+                answer.ok().flatten()
+            });
+            asked.await.ok().flatten()
+        };
+        timeout(most, answer).await.ok().flatten()
     }
 
     /// How many messages of a request may keep their thinking if it is passed on as it came; `None` if all may. The store
@@ -265,6 +344,15 @@ impl Engine {
         deadline: Duration,
         question: impl FnOnce(&dyn Decide) -> T + Send + 'static,
     ) -> Result<T, Reason> {
+        self.ask_while(deadline, move |desk, _| question(desk)).await
+    }
+
+    /// The same for a question that may ask whether somebody still waits for its answer.
+    async fn ask_while<T: Send + 'static>(
+        &self,
+        deadline: Duration,
+        question: impl FnOnce(&dyn Decide, &dyn Fn() -> bool) -> T + Send + 'static,
+    ) -> Result<T, Reason> {
         /// More questions wait only if the desk hangs.
         const MOST_WAITING: usize = 1_024;
         if self.waiting.load(Ordering::Relaxed) >= MOST_WAITING {
@@ -278,7 +366,9 @@ impl Engine {
         self.run(Box::new(move |desk| {
             waiting.fetch_sub(1, Ordering::Relaxed);
             if let Some(question) = taken(&asked) {
-                _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
+                let is_awaited = || !tell.is_closed();
+                let answer = catch_unwind(AssertUnwindSafe(|| question(desk, &is_awaited)));
+                _ = tell.send(answer.map_err(|_| Reason::Panic));
             }
         }));
         let result = match timeout(deadline, &mut told).await {
@@ -360,6 +450,8 @@ pub(crate) struct Brief {
     pub(crate) cramped: Option<Cramped>,
     /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
+    /// What it is and why, where there was no decision.
+    pub(crate) fallen: Option<(Rung, Reason)>,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -377,9 +469,26 @@ impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
         let Call { session, how, view, full, edits, broke, asking, .. } = call;
         let Call { shorter_answer, cramped, is_tied, .. } = call;
-        let brief = Brief { session, how, view, full, edits, broke, shorter_answer, cramped, is_tied };
+        let fallen = None;
+        let brief =
+            Brief { session, how, view, full, edits, broke, shorter_answer, cramped, is_tied, fallen };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
+    }
+
+    /// A call that was made without a decision.
+    fn fallen(call: Call, engine: Engine, why: Reason) -> Self {
+        let rung = call.rung;
+        let mut open = Self::new(call, engine);
+        open.brief.fallen = rung.map(|rung| (rung, why));
+        open
+    }
+
+    /// The call is sent now.
+    pub(crate) fn is_sent(&self) {
+        let desk = &self.engine.queue.desk;
+        // Without it the next request that is not decided goes on from an earlier one.
+        self.call.iter().for_each(|call| _ = catch_unwind(AssertUnwindSafe(|| desk.is_sent(call))));
     }
 
     /// The call is not sent again: what it was made of goes, and what is needed for its end stays.
@@ -399,6 +508,10 @@ impl OpenCall {
     pub(crate) async fn refused_thinking(mut self, from: Option<String>) -> Option<Self> {
         const MOST: Duration = Duration::from_secs(10);
         let (call, engine) = (self.call.take()?, self.engine.clone());
+        if let Some((_, why)) = self.brief.fallen {
+            let next = self.engine.beside(MOST, move |desk| desk.refused_thinking(call, from.as_deref()));
+            return next.await.map(|call| Self::fallen(call, engine, why));
+        }
         let next = self.engine.ask(MOST, move |desk| {
             desk.refused_thinking(call, from.as_deref()).map(|call| OpenCall::new(call, engine))
         });
@@ -407,12 +520,14 @@ impl OpenCall {
 
     /// The provider refused the call as too long. What to send instead.
     pub(crate) async fn overflowed(mut self, overflow: Overflow) -> Option<Self> {
-        /// A conversation that is folded takes its time, and the client waits for a model anyway.
-        const MOST: Duration = Duration::from_secs(10);
         let (call, engine) = (self.call.take()?, self.engine.clone());
-        let next = self
-            .engine
-            .ask(MOST, move |desk| desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine)));
+        if let Some((_, why)) = self.brief.fallen {
+            let next = self.engine.beside(MOST_FOR_A_FOLD, move |desk| desk.overflowed(call, overflow));
+            return next.await.map(|call| Self::fallen(call, engine, why));
+        }
+        let next = self.engine.ask(MOST_FOR_A_FOLD, move |desk| {
+            desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine))
+        });
         next.await.ok().flatten()
     }
 

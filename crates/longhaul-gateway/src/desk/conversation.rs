@@ -1,5 +1,7 @@
 //! One conversation of a client with its provider: what was seen of it, its session, and where that is stored.
 
+mod catching_up;
+
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -78,6 +80,9 @@ pub(super) enum Refused {
     /// Another request has gone on with the conversation meanwhile.
     #[error("other requests are in its way")]
     Moved,
+    /// Nobody waits for it any longer.
+    #[error("nobody waits for it any longer")]
+    TooLate,
     /// There is no view that fits.
     #[error("{0}")]
     NoView(PrepareError),
@@ -325,6 +330,18 @@ impl Conversation {
         request: &Request,
         shared_window: Option<Tokens>,
     ) -> Result<Ticket, Refused> {
+        self.take_in(settings, tenant, request, shared_window)?;
+        self.prepare()
+    }
+
+    /// Takes in what a request has more than is known.
+    pub(super) fn take_in(
+        &mut self,
+        settings: &Arc<DeskSettings>,
+        tenant: &str,
+        request: &Request,
+        shared_window: Option<Tokens>,
+    ) -> Result<(), Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
         if !Arc::ptr_eq(&self.settings, settings) {
             self.session.set_profile(settings.profile.clone());
@@ -353,7 +370,7 @@ impl Conversation {
             }
         }
         self.relay.keep(request);
-        self.prepare()
+        Ok(())
     }
 
     /// The window in which the provider wants prompt and allowed answer together. A request that asks for a million tokens
@@ -382,14 +399,19 @@ impl Conversation {
     }
 
     fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) -> Position {
+        self.knows(tenant, message, identity);
+        self.session.push(message.clone())
+    }
+
+    /// The session is about to have this message.
+    fn knows(&mut self, tenant: &str, message: &Message, identity: Identity) {
         let before = self.chains.last().copied().unwrap_or_else(|| Chain::start(tenant, self.api));
         self.said += message.bytes();
         self.known.push(identity);
         self.chains.push(before.then(identity));
-        self.session.push(message.clone())
     }
 
-    fn prepare(&mut self) -> Result<Ticket, Refused> {
+    pub(super) fn prepare(&mut self) -> Result<Ticket, Refused> {
         let ticket = loop {
             match self.session.prepare(Some(now())).map_err(Refused::NoView)? {
                 Prepared::Send(ticket) => break ticket,

@@ -11,6 +11,7 @@ use longhaul_store::SessionId;
 
 use super::KeptThinking;
 use super::conversation::{Conversation, Refused};
+use super::last_sent::{LastSent, SentAlone};
 
 /// A conversation that several requests may want at once.
 pub(super) type Shared = Arc<Seat>;
@@ -20,7 +21,9 @@ pub(super) type Shared = Arc<Seat>;
 pub(super) struct Seat {
     pub(super) id: SessionId,
     /// Whose it is.
-    tenant: Arc<str>,
+    pub(super) tenant: Arc<str>,
+    /// It began without the store, which does not have it yet.
+    pub(super) is_unstored: bool,
     conversation: Mutex<Conversation>,
     /// What answers have said since the conversation was worked with.
     heard: Mutex<Vec<Heard>>,
@@ -37,23 +40,37 @@ pub(super) struct Heard {
 
 impl Seat {
     pub(super) fn new(conversation: Conversation, tenant: Arc<str>) -> Shared {
-        Arc::new(Self {
-            id: conversation.id(),
-            tenant,
-            conversation: Mutex::new(conversation),
-            heard: Mutex::default(),
-        })
+        Arc::new(Self::of(conversation, tenant, false))
+    }
+
+    /// The same for a conversation that the store does not have.
+    pub(super) fn unstored(conversation: Conversation, tenant: Arc<str>) -> Shared {
+        Arc::new(Self::of(conversation, tenant, true))
+    }
+
+    fn of(conversation: Conversation, tenant: Arc<str>, is_unstored: bool) -> Self {
+        let id = conversation.id();
+        Self { id, tenant, is_unstored, conversation: Mutex::new(conversation), heard: Mutex::default() }
     }
 
     /// The conversation for one request alone. One that a panic left half done is not used again.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Conversation>, Refused> {
-        let mut conversation = self.conversation.lock().map_err(|_| Refused::Broken)?;
+        let conversation = self.conversation.lock().map_err(|_| Refused::Broken)?;
+        Ok(self.told(conversation))
+    }
+
+    /// The same if nobody works with it now.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Conversation>> {
+        self.conversation.try_lock().ok().map(|conversation| self.told(conversation))
+    }
+
+    fn told<'a>(&self, mut conversation: MutexGuard<'a, Conversation>) -> MutexGuard<'a, Conversation> {
         let heard = std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner));
         for Heard { ticket, usage, seals } in heard {
             conversation.signed(ticket, &seals);
             usage.iter().for_each(|usage| conversation.heard(ticket, usage));
         }
-        Ok(conversation)
+        conversation
     }
 
     /// Whoever works with the conversation next knows this first. Waits for nobody who does.
@@ -92,7 +109,8 @@ struct Inner {
 
 #[derive(Debug)]
 struct Slot {
-    conversation: Shared,
+    /// `None` for one that is not what the store has: what was sent last of it can be gone on with.
+    conversation: Option<Shared>,
     bytes: usize,
     used: u64,
     /// When it was used last.
@@ -102,9 +120,14 @@ struct Slot {
     /// The hash of all that is said in it.
     end: Option<Hint>,
     outside: KeptThinking,
+    /// The request that was sent last.
+    last: Option<Arc<LastSent>>,
+    /// Requests that were sent without it, and that it has not taken in.
+    alone: Vec<Arc<SentAlone>>,
 }
 
 /// The facts that a use of a conversation leaves behind.
+#[derive(Debug, Clone)]
 pub(super) struct Used {
     pub(super) bytes: usize,
     pub(super) outside: KeptThinking,
@@ -120,7 +143,58 @@ impl Live {
     pub(super) fn hinted(&self, hint: &Hint) -> Vec<Shared> {
         let inner = self.lock();
         let ids = inner.hints.get(hint).into_iter().flatten().rev();
-        ids.filter_map(|id| inner.conversations.get(id)).map(|slot| slot.conversation.clone()).collect()
+        ids.filter_map(|id| inner.conversations.get(id))
+            .filter_map(|slot| slot.conversation.clone())
+            .collect()
+    }
+
+    /// What was sent last of the conversations that these hints spoke of.
+    pub(super) fn last_sent(&self, hints: &[Hint]) -> Vec<Arc<LastSent>> {
+        let inner = self.lock();
+        let mut ids: Vec<SessionId> = Vec::new();
+        for id in hints.iter().filter_map(|hint| inner.hints.get(hint)).flatten() {
+            if !ids.contains(id) {
+                ids.push(*id);
+            }
+        }
+        ids.iter().filter_map(|id| inner.conversations.get(id)?.last.clone()).collect()
+    }
+
+    /// A request is sent: the next one can go on from it. `alone` if its conversation does not know.
+    pub(super) fn sent(&self, last: Arc<LastSent>, alone: Option<Arc<SentAlone>>) {
+        if let Some(slot) = self.lock().conversations.get_mut(&last.session) {
+            slot.last = Some(last);
+            let is_new = |alone: &Arc<SentAlone>| !slot.alone.iter().any(|other| Arc::ptr_eq(other, alone));
+            let alone = alone.filter(is_new);
+            slot.alone.extend(alone);
+        }
+    }
+
+    /// The requests of a conversation that were sent without it. They are told of once.
+    pub(super) fn sent_alone(&self, id: SessionId) -> Vec<Arc<SentAlone>> {
+        let mut inner = self.lock();
+        inner.conversations.get_mut(&id).map(|slot| std::mem::take(&mut slot.alone)).unwrap_or_default()
+    }
+
+    /// A request that was sent without its conversation was refused: there is nothing to be told.
+    pub(super) fn was_refused(&self, alone: &Arc<SentAlone>) {
+        if let Some(slot) = self.lock().conversations.get_mut(&alone.session) {
+            slot.alone.retain(|other| !Arc::ptr_eq(other, alone));
+        }
+    }
+
+    /// A conversation is in the store from now on, under another name.
+    pub(super) fn is_stored(&self, unstored: SessionId, conversation: &Shared) {
+        let mut inner = self.lock();
+        let Some(mut slot) = inner.conversations.remove(&unstored) else { return };
+        for hint in slot.hints.iter().chain(&slot.end) {
+            for id in inner.hints.get_mut(hint).into_iter().flatten().filter(|id| **id == unstored) {
+                *id = conversation.id;
+            }
+        }
+        slot.conversation = Some(conversation.clone());
+        slot.last = slot.last.map(|last| Arc::new(last.of(conversation.id)));
+        inner.conversations.insert(conversation.id, slot);
     }
 
     /// Which messages of a request may keep their thinking where all are sent as they came: of the newest conversation
@@ -141,7 +215,7 @@ impl Live {
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
-        self.lock().conversations.get(&id).map(|slot| slot.conversation.clone())
+        self.lock().conversations.get(&id)?.conversation.clone()
     }
 
     /// Other bytes that they may take together, from the next use on.
@@ -159,10 +233,13 @@ impl Live {
     /// The conversations of a tenant, the one that was used last first.
     pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Shared> {
         let inner = self.lock();
-        let own = inner.conversations.values().filter(|slot| &*slot.conversation.tenant == tenant);
-        let mut own: Vec<&Slot> = own.collect();
-        own.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.used));
-        own.into_iter().map(|slot| slot.conversation.clone()).collect()
+        let all =
+            inner.conversations.values().filter_map(|slot| Some((slot.used, slot.conversation.as_ref()?)));
+        // What the store does not have cannot be looked up or changed there.
+        let own = all.filter(|(_, shared)| &*shared.tenant == tenant && !shared.is_unstored);
+        let mut own: Vec<_> = own.collect();
+        own.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
+        own.into_iter().map(|(_, shared)| shared.clone()).collect()
     }
 
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.
@@ -173,18 +250,20 @@ impl Live {
         inner.clock += 1;
         let used = inner.clock;
         let slot = inner.conversations.entry(id).or_insert_with(|| Slot {
-            conversation: conversation.clone(),
+            conversation: None,
             bytes: 0,
             used,
             when: Instant::now(),
             hints: Vec::new(),
             end: None,
             outside: KeptThinking::Unknown,
+            last: None,
+            alone: Vec::new(),
         });
         slot.outside = outside;
         let end_before = std::mem::replace(&mut slot.end, end.clone());
         let before = std::mem::replace(&mut slot.bytes, bytes);
-        (slot.used, slot.when, slot.conversation) = (used, Instant::now(), conversation.clone());
+        (slot.used, slot.when, slot.conversation) = (used, Instant::now(), Some(conversation.clone()));
         slot.hints.retain(|hint| !hints.contains(hint));
         slot.hints.extend_from_slice(hints);
         let too_many = slot.hints.len().saturating_sub(HINTS);
@@ -211,15 +290,21 @@ impl Live {
         }
     }
 
-    /// A conversation is not what the store has: the next request loads it.
+    /// A conversation is not what the store has: the next request loads it. What was sent last of it stays, as long as
+    /// there is room.
     pub(super) fn forget(&self, id: SessionId) {
-        self.lock().remove(id);
+        let mut inner = self.lock();
+        match inner.conversations.get_mut(&id) {
+            Some(slot) if slot.last.is_some() => slot.conversation = None,
+            _ => inner.remove(id),
+        }
     }
 
     /// How many there are, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let inner = self.lock();
-        (inner.conversations.len(), inner.bytes)
+        let live = inner.conversations.values().filter(|slot| slot.conversation.is_some());
+        (live.count(), inner.bytes)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
