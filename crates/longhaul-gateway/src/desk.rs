@@ -560,9 +560,12 @@ impl Desk {
     /// The provider answered a call: what it said of its price, and what thinking it signed. It counts for the next request,
     /// and nothing is stored: [`answered`](Self::answered) does that. Waits for no request.
     pub fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
-        let heard = |ticket| Heard { ticket, usage: usage.cloned(), seals };
+        let heard = |ticket| Heard { ticket, usage: usage.cloned(), seals: seals.clone() };
         match (&call.at, &call.alone) {
-            (Some(at), _) => at.conversation.hears(heard(at.ticket)),
+            (Some(at), _) => {
+                self.live.answered_with(at.conversation.id, &seals);
+                at.conversation.hears(heard(at.ticket));
+            }
             (None, Some(alone)) => self.heard_alone(alone, heard(Ticket(0))),
             (None, None) => return,
         }

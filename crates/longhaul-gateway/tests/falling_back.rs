@@ -3,23 +3,22 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bound;
 #[path = "clients/mod.rs"]
 mod clients;
 mod common;
+mod faulty;
 
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bound::{Client, HEADERS};
 use clients::{APIS, body_of, conversation, model};
 use common::{LONG, Seen, ask, settings, url};
-use longhaul::session::Overflow;
-use longhaul::{Profile, Tokens, Usage};
-use longhaul_fake::{Answer, Fake, Settings as Script};
-use longhaul_gateway::{
-    Call, Decide, Decision, Desk, DeskSettings, Gateway, Incoming, KeptThinking, Reason, Settings, start_with,
-};
-use longhaul_inspector::Host;
+use faulty::{Fault, Faulty};
+use longhaul::{Profile, Tokens};
+use longhaul_fake::{Answer, Fake, Settings as Script, Twin};
+use longhaul_gateway::{Decide, DeskSettings, Gateway, Reason, Settings, start_with};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
@@ -30,150 +29,6 @@ const CUT: usize = 3_000;
 
 /// Enough for folds in this window.
 const STEPS: usize = 30;
-
-/// What happens to a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    /// There is none.
-    Panics,
-    /// There is none.
-    Fails(Reason),
-    /// It comes when nobody waits for it any longer.
-    ComesLate,
-    /// It is made in time, and comes when nobody waits for it any longer: the conversation believes that it was sent.
-    IsNotHeard,
-    /// It waits for a thread that hangs in the conversation.
-    Hangs,
-    /// So does the next one, and the conversation is left half done.
-    Poisoned,
-}
-
-/// A desk to which things happen.
-struct Faulty {
-    desk: Arc<Desk>,
-    fault: Mutex<Option<Fault>>,
-    /// Calls are made without a decision only where the client's own bytes were too long.
-    only_after_overflow: bool,
-    /// What lets go of what hangs.
-    go: Mutex<Vec<Sender<()>>>,
-}
-
-impl Faulty {
-    fn new(settings: DeskSettings) -> Arc<Self> {
-        let desk = Arc::new(Desk::open(settings).unwrap());
-        Arc::new(Self { desk, fault: Mutex::default(), only_after_overflow: false, go: Mutex::default() })
-    }
-
-    /// From the next decision on.
-    fn meets(&self, fault: Option<Fault>) {
-        *self.fault.lock().unwrap() = fault;
-    }
-
-    /// What hangs goes on.
-    fn lets_go(&self) {
-        self.go.lock().unwrap().clear();
-    }
-
-    /// A thread works with every live conversation until it is let go of.
-    fn hang_in_conversations(&self, until: &Receiver<()>, panics: bool) {
-        let id = Host::live(&*self.desk).into_iter().next().unwrap();
-        let hang = || {
-            Host::change(&*self.desk, id, &mut |_| {
-                _ = until.recv();
-                assert!(!panics, "half done");
-                Ok(())
-            })
-        };
-        _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hang));
-    }
-}
-
-impl Decide for Faulty {
-    fn decide(&self, _: &Incoming) -> Decision {
-        panic!("nobody waits")
-    }
-
-    fn decide_while(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Decision {
-        let fault = *self.fault.lock().unwrap();
-        match fault {
-            None => self.desk.decide_while(incoming, is_awaited),
-            Some(Fault::Panics) => panic!("decide"),
-            Some(Fault::Fails(reason)) => Decision::PassOn(reason),
-            Some(Fault::ComesLate) => {
-                let (go, wait) = channel();
-                self.go.lock().unwrap().push(go);
-                _ = wait.recv();
-                self.desk.decide_while(incoming, is_awaited)
-            }
-            Some(Fault::IsNotHeard) => {
-                let decision = self.desk.decide_while(incoming, is_awaited);
-                let (go, wait) = channel();
-                self.go.lock().unwrap().push(go);
-                _ = wait.recv();
-                decision
-            }
-            Some(Fault::Hangs) => {
-                let (go, wait) = channel();
-                self.go.lock().unwrap().push(go);
-                self.hang_in_conversations(&wait, false);
-                self.desk.decide_while(incoming, is_awaited)
-            }
-            Some(Fault::Poisoned) => {
-                let (go, wait) = channel();
-                drop(go);
-                self.hang_in_conversations(&wait, true);
-                panic!("decide");
-            }
-        }
-    }
-
-    fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
-        self.desk.refused_thinking(call, from)
-    }
-
-    fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
-        self.desk.thinking_outside(incoming)
-    }
-
-    fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
-        self.desk.thinking_outside_of_stored(incoming)
-    }
-
-    fn fall_back(&self, incoming: &Incoming, overflow: Option<Overflow>) -> Option<Call> {
-        if self.only_after_overflow && overflow.is_none() {
-            return None;
-        }
-        self.desk.fall_back(incoming, overflow)
-    }
-
-    fn fits(&self, incoming: &Incoming) -> bool {
-        self.desk.fits(incoming)
-    }
-
-    fn is_sent(&self, call: &Call) {
-        self.desk.is_sent(call);
-    }
-
-    fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
-        self.desk.heard(call, usage, seals);
-    }
-
-    fn answered(&self, call: Call, usage: Option<&Usage>) {
-        self.desk.answered(call, usage);
-    }
-
-    fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
-        self.desk.overflowed(call, overflow)
-    }
-
-    fn refused(&self, call: Call, overflow: Overflow) {
-        self.desk.refused(call, overflow);
-    }
-
-    fn count(&self, incoming: &Incoming) -> Option<Tokens> {
-        self.desk.count(incoming)
-    }
-}
 
 /// A provider that refuses what is over its window.
 async fn provider() -> Fake {
@@ -445,5 +300,68 @@ async fn bytes_of_the_client_that_are_too_long_are_taken_back() {
             assert!(asked.is_extended || asked.is_edited, "{api:?} {}", asked.says);
             gateway.stop().await;
         }
+    }
+}
+
+/// Pseudo-random numbers, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+}
+
+/// Bound thinking follows what was really sent, whichever way that was made. covers: DESIGN rule 12.
+#[tokio::test]
+async fn thinking_follows_what_was_sent_without_a_decision() {
+    let rounds = std::env::var("LONGHAUL_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
+    let faults = [
+        Fault::Panics,
+        Fault::Fails(Reason::NoView),
+        Fault::Fails(Reason::Store),
+        Fault::Poisoned,
+        Fault::IsNotHeard,
+    ];
+    let twins = [Twin::ANTHROPIC_NOW, Twin::ANTHROPIC_DROP, Twin::ANTHROPIC_RECORD];
+    for (n, twin) in (0..rounds).flat_map(|round| twins.map(|twin| (round, twin))) {
+        let mut dice = Dice((n + 1_u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let desk: Arc<Mutex<Option<Arc<Faulty>>>> = Arc::default();
+        let mut client = Client::start(twin, Profile::longhaul(), 8_000, n % 2 == 0).await;
+        let newest = desk.clone();
+        client.desk_of = Some(Box::new(move |settings| {
+            let faulty = Faulty::new(settings);
+            *newest.lock().unwrap() = Some(faulty.clone());
+            faulty as Arc<dyn Decide>
+        }));
+        client.restart().await;
+        let (mut events, mut fallen) = (Vec::new(), 0);
+        for step in 0..60 {
+            if dice.roll(15) == 0 {
+                client.restart().await;
+                events.push(format!("{step}: restart"));
+            }
+            let fault = (dice.roll(3) == 0).then(|| faults[dice.roll(faults.len() as u64) as usize]);
+            let now = desk.lock().unwrap().clone().unwrap();
+            // What hangs in a conversation needs one.
+            let fault = fault.filter(|_| longhaul_inspector::Host::live(&*now.desk).len() > 0);
+            now.meets(fault);
+            let headers = if dice.roll(12) == 0 { &HEADERS[..] } else { &HEADERS[1..] };
+            events.push(format!("{step}: {fault:?} {}", headers.len()));
+            let bytes = if dice.roll(8) == 0 { 4_000 } else { 900 };
+            client.step_with(bytes, headers).await;
+            let says = client.last.as_ref().and_then(|seen| seen.header("x-longhaul")).unwrap_or_default();
+            fallen += usize::from(says.contains("; sent="));
+            events.push(says.to_owned());
+            now.meets(None);
+            now.lets_go();
+            assert_eq!(client.fake.violations(), [""; 0], "{n} {} {events:#?}", twin.name);
+            assert_eq!(client.fake.stale_thinking(), Default::default(), "{n} {} {events:#?}", twin.name);
+        }
+        assert!(fallen > 8, "{n} {} {events:#?}", twin.name);
+        client.gateway.take().unwrap().stop().await;
     }
 }

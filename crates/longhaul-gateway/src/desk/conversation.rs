@@ -597,7 +597,7 @@ fn frame_bytes(frame: &Frame) -> usize {
 }
 
 /// The signatures of the thinking in a message.
-fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
+pub(super) fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
     message.blocks().iter().filter_map(|block| match block {
         Block::Thinking(thinking) if matches!(thinking.seal, Seal::Signed(_) | Seal::Redacted(_)) => {
             thinking.seal.data()

@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use longhaul::{Overflow, Ticket, Tokens};
+use longhaul::{Models, Overflow, Ticket, Tokens};
 use longhaul_store::{About, MEMORY};
 use longhaul_wire::api::{Chain, Relay, Request};
 
-use super::conversation::{Conversation, Refused, now};
+use super::conversation::{Conversation, Refused, now, seals_of};
 use super::finding::{self, is_side};
 use super::last_sent::{GoingOn, LastSent, SentAlone};
 use super::live::{Heard, Hint, Seat, Shared, Used};
@@ -128,7 +128,8 @@ impl Desk {
             let going_on = sent.filter_map(|last| {
                 let request = read(Relay::knowing(last.read()))?;
                 let covered = last.covers(&request)?;
-                (!request.is_stateful_behind(covered)).then_some((covered, last, request))
+                let fits = !request.is_stateful_behind(covered) && self.follows(&last, &request, covered);
+                fits.then_some((covered, last, request))
             });
             going_on.max_by_key(|(covered, ..)| *covered).map(|(_, last, request)| (last, request))
         };
@@ -140,6 +141,14 @@ impl Desk {
             let hints: Vec<Hint> = chains.map(|chain| Hint(chain.bytes())).collect();
             longest(&hints)
         })
+    }
+
+    /// True if thinking in what is new was produced by the request that was sent last. A provider that binds thinking would
+    /// refuse any other behind it.
+    fn follows(&self, last: &LastSent, request: &Request, covered: usize) -> bool {
+        let model = Models::builtin().find(request.frame().model.as_deref().unwrap_or_default());
+        let new = &request.messages()[covered..];
+        !model.binds || self.live.is_answer(last.session, new.iter().flat_map(|message| seals_of(message)))
     }
 
     /// A fold of the request in hand, by a conversation that begins with it. It becomes the client's conversation when it
@@ -172,8 +181,11 @@ impl Desk {
         let request = begun.offering(request);
         let shared_window = self.upstream_limits.window(&incoming.upstream, &model, now());
         begun.take_in(&settings, &incoming.tenant, &request, shared_window)?;
-        if let KeptThinking::First(messages) = self.live.thinking_outside(hints) {
-            begun.keep_thinking(messages);
+        match self.live.thinking_outside(hints) {
+            KeptThinking::All => {}
+            KeptThinking::First(messages) => begun.keep_thinking(messages),
+            // It may have been produced by a request of ours that nobody remembers.
+            KeptThinking::Unknown => begun.keep_thinking(0),
         }
         let ticket = match overflow {
             // What was refused was not prepared here.
@@ -223,6 +235,7 @@ impl Desk {
     /// The answer to a call that was sent without its conversation said this.
     pub(super) fn heard_alone(&self, alone: &Alone, heard: Heard) {
         let Heard { usage, seals, .. } = heard;
+        self.live.answered_with(alone.told.session, &seals);
         if let Some((ticket, usage, seals)) = alone.told.hears(usage, seals)
             && let Some(shared) = self.live.get(alone.told.session)
         {

@@ -122,6 +122,8 @@ struct Slot {
     outside: KeptThinking,
     /// The request that was sent last.
     last: Option<Arc<LastSent>>,
+    /// The signatures of the thinking that it was answered with.
+    seals: Vec<String>,
     /// Requests that were sent without it, and that it has not taken in.
     alone: Vec<Arc<SentAlone>>,
 }
@@ -163,11 +165,27 @@ impl Live {
     /// A request is sent: the next one can go on from it. `alone` if its conversation does not know.
     pub(super) fn sent(&self, last: Arc<LastSent>, alone: Option<Arc<SentAlone>>) {
         if let Some(slot) = self.lock().conversations.get_mut(&last.session) {
-            slot.last = Some(last);
+            (slot.last, slot.seals) = (Some(last), Vec::new());
             let is_new = |alone: &Arc<SentAlone>| !slot.alone.iter().any(|other| Arc::ptr_eq(other, alone));
             let alone = alone.filter(is_new);
             slot.alone.extend(alone);
         }
+    }
+
+    /// The request that was sent last was answered with thinking that has these signatures.
+    pub(super) fn answered_with(&self, id: SessionId, seals: &[String]) {
+        if !seals.is_empty()
+            && let Some(slot) = self.lock().conversations.get_mut(&id)
+        {
+            slot.seals = seals.to_vec();
+        }
+    }
+
+    /// True if all these signatures are of the answer to the request that was sent last.
+    pub(super) fn is_answer<'a>(&self, id: SessionId, mut seals: impl Iterator<Item = &'a str>) -> bool {
+        let inner = self.lock();
+        let known = inner.conversations.get(&id).map(|slot| &slot.seals);
+        seals.all(|seal| known.is_some_and(|known| known.iter().any(|other| other == seal)))
     }
 
     /// The requests of a conversation that were sent without it. They are told of once.
@@ -258,6 +276,7 @@ impl Live {
             end: None,
             outside: KeptThinking::Unknown,
             last: None,
+            seals: Vec::new(),
             alone: Vec::new(),
         });
         slot.outside = outside;

@@ -56,12 +56,16 @@ impl Conversation {
         self.save()
     }
 
-    /// Leaves out the thinking of all messages but the first ones that have some.
+    /// Leaves out thinking that is bound to what stands before it, but for that of the first messages that have some.
     pub(in super::super) fn keep_thinking(&mut self, first: usize) {
+        if !self.session.model().binds {
+            return;
+        }
         let signed = self.session.log().messages().iter().enumerate();
         let at = signed.filter(|(_, message)| is_signed(message)).nth(first).map(|(at, _)| at);
         if let Some(at) = at {
-            self.session.unbind_from(Position(u32::try_from(at).unwrap_or(u32::MAX)));
+            // Wherever these messages stand, the provider would refuse it.
+            self.session.refused_thinking(Position(u32::try_from(at).unwrap_or(u32::MAX)));
         }
     }
 
