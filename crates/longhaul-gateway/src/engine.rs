@@ -1,5 +1,5 @@
-//! The threads on which the desk works: a fixed number, since each of them keeps memory of its own. Whatever
-//! happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
+//! The threads on which the desk works: a fixed number, since each of them keeps memory of its own; more only while some
+//! of them hang. Whatever happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -177,6 +177,8 @@ pub(crate) struct Engine {
     work: Sender<Next>,
     queue: Arc<Queue>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// How many threads there are as long as none of them hangs.
+    usual: usize,
     /// Questions that no thread has taken.
     waiting: Arc<AtomicUsize>,
     /// Tools answer one message at a time.
@@ -203,15 +205,12 @@ impl Engine {
     pub(crate) fn start(desk: Arc<dyn Decide>, threads: usize, deadline: Duration) -> std::io::Result<Self> {
         let (work, waiting) = channel();
         let queue = Arc::new(Queue { desk, waiting: Mutex::new(waiting) });
-        let thread = |number| {
-            let (queue, name) = (queue.clone(), format!("longhaul-{number}"));
-            Builder::new().name(name).spawn(move || queue.work_until_stopped())
-        };
-        let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
+        let usual = threads.max(1);
+        let threads = (0..usual).map(|number| thread(&queue, number)).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
         let (waiting, deadline_ms) = (Arc::default(), Arc::default());
         let beside = Arc::new(Semaphore::new(BESIDE));
-        let engine = Self { work, queue, threads, waiting, one_tool, beside, deadline: deadline_ms };
+        let engine = Self { work, queue, threads, waiting, one_tool, beside, usual, deadline: deadline_ms };
         engine.set_deadline(deadline);
         Ok(engine)
     }
@@ -328,7 +327,7 @@ impl Engine {
 
     /// Waits until what was begun is done, and ends the threads.
     pub(crate) fn stop(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.all_threads());
         for _ in &threads {
             _ = self.work.send(Next::Stop);
         }
@@ -371,7 +370,17 @@ impl Engine {
                 _ = tell.send(answer.map_err(|_| Reason::Panic));
             }
         }));
-        let result = match timeout(deadline, &mut told).await {
+        // Others may take long, or hang: who waits behind them gets a thread.
+        let answered = match timeout(deadline / 2, &mut told).await {
+            Ok(answered) => Ok(answered),
+            Err(_) => {
+                if lock(&withdrawn.0).is_some() {
+                    self.add_thread();
+                }
+                timeout(deadline - deadline / 2, &mut told).await
+            }
+        };
+        let result = match answered {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Reason::Panic),
             Err(_) => {
@@ -381,6 +390,25 @@ impl Engine {
         };
         drop(withdrawn);
         result
+    }
+
+    /// One thread more, if all of them have been at work for long.
+    fn add_thread(&self) {
+        /// So many may hang before nothing more is decided. They stay.
+        const MOST_MORE: usize = 8;
+        let mut threads = self.all_threads();
+        // There are none when the engine stops.
+        if threads.is_empty() || threads.len() >= self.usual + MOST_MORE {
+            return;
+        }
+        match thread(&self.queue, threads.len()) {
+            Ok(new) => threads.push(new),
+            Err(error) => tracing::warn!(%error, "there is no thread more to decide on"),
+        }
+    }
+
+    fn all_threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self, job: Job) {
@@ -399,7 +427,17 @@ impl<Q> Drop for Withdrawn<Q> {
 }
 
 fn taken<Q>(asked: &Mutex<Option<Q>>) -> Option<Q> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner).take()
+    lock(asked).take()
+}
+
+fn lock<Q>(asked: &Mutex<Option<Q>>) -> MutexGuard<'_, Option<Q>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread on which the desk works.
+fn thread(queue: &Arc<Queue>, number: usize) -> std::io::Result<JoinHandle<()>> {
+    let queue = queue.clone();
+    Builder::new().name(format!("longhaul-{number}")).spawn(move || queue.work_until_stopped())
 }
 
 /// What waits for a thread, and whom it is asked.
