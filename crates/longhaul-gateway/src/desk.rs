@@ -4,10 +4,13 @@
 mod arrears;
 mod asking;
 mod conversation;
+mod falling_back;
 mod fill;
 mod finding;
 mod incoming;
 mod inspecting;
+mod kept_thinking;
+mod last_sent;
 mod live;
 mod overlap;
 mod summarising;
@@ -32,8 +35,12 @@ use crate::ask_usage::Asking;
 
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused, asks_for_a_million, now};
+pub use falling_back::Rung;
+use falling_back::{Alone, Beginning};
 use finding::{Found, Search};
 pub use incoming::Incoming;
+pub use kept_thinking::KeptThinking;
+use last_sent::LastSent;
 use live::{Heard, Hint, Live, Shared, Used};
 pub use summarising::SummaryModel;
 use summarising::Writer;
@@ -234,18 +241,6 @@ impl Break {
     }
 }
 
-/// Which messages of a request that is sent as it came may keep their thinking: what was produced by a request of ours is
-/// refused after the client's own messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptThinking {
-    /// All of them.
-    All,
-    /// The first ones that have signed thinking, so many.
-    First(usize),
-    /// Nothing is known of its conversation.
-    Unknown,
-}
-
 /// A request of a known conversation on its way to the provider.
 pub struct Call {
     /// The body to send; `None` if it is the client's own.
@@ -272,8 +267,12 @@ pub struct Call {
     pub(crate) is_tied: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
+    /// What it is, if there was no decision.
+    pub(crate) rung: Option<Rung>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
+    /// The same for a call that does not need its conversation.
+    alone: Option<Box<Alone>>,
 }
 
 /// Where a call belongs.
@@ -283,13 +282,24 @@ struct At {
     upstream: Arc<str>,
     /// `None` from the time that the call is not sent again.
     request: Option<Request>,
+    /// What the next request can go on from, once it is sent.
+    last: Option<Arc<LastSent>>,
+    /// It is not known yet: it begins with this call, without the store.
+    beginning: Option<Beginning>,
+}
+
+impl At {
+    fn new(ticket: Ticket, conversation: Shared, upstream: Arc<str>) -> Self {
+        Self { ticket, conversation, upstream, request: None, last: None, beginning: None }
+    }
 }
 
 impl Call {
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;
-        self.at.iter_mut().for_each(|at| at.request = None);
+        self.at.iter_mut().for_each(|at| (at.request, at.last) = (None, None));
+        self.alone.iter_mut().for_each(|alone| alone.incoming = None);
     }
 
     /// A call of a desk that is not ours.
@@ -309,7 +319,9 @@ impl Call {
             cramped: None,
             is_tied: false,
             is_heard: false,
+            rung: None,
             at: None,
+            alone: None,
         }
     }
 }
@@ -399,17 +411,22 @@ impl Desk {
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
     pub fn decide(&self, incoming: &Incoming) -> Decision {
-        self.sent(incoming).map_or_else(Decision::PassOn, Decision::Send)
+        self.decide_while(incoming, &|| true)
     }
 
-    fn sent(&self, incoming: &Incoming) -> Result<Call, Reason> {
+    /// The same as long as somebody waits for it: what comes too late changes no conversation that has gone on without it.
+    pub fn decide_while(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Decision {
+        self.sent(incoming, is_awaited).map_or_else(Decision::PassOn, Decision::Send)
+    }
+
+    fn sent(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Result<Call, Reason> {
         if incoming.is_off() {
             return Err(Reason::Off);
         }
         // Another request, or another replica, may have been here in between: it is looked at again.
         let mut looks = 0..LOOKS;
         loop {
-            match (self.taken(incoming), looks.next()) {
+            match (self.taken(incoming, is_awaited), looks.next()) {
                 (Err(Refused::Moved | Refused::Broken), Some(_)) => {}
                 (Err(Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))), Some(_)) => {}
                 (taken, _) => {
@@ -423,11 +440,11 @@ impl Desk {
     }
 
     /// The call that a request becomes.
-    fn taken(&self, incoming: &Incoming) -> Result<Call, Refused> {
+    fn taken(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Result<Call, Refused> {
         let hints = incoming.hints();
         let begun = self.turns.begun();
         let beginning = match self.find(incoming, &hints)? {
-            Search::Found(found) => return self.take(incoming, found, &hints),
+            Search::Found(found) => return self.take(incoming, found, &hints, is_awaited),
             Search::Begins(beginning) if beginning.is_side() => return Err(Refused::Side),
             Search::Begins(beginning) => beginning,
         };
@@ -436,27 +453,43 @@ impl Desk {
             true => beginning,
             // The same request may have come twice, and the other one was faster.
             false => match self.find(incoming, &hints)? {
-                Search::Found(found) => return self.take(incoming, found, &hints),
+                Search::Found(found) => return self.take(incoming, found, &hints, is_awaited),
                 Search::Begins(beginning) => beginning,
             },
         };
-        let call = self.take(incoming, self.begin(incoming, beginning)?, &hints)?;
+        if !is_awaited() {
+            return Err(Refused::TooLate);
+        }
+        let call = self.take(incoming, self.begin(incoming, beginning)?, &hints, is_awaited)?;
         self.turns.has_begun();
         Ok(call)
     }
 
     /// The call that a request becomes in its conversation.
-    fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
+    fn take(
+        &self,
+        incoming: &Incoming,
+        found: Found,
+        hints: &[Hint],
+        is_awaited: &dyn Fn() -> bool,
+    ) -> Result<Call, Refused> {
         let Found { conversation, request, how } = found;
         self.learn_from_others(&incoming.tenant, &conversation, &request)?;
-        let mut locked = conversation.lock()?;
+        let mut locked = self.lock(&conversation)?;
+        if !is_awaited() {
+            if matches!(how, How::New | How::Forks) {
+                // Nothing was sent of it.
+                _ = self.store.delete(conversation.id);
+            }
+            return Err(Refused::TooLate);
+        }
         let model = request.frame().model.as_deref().unwrap_or_default();
         let shared_window = self.upstream_limits.window(&incoming.upstream, model, now());
         match locked.take(&self.settings(), &incoming.tenant, &request, shared_window) {
             Ok(ticket) => {
                 locked.came_with(incoming.account);
                 let upstream = incoming.upstream.clone();
-                let at = At { ticket, conversation: conversation.clone(), upstream, request: None };
+                let at = At::new(ticket, conversation.clone(), upstream);
                 let call = call(&mut locked, request, how, at);
                 let used =
                     Used { bytes: locked.bytes(), outside: locked.thinking_outside(), end: locked.end() };
@@ -521,38 +554,29 @@ impl Desk {
         }
         at.ticket = conversation.refused_thinking(from).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        Some(self::call(&mut conversation, request, call.how, at))
-    }
-
-    /// Which messages of a request may keep their thinking if it is sent as it came, without us. Waits for nothing: only
-    /// conversations that are in memory are looked at.
-    pub fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
-        self.live.thinking_outside(&incoming.hints())
-    }
-
-    /// The same of a conversation that is not in memory: the store is asked.
-    pub fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
-        let hints = incoming.hints();
-        let Ok(Search::Found(Found { conversation, .. })) = self.find(incoming, &hints) else {
-            return KeptThinking::Unknown;
-        };
-        let Ok(mut locked) = conversation.lock() else { return KeptThinking::Unknown };
-        let outside = locked.thinking_outside();
-        self.live.used(&conversation, &hints, Used { bytes: locked.bytes(), outside, end: locked.end() });
-        outside
+        let next = self::call(&mut conversation, request, call.how, at);
+        Some(Call { rung: call.rung, ..next })
     }
 
     /// The provider answered a call: what it said of its price, and what thinking it signed. It counts for the next request,
     /// and nothing is stored: [`answered`](Self::answered) does that. Waits for no request.
     pub fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
-        let Some(at) = &call.at else { return };
-        at.conversation.hears(Heard { ticket: at.ticket, usage: usage.cloned(), seals });
+        let heard = |ticket| Heard { ticket, usage: usage.cloned(), seals: seals.clone() };
+        match (&call.at, &call.alone) {
+            (Some(at), _) => {
+                self.live.answered_with(at.conversation.id, &seals);
+                at.conversation.hears(heard(at.ticket));
+            }
+            (None, Some(alone)) => self.heard_alone(alone, heard(Ticket(0))),
+            (None, None) => return,
+        }
         call.is_heard = usage.is_some();
     }
 
     /// The provider answered a call; `usage` is what it said of its price. All that is known of the conversation is
     /// stored when this returns.
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
+        call.alone.iter().for_each(|alone| self.answered_alone(alone));
         let Some(at) = call.at else { return };
         let usage = usage.filter(|_| !call.is_heard);
         self.live.store_with(&at.conversation, |conversation| conversation.answered(at.ticket, usage));
@@ -561,9 +585,12 @@ impl Desk {
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
+        if let Some(alone) = &call.alone {
+            return self.overflowed_alone(alone, overflow);
+        }
         let mut at = call.at?;
         let request = at.request.take()?;
-        self.learn(&at, &request, overflow);
+        self.learn(&at.upstream, &request, overflow);
         let shared = at.conversation.clone();
         let mut conversation = shared.lock().ok()?;
         if conversation.new_from(&request) != Some(request.messages().len()) {
@@ -572,25 +599,26 @@ impl Desk {
         }
         at.ticket = conversation.overflowed(at.ticket, overflow).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let smaller = self::call(&mut conversation, request, call.how, at);
+        let smaller = Call { rung: call.rung, ..self::call(&mut conversation, request, call.how, at) };
         let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
         (smaller.view < call.view || is_shorter).then_some(smaller)
     }
 
     /// A refusal teaches all conversations with this upstream and model. A window that a beta asks for is not theirs.
-    fn learn(&self, at: &At, request: &Request, overflow: Overflow) {
+    fn learn(&self, upstream: &str, request: &Request, overflow: Overflow) {
         if asks_for_a_million(request) {
             return;
         }
         let model = request.frame().model.as_deref().unwrap_or_default();
-        self.upstream_limits.refused(&at.upstream, model, overflow, now());
+        self.upstream_limits.refused(upstream, model, overflow, now());
     }
 
     /// The provider refused a call as too long, and nothing is sent instead.
     pub fn refused(&self, call: Call, overflow: Overflow) {
+        call.alone.iter().for_each(|alone| self.refused_alone(alone));
         let Some(at) = call.at else { return };
         if let Some(request) = &at.request {
-            self.learn(&at, request, overflow);
+            self.learn(&at.upstream, request, overflow);
         }
         self.live.store_with(&at.conversation, |conversation| conversation.refused(at.ticket, overflow));
     }
@@ -626,7 +654,8 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
     let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let asking = Asking::of(&request.frame().settings);
-    let at = At { request: Some(request), ..at };
+    let last = conversation.last_sent(&request).map(Arc::new);
+    let at = At { request: Some(request), last, ..at };
     let session = conversation.id();
     // A conversation that begins has nothing before it.
     let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
@@ -644,7 +673,9 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
         cramped: conversation.cramped(),
         is_tied: conversation.is_tied(),
         is_heard: false,
+        rung: None,
         at: Some(at),
+        alone: None,
     }
 }
 
@@ -658,7 +689,7 @@ impl From<Refused> for Reason {
             Refused::NoView(_) => Self::NoView,
             Refused::Store(_) => Self::Store,
             Refused::Broken => Self::Panic,
-            Refused::Moved => Self::Slow,
+            Refused::Moved | Refused::TooLate => Self::Slow,
         }
     }
 }

@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming as ClientRequestBody;
 use longhaul_inspector::Inspector;
 use longhaul_store::SessionId;
-use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking, without_thinking};
+use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -82,21 +82,21 @@ impl Changing {
 
 /// What is said of a request when its answer begins.
 #[derive(Default)]
-struct Report {
+pub(crate) struct Report {
     sent: Option<Brief>,
-    passed_on: Option<Reason>,
-    resent: u64,
+    pub(crate) passed_on: Option<Reason>,
+    pub(crate) resent: u64,
     /// It was sent again without thinking that was refused.
-    without_thinking: bool,
+    pub(crate) without_thinking: bool,
     /// The request was read.
     read: Option<Instant>,
     own_time: Duration,
 }
 
 /// A request that was let in and read.
-struct Asked {
-    api: Api,
-    parts: Parts,
+pub(crate) struct Asked {
+    pub(crate) api: Api,
+    pub(crate) parts: Parts,
     tenant: Arc<str>,
 }
 
@@ -205,34 +205,24 @@ impl Shared {
         };
         report.read = Some(Instant::now());
         let (body, incoming) = self.incoming(&asked, body, limits.body_bytes, &mut place).await;
-        let mut outside = None;
-        let verdict = match incoming {
-            Ok(incoming) => {
-                let plain = incoming.body.clone();
-                let verdict = self.engine.decide(incoming.clone()).await;
-                if let Verdict::PassOn(reason) = verdict
-                    && thinks(asked.api, &plain)
-                {
-                    outside = self.engine.thinking_outside(incoming, reason).await;
-                }
-                (verdict, plain)
+        let incoming = match incoming {
+            Ok(incoming) => incoming,
+            Err(reason) => {
+                let bodies = Bodies { body, plain: SharedText::default() };
+                return self.pass_on_whole(&asked, None, bodies, reason, report).await;
             }
-            Err(reason) => (Verdict::PassOn(reason), SharedText::default()),
         };
-        match verdict {
-            (Verdict::PassOn(reason @ Reason::NewThread), _) if asked.api == Api::Anthropic => {
+        let bodies = Bodies { body, plain: incoming.body.clone() };
+        match self.engine.decide(incoming.clone()).await {
+            Verdict::PassOn(reason @ Reason::NewThread) if asked.api == Api::Anthropic => {
                 self.counters.passed_on(reason);
                 report.passed_on = Some(reason);
                 let mut response = words::no_threads();
                 headers::say_passed_on(response.headers_mut(), reason);
                 response
             }
-            (Verdict::PassOn(reason), plain) => {
-                self.pass_on_whole(&asked, Bodies { body, plain }, outside, reason, report).await
-            }
-            (Verdict::Send(call), plain) => {
-                self.converse(&asked, *call, Bodies { body, plain }, limits.patience(), report).await
-            }
+            Verdict::PassOn(reason) => self.undecided(&asked, incoming, bodies, reason, report).await,
+            Verdict::Send(call) => self.converse(&asked, *call, bodies, limits.patience(), report).await,
         }
     }
 
@@ -283,72 +273,14 @@ impl Shared {
         String::from_utf8(unpacked.into()).map(SharedText::from).map_err(|_| Reason::Unreadable)
     }
 
-    /// Passes a whole request on as it came, but for thinking that would be refused.
-    async fn pass_on_whole(
-        &self,
-        asked: &Asked,
-        bodies: Bodies,
-        keep: Option<usize>,
-        reason: Reason,
-        report: &mut Report,
-    ) -> Response<ClientBody> {
-        report.passed_on = Some(reason);
-        self.counters.passed_on(reason);
-        self.time(asked.api, report);
-        let mut response = match self.send_whole(asked, bodies, keep, report).await {
-            Ok(held) => self.answer(asked.api, held, None, None),
-            Err(refused) => refused,
-        };
-        headers::say_passed_on(response.headers_mut(), reason);
-        response
-    }
-
-    /// Sends a whole request as it came, but for thinking that was signed for messages of ours: after the client's own it
-    /// would be refused. `keep` is how many messages keep theirs. What we do not know the provider names: the request is
-    /// sent once more, without thinking from there on.
-    async fn send_whole(
-        &self,
-        asked: &Asked,
-        bodies: Bodies,
-        keep: Option<usize>,
-        report: &mut Report,
-    ) -> Result<Held, Response<ClientBody>> {
-        let Bodies { body: own, plain } = bodies;
-        let thinks = thinks(asked.api, &plain);
-        let without = |keep| without_thinking(&plain, keep).map(Bytes::from);
-        let mut bare = keep.filter(|_| thinks).and_then(without);
-        loop {
-            let (body, form) = match &bare {
-                Some(bare) => (bare.clone(), headers::Body::Plain),
-                None => (own.clone(), headers::Body::Own),
-            };
-            let mut headers = headers::onward(&asked.parts.headers, form);
-            if !thinks {
-                return Ok(Held::nothing(self.send(asked, headers, body.into()).await?));
-            }
-            // A refusal must be read to be answered.
-            headers::ask_for_plain(&mut headers);
-            let response = self.send(asked, headers, body.clone().into()).await?;
-            let patience = self.changing().limits.patience();
-            let (mut held, said) = Held::until_known(asked.api, response, patience).await;
-            if let Said::WrongThinking(from) = said
-                && !report.without_thinking
-                && !asks_for_error(&plain)
-                && let Some(next) = without(from.map_or(0, |from| thinking_before(&plain, from)))
-            {
-                report.without_thinking = true;
-                report.resent += 1;
-                self.counters.resent("thinking");
-                bare = Some(next);
-                continue;
-            }
-            self.read_transformations(&mut held, &body, &plain, None);
-            return Ok(held);
-        }
-    }
-
     /// Reads what the provider reports of thinking in a request, counts it, and has the answer name the client's messages.
-    fn read_transformations(&self, held: &mut Held, sent: &[u8], came: &str, session: Option<SessionId>) {
+    pub(crate) fn read_transformations(
+        &self,
+        held: &mut Held,
+        sent: &[u8],
+        came: &str,
+        session: Option<SessionId>,
+    ) {
         let new = self.counters.transformed(held.read_transformations(sent, came));
         let mut blocks: BTreeMap<_, u64> = BTreeMap::new();
         for Transformation { kind, reason, .. } in new {
@@ -381,7 +313,7 @@ impl Shared {
     }
 
     /// Sends a call of a known conversation, and again if it is too long.
-    async fn converse(
+    pub(crate) async fn converse(
         &self,
         asked: &Asked,
         mut call: OpenCall,
@@ -392,6 +324,7 @@ impl Shared {
         loop {
             let brief = call.brief;
             report.sent = Some(brief);
+            self.goes_out(&call);
             let sent = self.outgoing(asked.api, &call, &bodies);
             let mut headers = headers::onward(&asked.parts.headers, sent.form);
             headers::ask_for_plain(&mut headers);
@@ -452,7 +385,7 @@ impl Shared {
     }
 
     /// Notes how long our own part took, once.
-    fn time(&self, api: Api, report: &mut Report) {
+    pub(crate) fn time(&self, api: Api, report: &mut Report) {
         if let Some(read) = report.read.take() {
             report.own_time = read.elapsed();
             self.counters.own_time(api.name(), report.own_time);
@@ -474,7 +407,7 @@ impl Shared {
         }
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         asked: &Asked,
         headers: http::HeaderMap,
@@ -486,7 +419,7 @@ impl Shared {
     }
 
     /// The answer of a provider, on its way to the client.
-    fn answer(
+    pub(crate) fn answer(
         &self,
         api: Api,
         held: Held,
@@ -532,8 +465,9 @@ impl Shared {
             true => self.engine.thinking_outside(incoming, Reason::Off).await,
             false => None,
         };
-        match self.send_whole(&asked, Bodies { body, plain }, keep, &mut Report::default()).await {
-            Ok(held) => passed(held, self.counters.clone()),
+        let bodies = Bodies { body, plain };
+        match self.send_whole(&asked, &bodies, keep, false, &mut Report::default()).await {
+            Ok((held, _)) => passed(held, self.counters.clone()),
             Err(refused) => refused,
         }
     }
@@ -584,19 +518,23 @@ impl Shared {
         }
         let ms = report.own_time.as_secs_f64() * 1_000.0;
         match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits, shorter_answer, .. }), _) => tracing::info!(
-                api,
-                status,
-                how = how.name(),
-                %session,
-                view = view.0,
-                full = full.0,
-                edits,
-                resent = report.resent,
-                max_tokens = shorter_answer.map(|most| most.0),
-                ms,
-                "sent"
-            ),
+            (Some(Brief { session, how, view, full, edits, shorter_answer, fallen, .. }), _) => {
+                tracing::info!(
+                    api,
+                    status,
+                    how = how.name(),
+                    sent = fallen.map(|(rung, _)| rung.name()),
+                    why = fallen.map(|(_, why)| why.name()),
+                    %session,
+                    view = view.0,
+                    full = full.0,
+                    edits,
+                    resent = report.resent,
+                    max_tokens = shorter_answer.map(|most| most.0),
+                    ms,
+                    "sent"
+                )
+            }
             (None, Some(why)) => {
                 tracing::info!(api, status, why = why.name(), resent = report.resent, ms, "passed on");
             }
@@ -606,7 +544,7 @@ impl Shared {
 }
 
 /// True if a request may have thinking that its provider checks.
-fn thinks(api: Api, body: &str) -> bool {
+pub(crate) fn thinks(api: Api, body: &str) -> bool {
     api == Api::Anthropic && (body.contains("\"signature\"") || body.contains("\"redacted_thinking\""))
 }
 
@@ -617,7 +555,7 @@ fn seal_at(body: &[u8], at: BlockPlace) -> Option<String> {
 }
 
 /// How many messages with signed thinking stand before a place of a body.
-fn thinking_before(body: &str, place: BlockPlace) -> usize {
+pub(crate) fn thinking_before(body: &str, place: BlockPlace) -> usize {
     let signed = signed_thinking(body).into_iter().map(|(place, _)| place.message);
     signed.filter(|message| *message < place.message).collect::<BTreeSet<_>>().len()
 }
@@ -633,7 +571,7 @@ fn passed(held: Held, counters: Arc<Counters>) -> Response<ClientBody> {
 }
 
 /// True if the client wants to be told that thinking does not follow what produced it, by an error.
-fn asks_for_error(body: &str) -> bool {
+pub(crate) fn asks_for_error(body: &str) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Body {
@@ -654,9 +592,9 @@ fn asks_for_error(body: &str) -> bool {
 }
 
 /// A body as the client sent it, and without its compression.
-struct Bodies {
-    body: Bytes,
-    plain: SharedText,
+pub(crate) struct Bodies {
+    pub(crate) body: Bytes,
+    pub(crate) plain: SharedText,
 }
 
 /// What goes to the provider.

@@ -9,7 +9,7 @@ use longhaul::Usage;
 use longhaul::session::Cramped;
 use longhaul_store::SessionId;
 
-use crate::desk::{How, Reason};
+use crate::desk::{How, Reason, Rung};
 use crate::engine::Brief;
 use crate::transformations::Transformation;
 
@@ -21,6 +21,9 @@ pub struct Figures {
     pub requests: BTreeMap<(&'static str, u16), u64>,
     /// Requests to models that were passed on as they came, by [`Reason::name`].
     pub passed_on: BTreeMap<&'static str, u64>,
+    /// Requests for which there was no decision because something of ours failed, by what was sent
+    /// ([`Rung::name`](crate::Rung::name)).
+    pub fell_back: BTreeMap<&'static str, u64>,
     /// Calls of known conversations that were answered with status 200.
     pub calls: u64,
     /// Requests that were sent again because the provider refused something in them: `too-long`, `thinking` (sent again
@@ -102,6 +105,10 @@ impl Figures {
         page.begin("passed_on_total", "counter", "Requests to models that were passed on as they came.");
         for (reason, count) in &self.passed_on {
             page.line("passed_on_total", &format!("reason=\"{reason}\""), count);
+        }
+        page.begin("fell_back_total", "counter", "Requests without a decision, by what was sent.");
+        for (rung, count) in &self.fell_back {
+            page.line("fell_back_total", &format!("sent=\"{rung}\""), count);
         }
         page.begin("breaks_total", "counter", "Calls that do not go on from what was sent before.");
         for (reason, count) in &self.breaks {
@@ -204,6 +211,10 @@ impl Counters {
         *self.lock().passed_on.entry(reason.name()).or_default() += 1;
     }
 
+    pub(crate) fn fell_back(&self, rung: Rung) {
+        *self.lock().fell_back.entry(rung.name()).or_default() += 1;
+    }
+
     pub(crate) fn own_time(&self, api: &'static str, time: Duration) {
         self.lock().own_time.entry(api).or_default().add(time);
     }
@@ -278,6 +289,7 @@ mod tests {
         counters.request("chat", 200);
         counters.request("chat", 200);
         counters.passed_on(Reason::Side);
+        counters.fell_back(Rung::LastView);
         counters.resent("too-long");
         counters.billed(&Usage { input: 3, output: 2, cache_read: 9, ..Usage::default() });
         counters.own_time("chat", Duration::from_micros(300));
@@ -286,6 +298,7 @@ mod tests {
         for line in [
             "longhaul_requests_total{api=\"chat\",status=\"200\"} 2",
             "longhaul_passed_on_total{reason=\"side\"} 1",
+            "longhaul_fell_back_total{sent=\"last-view\"} 1",
             "longhaul_resent_total{reason=\"too-long\"} 1",
             "longhaul_tokens_total{kind=\"read\"} 9",
             "longhaul_tokens_saved_total 0",

@@ -85,13 +85,16 @@ pub(crate) fn account(headers: &HeaderMap) -> Option<Account<'_>> {
 
 /// Says what was sent.
 pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
-    let Brief { session, how, view, full, edits, shorter_answer, .. } = sent;
+    let Brief { session, how, view, full, edits, shorter_answer, fallen, .. } = sent;
     say(headers, "x-longhaul-session", &session.to_string());
     let mut says = how.name().to_owned();
     // Writing into a text does not fail.
     _ = write!(says, "; view={}; full={}; edits={edits}", view.0, full.0);
     if let Some(most) = shorter_answer {
         _ = write!(says, "; max_tokens={}", most.0);
+    }
+    if let Some((rung, why)) = fallen {
+        _ = write!(says, "; sent={}; why={why}", rung.name());
     }
     say(headers, "x-longhaul", &says);
 }

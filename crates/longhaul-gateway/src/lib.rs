@@ -1,6 +1,7 @@
 //! The gateway: a proxy between any agent and its provider that keeps every conversation inside its window.
 //!
-//! Whatever goes wrong on our side, the client's own bytes go out, and it is said ([`Reason`]).
+//! Whatever goes wrong on our side ([`Reason`]), the request that was sent last is gone on with, else the request in hand
+//! is folded by itself, else the client's own bytes go out; and it is said which ([`Rung`]).
 //!
 //! | look for | in |
 //! |---|---|
@@ -11,6 +12,7 @@
 //! | a request's body, read and unpacked, and the room for it | `intake`, `packing`, `room` |
 //! | the threads on which the desk works | `engine` |
 //! | the life of a request | `exchange` |
+//! | a request without a decision | `passing_on` |
 //! | the providers | `upstream`, `headers` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
@@ -36,6 +38,7 @@ mod hold;
 mod intake;
 mod mcp;
 mod packing;
+mod passing_on;
 mod reading;
 mod recalled;
 mod room;
@@ -55,7 +58,7 @@ struct Page;
 
 pub use desk::{
     Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Recall,
-    SummaryModel,
+    Rung, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

@@ -1,5 +1,6 @@
 //! One conversation of a client with its provider: what was seen of it, its session, and where that is stored.
 
+mod catching_up;
 mod stored;
 
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub(super) struct Conversation {
     named: usize,
     /// The newest entries could not be stored.
     is_owing: bool,
+    /// It has begun with a request that is not sent yet.
+    is_unsent: bool,
     /// How often the store had another file when it was compared with what is known here.
     replaced: u64,
     /// By which it is found too: the end of what a client sends that has taken messages away, and how many it sends.
@@ -84,6 +87,9 @@ pub(super) enum Refused {
     /// Another request has gone on with the conversation meanwhile.
     #[error("other requests are in its way")]
     Moved,
+    /// Nobody waits for it any longer.
+    #[error("nobody waits for it any longer")]
+    TooLate,
     /// There is no view that fits.
     #[error("{0}")]
     NoView(PrepareError),
@@ -101,6 +107,20 @@ impl Conversation {
         api: Api,
         request: &Request,
     ) -> Result<Self, StoreError> {
+        let mut new = Self::begin(store, settings, about, api, request);
+        new.was_sent();
+        new.save()?;
+        Ok(new)
+    }
+
+    /// The same for one that may come to nothing: nothing of it is stored before its first request is sent.
+    pub(super) fn begin(
+        store: Arc<dyn Store>,
+        settings: &Arc<DeskSettings>,
+        about: &About,
+        api: Api,
+        request: &Request,
+    ) -> Self {
         let frame = request.frame();
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default()).clone();
         // Thinking that was produced without a tool of ours would be refused after it.
@@ -111,9 +131,8 @@ impl Conversation {
         }
         session.read_signatures();
         let keeper = Keeper::begin(store, about);
-        let mut new = Self::of(settings.clone(), &about.tenant, api, session, keeper);
-        new.save()?;
-        Ok(new)
+        let new = Self::of(settings.clone(), &about.tenant, api, session, keeper);
+        Self { is_unsent: true, ..new }
     }
 
     /// A stored conversation.
@@ -154,6 +173,7 @@ impl Conversation {
             chains,
             named,
             is_owing: false,
+            is_unsent: false,
             replaced,
             also_named: None,
             said,
@@ -328,6 +348,18 @@ impl Conversation {
         request: &Request,
         shared_window: Option<Tokens>,
     ) -> Result<Ticket, Refused> {
+        self.take_in(settings, tenant, request, shared_window)?;
+        self.prepare()
+    }
+
+    /// Takes in what a request has more than is known.
+    pub(super) fn take_in(
+        &mut self,
+        settings: &Arc<DeskSettings>,
+        tenant: &str,
+        request: &Request,
+        shared_window: Option<Tokens>,
+    ) -> Result<(), Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
         if !Arc::ptr_eq(&self.settings, settings) {
             self.session.set_profile(settings.profile.clone());
@@ -356,7 +388,7 @@ impl Conversation {
             }
         }
         self.relay.keep(request);
-        self.prepare()
+        Ok(())
     }
 
     /// The window in which the provider wants prompt and allowed answer together. A request that asks for a million tokens
@@ -385,14 +417,19 @@ impl Conversation {
     }
 
     fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) -> Position {
+        self.knows(tenant, message, identity);
+        self.session.push(message.clone())
+    }
+
+    /// The session is about to have this message.
+    fn knows(&mut self, tenant: &str, message: &Message, identity: Identity) {
         let before = self.chains.last().copied().unwrap_or_else(|| Chain::start(tenant, self.api));
         self.said += message.bytes();
         self.known.push(identity);
         self.chains.push(before.then(identity));
-        self.session.push(message.clone())
     }
 
-    fn prepare(&mut self) -> Result<Ticket, Refused> {
+    pub(super) fn prepare(&mut self) -> Result<Ticket, Refused> {
         let ticket = loop {
             match self.session.prepare(Some(now())).map_err(Refused::NoView)? {
                 Prepared::Send(ticket) => break ticket,
@@ -565,7 +602,7 @@ fn frame_bytes(frame: &Frame) -> usize {
 }
 
 /// The signatures of the thinking in a message.
-fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
+pub(super) fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
     message.blocks().iter().filter_map(|block| match block {
         Block::Thinking(thinking) if matches!(thinking.seal, Seal::Signed(_) | Seal::Redacted(_)) => {
             thinking.seal.data()

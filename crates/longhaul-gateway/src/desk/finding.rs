@@ -187,7 +187,7 @@ impl Desk {
 
     /// What a request has in common with a conversation; `None` if that is nothing.
     fn candidate(&self, incoming: &Incoming, shared: Shared) -> Result<Option<Candidate>, Refused> {
-        let mut conversation = shared.lock().inspect_err(|_| self.live.salvage(&shared))?;
+        let mut conversation = self.lock(&shared).inspect_err(|_| self.live.salvage(&shared))?;
         if !conversation.is_newest() {
             // Another replica has gone on with it, perhaps just now: it is loaded again.
             self.live.leave(&shared, &conversation, &Refused::Moved);
@@ -241,9 +241,13 @@ impl Desk {
 impl Beginning {
     /// True if it is no conversation of an agent: for a title or the like.
     pub(super) fn is_side(&self) -> bool {
-        let (frame, messages) = (self.request.frame(), self.request.messages().len());
-        self.leaves.is_none() && frame.tools.is_empty() && messages <= FEW
+        self.leaves.is_none() && is_side(&self.request)
     }
+}
+
+/// True if a request is of no conversation of an agent, where it goes on with none.
+pub(super) fn is_side(request: &Request) -> bool {
+    request.frame().tools.is_empty() && request.messages().len() <= FEW
 }
 
 /// True if a request hardly goes on with a stored session of which it has so many messages: another model speaks
@@ -268,7 +272,7 @@ impl Candidate {
     }
 }
 
-fn read(relay: &Relay, incoming: &Incoming) -> Result<Request, Refused> {
+pub(super) fn read(relay: &Relay, incoming: &Incoming) -> Result<Request, Refused> {
     let request = relay.read(incoming.body.clone()).map_err(|_| Refused::Unreadable)?;
     match request.is_stateful() {
         true => Err(stateful(&request)),
@@ -281,7 +285,7 @@ fn stateful(request: &Request) -> Refused {
     if request.begins_thread() { Refused::NewThread } else { Refused::Stateful }
 }
 
-fn with_betas(request: Request, incoming: &Incoming) -> Request {
+pub(super) fn with_betas(request: Request, incoming: &Incoming) -> Request {
     let betas: Vec<&str> =
         incoming.headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok()).collect();
     if betas.is_empty() { request } else { request.with_betas(&betas.join(",")) }

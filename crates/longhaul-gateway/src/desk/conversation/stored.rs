@@ -10,6 +10,10 @@ use super::{Conversation, Refused};
 impl Conversation {
     /// Stores what is new, or owes it if the store does not work. An error if another writer has gone on with the session.
     pub(in crate::desk) fn save(&mut self) -> Result<(), StoreError> {
+        if self.is_unsent {
+            self.is_owing = true;
+            return Ok(());
+        }
         match self.write() {
             Ok(()) => self.is_owing = false,
             Err(error @ (StoreError::Conflict { .. } | StoreError::NoSession(_))) => return Err(error),
@@ -21,6 +25,11 @@ impl Conversation {
             }
         }
         Ok(())
+    }
+
+    /// The request that it begins with is sent: from now on it is stored.
+    pub(in crate::desk) fn was_sent(&mut self) {
+        self.is_unsent = false;
     }
 
     fn write(&mut self) -> Result<(), StoreError> {
