@@ -509,7 +509,8 @@ fn a_storm_of_faults_loses_nothing() {
         let talks: Vec<_> = (0..AT_ONCE).map(|first| scope.spawn(talk(first))).collect();
         let done: Vec<_> = talks.into_iter().map(|talk| talk.join()).collect();
         is_over.store(true, Ordering::Relaxed);
-        (storm.join().unwrap(), tender.join().unwrap());
+        storm.join().unwrap();
+        tender.join().unwrap();
         let mut ids: Vec<_> = done.into_iter().flat_map(Result::unwrap).collect();
         ids.sort_unstable();
         ids.into_iter().map(|(_, id)| id).collect()

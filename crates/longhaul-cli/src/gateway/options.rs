@@ -98,9 +98,10 @@ impl Options {
         })
     }
 
-    /// Makes the store if it is not there. One that cannot be used is said now.
+    /// Makes the file of the store if it is not there, and reports one that cannot be used. A server may still be starting.
     pub fn make_store(&self, config: &Config) -> Result<(), Failure> {
-        self.place(config)?.open_or_make().map(drop)
+        let place = self.place(config)?;
+        if place.is_url() { Ok(()) } else { place.open_or_make().map(drop) }
     }
 
     /// Whether the command line says how the gateway is to be set up: what is wrong then may be a flag.
