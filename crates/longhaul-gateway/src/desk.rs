@@ -26,7 +26,9 @@ use longhaul_inspector::events::News;
 use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
+use crate::account::Costs;
 use crate::ask_usage::Asking;
+use crate::books::Books;
 
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused, asks_for_a_million, now};
@@ -264,6 +266,8 @@ pub struct Call {
     pub(crate) cramped: Option<Cramped>,
     /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
+    /// What the conversation has cost up to the call before, and what it would have cost otherwise.
+    pub(crate) costs: Costs,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// Where it belongs; `None` for a call that no desk of ours made.
@@ -302,6 +306,7 @@ impl Call {
             shorter_answer: None,
             cramped: None,
             is_tied: false,
+            costs: Costs::default(),
             is_heard: false,
             at: None,
         }
@@ -330,6 +335,7 @@ pub struct Desk {
     /// Who wants to know of calls that ended.
     news: Arc<News>,
     upstream_limits: UpstreamLimits,
+    pub(crate) books: Arc<Books>,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -353,7 +359,8 @@ impl Desk {
         let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
         let upstream_limits = UpstreamLimits::open(store.clone())?;
         let current = RwLock::new(Arc::new(settings.clone()));
-        let desk = Self { settings: current, store, live, turns, news, upstream_limits, writer };
+        let books = Arc::default();
+        let desk = Self { settings: current, store, live, turns, news, upstream_limits, books, writer };
         desk.change(settings);
         Ok(desk)
     }
@@ -451,7 +458,7 @@ impl Desk {
                 locked.came_with(incoming.account);
                 let upstream = incoming.upstream.clone();
                 let at = At { ticket, conversation: conversation.clone(), upstream, request: None };
-                let call = call(&mut locked, request, how, at);
+                let call = call(&self.books, &mut locked, request, how, at);
                 let used =
                     Used { bytes: locked.bytes(), outside: locked.thinking_outside(), end: locked.end() };
                 self.live.used(&conversation, hints, used);
@@ -496,11 +503,13 @@ impl Desk {
         let settings = self.settings();
         let (Some(writer), Some(by)) = (self.writer.get(), &settings.summaries) else { return };
         let Some(job) = conversation.job_to_write() else { return };
-        let (shared, live) = (shared.clone(), self.live.clone());
+        let (shared, live, books) = (shared.clone(), self.live.clone(), self.books.clone());
         writer.write(by.clone(), job, move |summarised| {
-            let stored = shared
-                .lock()
-                .and_then(|mut conversation| conversation.summarised(summarised).map_err(Refused::Store));
+            let stored = shared.lock().and_then(|mut conversation| {
+                let stored = conversation.summarised(summarised).map_err(Refused::Store);
+                conversation.settle(&books);
+                stored
+            });
             if stored.is_err() {
                 live.forget(shared.id);
             }
@@ -520,7 +529,7 @@ impl Desk {
         }
         at.ticket = conversation.refused_thinking(from).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        Some(self::call(&mut conversation, request, call.how, at))
+        Some(self::call(&self.books, &mut conversation, request, call.how, at))
     }
 
     /// Which messages of a request may keep their thinking if it is sent as it came, without us. Waits for nothing: only
@@ -554,10 +563,11 @@ impl Desk {
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
         let Some(at) = call.at else { return };
         let usage = usage.filter(|_| !call.is_heard);
-        let stored = at
-            .conversation
-            .lock()
-            .and_then(|mut conversation| conversation.answered(at.ticket, usage).map_err(Refused::Store));
+        let stored = at.conversation.lock().and_then(|mut conversation| {
+            let stored = conversation.answered(at.ticket, usage).map_err(Refused::Store);
+            conversation.settle(&self.books);
+            stored
+        });
         if stored.is_err() {
             // The client sends it all again; what the store has is the truth then.
             self.live.forget(call.session);
@@ -578,7 +588,7 @@ impl Desk {
         }
         at.ticket = conversation.overflowed(at.ticket, overflow).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let smaller = self::call(&mut conversation, request, call.how, at);
+        let smaller = self::call(&self.books, &mut conversation, request, call.how, at);
         let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
         (smaller.view < call.view || is_shorter).then_some(smaller)
     }
@@ -638,7 +648,7 @@ fn beside_requests(profile: Profile, has_model: bool) -> Profile {
 }
 
 /// A call of a conversation that is ready.
-fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
+fn call(books: &Books, conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
     let body = conversation.body(&request);
     let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
@@ -660,6 +670,7 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
         shorter_answer,
         cramped: conversation.cramped(),
         is_tied: conversation.is_tied(),
+        costs: conversation.settle(books),
         is_heard: false,
         at: Some(at),
     }

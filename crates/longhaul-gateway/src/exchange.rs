@@ -19,7 +19,7 @@ use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking, without_t
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use crate::answer::{Answer, ClientBody, Ledger};
+use crate::answer::{Answer, ClientBody, Ledger, Untouched};
 use crate::ask_usage::KeepBack;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
@@ -261,6 +261,9 @@ impl Shared {
                 (body, text)
             }
         };
+        if headers::is_subscription(&asked.parts.headers) {
+            self.counters.books.has_subscription();
+        }
         let headers = headers::without_keys(&asked.parts.headers);
         let upstream = self.upstream.shown(Side::of(asked.api), &asked.parts);
         let account = headers::account(&asked.parts.headers).map(|account| self.accounts.hash_one(account));
@@ -299,8 +302,12 @@ impl Shared {
         report.passed_on = Some(reason);
         self.counters.passed_on(reason);
         self.time(asked.api, report);
+        let untouched = Untouched::of(asked.api, &bodies.plain);
         let mut response = match self.send_whole(asked, bodies, keep, report).await {
-            Ok(held) => self.answer(asked.api, held, None, None),
+            Ok(mut held) => {
+                held.head.extensions.insert(untouched);
+                self.answer(asked.api, held, None, None)
+            }
             Err(refused) => refused,
         };
         headers::say_passed_on(response.headers_mut(), reason);
@@ -506,7 +513,8 @@ impl Shared {
         }
         // It is not sent again: what it was made of is not needed any longer.
         let call = call.map(OpenCall::settled);
-        let ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        let mut ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        ledger.untouched = head.extensions.get().copied();
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
@@ -588,19 +596,23 @@ impl Shared {
         }
         let ms = report.own_time.as_secs_f64() * 1_000.0;
         match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits, shorter_answer, .. }), _) => tracing::info!(
-                api,
-                status,
-                how = how.name(),
-                %session,
-                view = view.0,
-                full = full.0,
-                edits,
-                resent = report.resent,
-                max_tokens = shorter_answer.map(|most| most.0),
-                ms,
-                "sent"
-            ),
+            (Some(Brief { session, how, view, full, edits, shorter_answer, costs, .. }), _) => {
+                tracing::info!(
+                    api,
+                    status,
+                    how = how.name(),
+                    %session,
+                    view = view.0,
+                    full = full.0,
+                    edits,
+                    resent = report.resent,
+                    max_tokens = shorter_answer.map(|most| most.0),
+                    billed = costs.told(costs.billed),
+                    without = costs.told(costs.otherwise),
+                    ms,
+                    "sent"
+                )
+            }
             (None, Some(why)) => {
                 tracing::info!(api, status, why = why.name(), resent = report.resent, ms, "passed on");
             }

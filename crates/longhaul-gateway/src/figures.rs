@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longhaul::Usage;
 use longhaul::session::Cramped;
 use longhaul_store::SessionId;
 
+use crate::account::Costs;
+use crate::books::{Bookings, Books};
 use crate::desk::{How, Reason};
 use crate::engine::Brief;
 use crate::transformations::Transformation;
@@ -55,6 +57,8 @@ pub struct Figures {
     pub pruned_bytes: u64,
     /// Time of our own from the whole request to the provider, by what was spoken.
     pub own_time: BTreeMap<&'static str, Times>,
+    /// What all of that cost, and what it would have cost otherwise.
+    pub bookings: Bookings,
 }
 
 /// How long something took, many times.
@@ -144,6 +148,7 @@ impl Figures {
             page.begin(name, "counter", help);
             page.line(name, "", &count);
         }
+        self.money(&mut page);
         page.begin("own_seconds", "histogram", "Time of our own from the whole request to the provider.");
         for (api, times) in &self.own_time {
             let mut sum = 0;
@@ -158,6 +163,47 @@ impl Figures {
         }
         page.0
     }
+}
+
+impl Figures {
+    /// What was billed and what it would have cost, by API and model.
+    fn money(&self, page: &mut Page) {
+        type Value = fn(&Costs) -> String;
+        let rows: [(&str, &str, Value); 5] = [
+            ("billed_dollars_total", "Dollars as billed by providers, at list prices.", |costs| {
+                dollars(costs.billed.pico)
+            }),
+            (
+                "without_dollars_total",
+                "Dollars that it would have cost without Longhaul, estimated.",
+                |costs| dollars(costs.otherwise.pico),
+            ),
+            ("billed_calls_total", "Calls that providers have billed.", |costs| costs.calls.to_string()),
+            (
+                "unpriced_calls_total",
+                "Billed calls that are in no dollars: the model has no price.",
+                |costs| costs.unpriced.to_string(),
+            ),
+            ("folds_total", "Calls before which a conversation was made shorter.", |costs| {
+                costs.folds.to_string()
+            }),
+        ];
+        for (name, help, value) in rows {
+            page.begin(name, "counter", help);
+            for ((api, model), costs) in &self.bookings.costs {
+                page.line(name, &format!("api=\"{api}\",model=\"{model}\""), &value(costs));
+            }
+        }
+        page.begin("recalls_total", "counter", "Times that a model got back what was left out.");
+        page.line("recalls_total", "", &self.bookings.all_recalls());
+    }
+}
+
+/// Dollars of the unit that sums are in, without a rounding error.
+fn dollars(pico: u128) -> String {
+    const DOLLAR: u128 = 1_000_000_000_000;
+    let text = format!("{}.{:012}", pico / DOLLAR, pico % DOLLAR);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Microseconds in seconds, without a rounding error.
@@ -189,11 +235,17 @@ pub(crate) struct Counters {
     figures: Mutex<Figures>,
     /// The transformations that were counted.
     transformed: Mutex<HashSet<Transformation>>,
+    pub(crate) books: Arc<Books>,
 }
 
 impl Counters {
+    /// With the books that the desk writes in.
+    pub(crate) fn new(books: Arc<Books>) -> Self {
+        Self { books, ..Self::default() }
+    }
+
     pub(crate) fn figures(&self) -> Figures {
-        self.lock().clone()
+        Figures { bookings: self.books.bookings(), ..self.lock().clone() }
     }
 
     pub(crate) fn request(&self, api: &'static str, status: u16) {

@@ -20,12 +20,15 @@
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
 //! | counters | `figures` |
+//! | what conversations cost, and what they would have cost without us | `account`, `books` |
 //! | sessions that go by themselves | `upkeep` |
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod answer;
 mod ask_usage;
+mod books;
 pub mod desk;
 mod door;
 mod engine;
@@ -53,6 +56,10 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
+pub use account::{Costs, Spent};
+pub use books::Bookings;
+#[doc(hidden)]
+pub use books::Books;
 pub use desk::{
     Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Recall,
     SummaryModel,

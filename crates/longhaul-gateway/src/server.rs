@@ -100,9 +100,9 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
         None => Access::open(),
     };
     let access = access.map_err(|error| GatewayError::Random(error.to_string()))?;
+    let counters = Arc::new(Counters::new(desk.books()));
     let inspector = desk.clone().inspector(access).map(Arc::new);
     let engine = Engine::start(desk, limits.threads, limits.decide).map_err(GatewayError::Threads)?;
-    let counters = Arc::new(Counters::default());
     let shared = Arc::new(Shared {
         door: Door::new(address, token.as_ref()),
         engine: engine.clone(),
@@ -162,8 +162,8 @@ impl Gateway {
     }
 
     /// Stops: no new connections and no new requests; answers on their way may end, but not for ever. Waits
-    /// until the desk has heard of all of them.
-    pub async fn stop(mut self) {
+    /// until the desk has heard of all of them. Gives all that it has counted.
+    pub async fn stop(mut self) -> Figures {
         self.stop.send_replace(true);
         // A page that is open would be waited for.
         self.shared.inspector.iter().for_each(|inspector| inspector.stop());
@@ -181,6 +181,7 @@ impl Gateway {
         if waits.is_ok() {
             _ = timeout(MOST_OF_AN_END, told).await;
         }
+        self.counters.figures()
     }
 }
 

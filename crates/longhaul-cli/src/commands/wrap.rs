@@ -115,6 +115,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
             Err(failure) if args.options.is_told() => return Err(failure),
             Err(failure) => return run.alone(&failure).await,
         };
+        name_inspector(&gateway, &token);
         let code = tokio::select! {
             code = run.behind(gateway.address(), Some(token), providers) => code,
             never = unused(&gateway, agent, args.unused_after) => match never {},
@@ -122,7 +123,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
         match code {
             Ok(_) => stopped(gateway, has_content.then_some(&args.options)).await,
             // Nothing ran.
-            Err(_) => gateway.stop().await,
+            Err(_) => drop(gateway.stop().await),
         }
         code
     })
@@ -152,6 +153,13 @@ fn any_store(place: String) -> String {
 /// A line to the person who started the agent. Where stderr is closed there is no reader.
 fn say(line: &str) {
     _ = writeln!(anstream::stderr(), "longhaul: {line}");
+}
+
+/// Prints where a person sees what the gateway does. The address has the token in it: it is for a terminal alone.
+fn name_inspector(gateway: &Gateway, token: &str) {
+    if std::io::stderr().is_terminal() {
+        say(&format!("inspector at http://{}/inspect/?token={token}", gateway.address()));
+    }
 }
 
 /// Reports, once, that the agent has been at work for so long and has not asked the gateway anything.

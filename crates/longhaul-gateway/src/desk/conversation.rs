@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::Cramped;
 use longhaul::session::journal::{Cursor, Entry, Signed};
-use longhaul::size::Measure;
+use longhaul::size::{Measure, Price};
 use longhaul::{
     Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seal,
     Seals, Session, Source, Ticket, Time, Tokens, Usage, Why,
@@ -21,6 +21,8 @@ use super::fill;
 use super::live::Hint;
 use super::overlap::overlap;
 use super::{Break, DeskSettings, KeptThinking, Recall};
+use crate::account::{Account, Costs};
+use crate::books::Books;
 
 /// Why a conversation was not changed.
 type ChangeError = steering::ChangeError<longhaul_inspector::Refused>;
@@ -34,6 +36,8 @@ pub(super) struct Conversation {
     relay: Relay,
     session: Session,
     keeper: Keeper,
+    /// What it has cost.
+    costs: Account,
     /// The messages that the session has.
     known: Vec<Identity>,
     /// By which hashes it is found: of the conversation up to each message.
@@ -135,8 +139,10 @@ impl Conversation {
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
         let looked_at = session.cursor();
+        let costs = Account::of(&session, price_of_summaries(&settings));
         Self {
             settings,
+            costs,
             looked_at,
             api,
             relay,
@@ -167,6 +173,7 @@ impl Conversation {
         }
         let keeper = self.keeper.fork(&session)?;
         let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
+        fork.costs = Account::of_fork(&fork.session, price_of_summaries(&self.settings));
         // It may be gone on with where it leaves this one: the hash of all that both say names it too.
         fork.named = fork.chains.len().saturating_sub(1);
         Ok(fork)
@@ -438,6 +445,15 @@ impl Conversation {
         (self.session.size().tokens, full, edits)
     }
 
+    /// What it has cost so far, and what it would have cost otherwise. What is new of that goes into the books.
+    pub(super) fn settle(&mut self, books: &Books) -> Costs {
+        let new = self.costs.follow(&self.session);
+        books.add(self.api, self.session.model(), new);
+        let window = self.session.budget().window.0.max(1);
+        books.filled(self.session.size().tokens.0.saturating_mul(100) / window);
+        self.costs.total
+    }
+
     /// Tokens of a request of this conversation, as they would be sent.
     pub(super) fn count(&self, request: &Request) -> Option<Tokens> {
         let new = request.messages().iter().skip(self.new_from(request)?);
@@ -613,6 +629,12 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
         | Entry::Switched { .. } => true,
         _ => false,
     }
+}
+
+/// The price list of the model that writes summaries, if there is one.
+fn price_of_summaries(settings: &DeskSettings) -> Option<Price> {
+    let model = settings.summaries.as_ref()?.frame.model.as_deref()?;
+    Models::builtin().find(model).price
 }
 
 /// What fits into the window: as set, or a million where the client asks for it; else the model's own.

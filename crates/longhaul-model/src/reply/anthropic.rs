@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use longhaul::Usage;
+use longhaul::conversation::Extra;
+use longhaul::{Json, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -237,12 +238,17 @@ fn message_of(content: Value) -> Value {
 fn usage_of(usage: &Map<String, Value>) -> Option<Usage> {
     let usage = Value::Object(usage.clone());
     usage.get("input_tokens").or(usage.get("output_tokens"))?;
+    let for_an_hour = usage.get("cache_creation").map_or(0, |kept| number(kept, "ephemeral_1h_input_tokens"));
+    let mut extra = Extra::default();
+    if for_an_hour > 0 {
+        extra.set(Usage::WRITTEN_FOR_AN_HOUR, Json::from(&Value::from(for_an_hour)));
+    }
     Some(Usage {
         input: number(&usage, "input_tokens"),
         output: number(&usage, "output_tokens"),
         cache_read: number(&usage, "cache_read_input_tokens"),
         cache_write: number(&usage, "cache_creation_input_tokens"),
-        ..Usage::default()
+        extra,
     })
 }
 
