@@ -767,7 +767,10 @@ async fn wrap_names_the_page_of_its_inspector() {
     write!(page, "GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     page.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 303 ") && answer.contains("set-cookie: longhaul-inspect="), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 303 ") && answer.contains("set-cookie: longhaul-inspect="),
+        "{answer}"
+    );
     person.types("\r");
     let (status, all) = person.leaves();
     assert!(status.success() && all.ends_with("longhaul: no calls\n"), "{all}");
