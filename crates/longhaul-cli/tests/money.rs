@@ -65,6 +65,12 @@ fn dollars(fake: &Fake) -> f64 {
 /// Runs an agent that sends these requests with this header, behind Longhaul or not. Gives what it says at its end, and the
 /// bill; `None` where there is no curl.
 async fn played(bodies: &[Value], wrapped: Option<&[&str]>, header: &str) -> Option<(String, f64)> {
+    let (said, fake) = played_at(bodies, wrapped, header).await?;
+    Some((said.lines().last().unwrap_or_default().to_owned(), dollars(&fake)))
+}
+
+/// The same. Gives all that it says, and the provider.
+async fn played_at(bodies: &[Value], wrapped: Option<&[&str]>, header: &str) -> Option<(String, Fake)> {
     let (home, fake) = (Home::new(), Settings::new().start().await);
     if !home.run("sh", &["-c", "command -v curl"]).output().unwrap().status.success() {
         eprintln!("skipped: there is no curl");
@@ -92,7 +98,7 @@ async fn played(bodies: &[Value], wrapped: Option<&[&str]>, header: &str) -> Opt
         }
     }
     assert_eq!((output.status.code(), fake.log().len()), (Some(0), bodies.len()), "{said}");
-    Some((said.lines().last().unwrap_or_default().to_owned(), dollars(&fake)))
+    Some((said, fake))
 }
 
 const KEY: &str = "x-api-key: sk-ant-api03-one";
@@ -179,4 +185,31 @@ async fn the_last_line_says_that_prefixes_break() {
         line.ends_with("; 5 of 6 calls broke their prefix, and what follows a break is billed as new"),
         "{line}"
     );
+}
+
+/// The provider gets what the agent sends, and the report says what it would have cost with Longhaul.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn observing_sends_the_agents_own_requests() {
+    let bodies: Vec<Value> = (0..30).map(body).collect();
+    let flags = ["--window", "16000"];
+    let Some((said, fake)) = played_at(&bodies, Some(&["--observe", "--window", "16000"]), KEY).await else {
+        return;
+    };
+    let got: Vec<Value> = fake.log().into_iter().map(|call| call.body).collect();
+    assert!(got == bodies, "other requests were sent");
+    let lines: Vec<&str> = said.lines().collect();
+    let [.., line, would] = lines[..] else { panic!("{said}") };
+    let billed = dollars(&fake);
+    assert!(
+        line.starts_with(&format!("longhaul: 30 calls, sent as they came; ${billed:.2}; about $")),
+        "{said}"
+    );
+    // What the same session costs where its views are sent.
+    let (with, really) = played(&bodies, Some(&flags), KEY).await.unwrap();
+    assert!((told(line, 2) - really).abs() < really * 0.05, "{really}: {line}");
+    let folds = |line: &str| line.split("; ").find(|clause| clause.ends_with(" folds")).map(str::to_owned);
+    assert!(folds(line).is_some() && folds(line) == folds(&with), "{line}\n{with}");
+    assert!(would.starts_with("longhaul: of ") && would.contains(" it would have left out "), "{said}");
+    assert!(would.ends_with("; no rule of the guard would have been broken"), "{said}");
+    assert!(!said.contains("release"), "{said}");
 }

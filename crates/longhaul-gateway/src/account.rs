@@ -11,7 +11,7 @@ use std::ops::AddAssign;
 
 use longhaul::session::journal::{Cursor, Entry, SentRequest, Ticket};
 use longhaul::size::{CacheKind, Charged, Model, Price, Tally};
-use longhaul::{EditKind, Session, Tokens, Why};
+use longhaul::{EditKind, Session, Tokens, Usage, Why};
 use longhaul_lab::OwnCompaction;
 
 /// Tokens, and their price.
@@ -100,8 +100,13 @@ pub(crate) struct Account {
     /// What happened since the last request.
     since: Since,
     sent: VecDeque<Sent>,
-    alone: Alone,
-    /// All of it so far.
+    /// As the client alone would have sent it; or, where Longhaul only observes, as it would have been sent with us.
+    other: Other,
+    /// What the provider billed for what the client sent, where Longhaul only observes: it stands in no journal.
+    observed: Option<Spent>,
+    /// What was read, and is not settled.
+    new: Costs,
+    /// All that was settled, and what came before.
     pub(crate) total: Costs,
 }
 
@@ -139,12 +144,22 @@ enum Prefix {
     ChangedByClient,
 }
 
-/// The conversation as the client alone would have sent it.
+/// The conversation as it was not sent.
 #[derive(Debug, Clone, Copy)]
-struct Alone {
+struct Other {
+    by: By,
     before: Option<Before>,
     /// The share of a repeated prefix that the provider's cache returns.
     returned: f64,
+}
+
+/// Who would have sent it so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The client, without us.
+    Client,
+    /// We, if we did not only observe.
+    Longhaul,
 }
 
 /// The call before, in tokens.
@@ -152,9 +167,10 @@ struct Alone {
 struct Before {
     /// As the provider reported what was sent.
     prompt: u64,
-    /// As the client alone would have sent it.
-    alone: u64,
-    /// The whole conversation, in our count.
+    /// As it was not sent.
+    other: u64,
+    /// The view and the whole conversation, in our count.
+    view: u64,
     whole: u64,
 }
 
@@ -169,10 +185,12 @@ impl Account {
             window: Tokens::ZERO,
             since: Since::default(),
             sent: VecDeque::new(),
-            alone: Alone { before: None, returned: 1.0 },
+            other: Other { by: By::Client, before: None, returned: 1.0 },
+            observed: None,
+            new: Costs::default(),
             total: Costs::default(),
         };
-        account.follow(session);
+        account.settle(session);
         account
     }
 
@@ -181,30 +199,55 @@ impl Account {
         Self { total: Costs::default(), ..Self::of(session, of_summaries) }
     }
 
-    /// Reads what is new in the journal, and gives what that cost.
-    pub(crate) fn follow(&mut self, session: &Session) -> Costs {
-        let before_messages = session.meter().tokens(session.view().fixed().measure).tokens.0;
-        let mut new = Costs::default();
-        for entry in session.since(self.seen) {
-            self.read(entry, before_messages, &mut new);
+    /// The same where Longhaul only observes: the journal has what would have been sent, and what that would have been
+    /// billed.
+    pub(crate) fn observing(self) -> Self {
+        let Costs { billed, otherwise, .. } = self.total;
+        let total = Costs { billed: otherwise, otherwise: billed, ..self.total };
+        let other = Other { by: By::Longhaul, before: None, returned: self.other.returned };
+        Self { other, observed: Some(Spent::default()), total, ..self }
+    }
+
+    /// What calls have cost since this was asked last.
+    pub(crate) fn settle(&mut self, session: &Session) -> Costs {
+        self.follow(session);
+        let mut new = std::mem::take(&mut self.new);
+        if let Some(observed) = &mut self.observed {
+            (new.billed, new.otherwise) = (std::mem::take(observed), new.billed);
         }
-        self.seen = session.cursor();
         self.total += new;
         new
     }
 
-    /// The model's own price list.
-    pub(crate) fn price(&self) -> Option<Price> {
-        self.price
+    /// What the provider would have billed for a view, given what it billed for the client's own request.
+    pub(crate) fn as_if_sent(&mut self, session: &Session, ticket: Ticket, usage: &Usage) -> Usage {
+        self.follow(session);
+        let tokens = Tally::from(usage);
+        *self.observed.get_or_insert_default() += Spent::of(tokens, self.price);
+        let client = self.client(session);
+        let Some(sent) = self.sent.iter().find(|sent| sent.ticket == ticket) else { return usage.clone() };
+        let (_, Tally { input, read, written, written_1h, output }) = self.other.call(sent, &tokens, client);
+        let mut usage =
+            Usage { input, output, cache_read: read, cache_write: written, extra: usage.extra.clone() };
+        usage.set_written_for_an_hour(written_1h);
+        usage
     }
 
-    /// How much of the whole conversation a request had: its size, and that of the whole.
-    pub(crate) fn sizes_of(&self, ticket: Ticket) -> Option<(Tokens, Tokens)> {
-        let sent = self.sent.iter().find(|sent| sent.ticket == ticket)?;
-        Some((sent.view, sent.whole))
+    /// Reads what is new in the journal.
+    fn follow(&mut self, session: &Session) {
+        let client = self.client(session);
+        for entry in session.since(self.seen) {
+            self.read(entry, client.before_messages);
+        }
+        self.seen = session.cursor();
     }
 
-    fn read(&mut self, entry: &Entry, before_messages: u64, new: &mut Costs) {
+    fn client(&self, session: &Session) -> Client {
+        let before_messages = session.meter().tokens(session.view().fixed().measure).tokens.0;
+        Client { window: self.window, cache: self.cache, before_messages }
+    }
+
+    fn read(&mut self, entry: &Entry, before_messages: u64) {
         match entry {
             Entry::Began { model, .. } => self.goes_on_with(model),
             Entry::Switched { model, .. } => {
@@ -219,7 +262,7 @@ impl Account {
             Entry::AnswerCounts { window } => self.window = self.window.min(*window),
             Entry::Frame(_) => self.since.is_frame = true,
             Entry::Edit(edit) => match (&edit.kind, edit.why) {
-                (EditKind::Answer { .. }, _) => new.filled += 1,
+                (EditKind::Answer { .. }, _) => self.new.filled += 1,
                 (_, Why::Entry) => {}
                 _ => (self.since.folded, self.since.is_ours) = (true, true),
             },
@@ -229,10 +272,10 @@ impl Account {
             | Entry::RulesShown { .. }
             | Entry::HostNote { .. }
             | Entry::Unbound(_) => self.since.is_ours = true,
-            Entry::Sent(sent) => self.sent(sent, new),
+            Entry::Sent(sent) => self.sent(sent),
             Entry::Usage { ticket, prompt, charged: Some(charged) } => {
                 if let Some(at) = self.sent.iter().position(|sent| sent.ticket == *ticket) {
-                    self.billed(at, *prompt, charged, before_messages, new);
+                    self.billed(at, *prompt, charged, before_messages);
                 }
             }
             Entry::SummaryPaid { paid, .. } => {
@@ -243,8 +286,8 @@ impl Account {
                     ..Tally::default()
                 };
                 let price = self.of_summaries.or(self.price);
-                new.unpriced += u64::from(price.is_none());
-                new.billed += Spent::of(tokens, price);
+                self.new.unpriced += u64::from(price.is_none());
+                self.new.billed += Spent::of(tokens, price);
             }
             _ => {}
         }
@@ -254,9 +297,9 @@ impl Account {
         (self.price, self.cache, self.window) = (model.price, model.cache.kind, model.window);
     }
 
-    fn sent(&mut self, sent: &SentRequest, new: &mut Costs) {
+    fn sent(&mut self, sent: &SentRequest) {
         let Since { folded, is_ours, is_frame } = std::mem::take(&mut self.since);
-        new.folds += u64::from(folded);
+        self.new.folds += u64::from(folded);
         let prefix = match sent.broke {
             false => Prefix::Extended,
             true if is_ours && !is_frame => Prefix::ChangedByUs,
@@ -277,14 +320,7 @@ impl Account {
     }
 
     /// The provider billed a request.
-    fn billed(
-        &mut self,
-        at: usize,
-        prompt: Tokens,
-        charged: &Charged,
-        before_messages: u64,
-        new: &mut Costs,
-    ) {
+    fn billed(&mut self, at: usize, prompt: Tokens, charged: &Charged, before_messages: u64) {
         let sent = self.sent[at];
         let (read, written) = (charged.read.0.min(prompt.0), charged.written.0);
         let tokens = Tally {
@@ -294,16 +330,18 @@ impl Account {
             written_1h: charged.written_1h.0,
             output: charged.output.0,
         };
-        new.calls += 1;
-        new.unpriced += u64::from(self.price.is_none());
-        new.billed += Spent::of(tokens, self.price);
+        self.new.calls += 1;
+        self.new.unpriced += u64::from(self.price.is_none());
+        self.new.billed += Spent::of(tokens, self.price);
         // The same request again reads as much as it did.
         let prefix = if sent.is_billed { Prefix::ChangedByClient } else { sent.prefix };
         self.sent[at].is_billed = true;
-        let client = Client { window: self.window, cache: self.cache, before_messages };
-        let (compaction, call) = self.alone.call(&Sent { prefix, ..sent }, &tokens, client);
-        for tokens in compaction.into_iter().chain([call]) {
-            new.otherwise += Spent::of(tokens, self.price);
+        if self.observed.is_none() {
+            let client = Client { window: self.window, cache: self.cache, before_messages };
+            let (compaction, call) = self.other.call(&Sent { prefix, ..sent }, &tokens, client);
+            for tokens in compaction.into_iter().chain([call]) {
+                self.new.otherwise += Spent::of(tokens, self.price);
+            }
         }
     }
 }
@@ -317,43 +355,48 @@ struct Client {
     before_messages: u64,
 }
 
-impl Alone {
-    /// What the client alone would have been billed for a call: for a compaction before it, if one was due, and for the
-    /// call.
+impl Other {
+    /// What would have been billed for a call: for the client's own compaction before it, if one was due, and for the call.
     fn call(&mut self, sent: &Sent, billed: &Tally, client: Client) -> (Option<Tally>, Tally) {
         let prompt = billed.prompt();
-        let mut alone = self.grown(sent, prompt).max(client.before_messages.min(prompt));
+        let mut other = self.grown(sent, prompt).max(client.before_messages.min(prompt));
         let share_of = |common: u64| (billed.read as f64 / common.max(1) as f64).min(1.0);
-        let returned = match (sent.prefix, self.before) {
-            (Prefix::Extended, Some(before)) => share_of(before.prompt.min(prompt)),
+        // The request that was sent extends the one before it.
+        let extends = match self.by {
+            By::Client => sent.prefix == Prefix::Extended,
+            By::Longhaul => sent.prefix != Prefix::ChangedByClient,
+        };
+        let returned = match self.before {
+            Some(before) if extends => share_of(before.prompt.min(prompt)),
             _ if sent.is_cold => share_of(sent.common.0),
             _ => self.returned,
         };
-        if sent.prefix == Prefix::Extended && !sent.is_cold && self.before.is_some() {
+        if extends && !sent.is_cold && self.before.is_some() {
             self.returned = returned;
         }
         let own = OwnCompaction::USUAL;
         let mut compaction = None;
-        let read = if own.is_due(alone as f64, client.window.0 as f64) {
+        let read = if self.by == By::Client && own.is_due(other as f64, client.window.0 as f64) {
             // It is asked for where the conversation is in the cache.
-            compaction = Some(Tally { read: alone, output: OwnCompaction::SUMMARY, ..Tally::default() });
-            alone = own.left_of(alone, client.before_messages);
+            compaction = Some(Tally { read: other, output: OwnCompaction::SUMMARY, ..Tally::default() });
+            other = own.left_of(other, client.before_messages);
             returned * client.before_messages as f64
         } else {
-            match (self.before, sent.prefix) {
-                (Some(before), Prefix::Extended) => {
-                    let more = before.alone.min(alone) as f64 - before.prompt.min(prompt) as f64;
+            match (self.before, sent.prefix, self.by) {
+                (Some(before), Prefix::Extended, _) => {
+                    let more = before.other.min(other) as f64 - before.prompt.min(prompt) as f64;
                     billed.read as f64 + returned * more
                 }
-                (Some(before), Prefix::ChangedByUs) => returned * before.alone.min(alone) as f64,
-                (_, Prefix::ChangedByClient) => billed.read as f64,
+                (Some(before), Prefix::ChangedByUs, By::Client) => returned * before.other.min(other) as f64,
+                (Some(_), Prefix::ChangedByUs, By::Longhaul) => returned * sent.common.0 as f64,
+                (_, Prefix::ChangedByClient, _) => billed.read as f64,
                 // What was read before this account began is known by its share alone.
-                (None, _) => scaled(billed.read, alone, prompt) as f64,
+                (None, ..) => scaled(billed.read, other, prompt) as f64,
             }
         };
-        self.before = Some(Before { prompt, alone, whole: sent.whole.0 });
-        let read = (read.max(0.0).round() as u64).min(alone);
-        let rest = alone - read;
+        self.before = Some(Before { prompt, other, view: sent.view.0, whole: sent.whole.0 });
+        let read = (read.max(0.0).round() as u64).min(other);
+        let rest = other - read;
         let new = billed.input.saturating_add(billed.written);
         let written = match (new, client.cache) {
             (0, CacheKind::Marked) => rest,
@@ -364,22 +407,25 @@ impl Alone {
     }
 }
 
-impl Alone {
-    /// The size of a request, grown from the one before it: by as much as the provider reported, or by our count where we
-    /// changed what was sent before.
+impl Other {
+    /// The size of a request, grown from the one before it: by as much as the provider reported, or by our count where one of
+    /// the two sides changed what it had sent before.
     fn grown(&self, sent: &Sent, prompt: u64) -> u64 {
+        let (view, whole) = (sent.view.0, sent.whole.0);
         let Some(before) = self.before else {
-            return (prompt + sent.whole.0).saturating_sub(sent.view.0);
+            let (other, was_sent) = if self.by == By::Client { (whole, view) } else { (view, whole) };
+            return (prompt + other).saturating_sub(was_sent);
         };
-        if sent.whole == sent.view && before.alone == before.prompt {
+        if view == whole && before.other == before.prompt {
             // Nothing was ever left out.
             return prompt;
         }
         // The client has dropped old messages, or made results shorter: we go on sending them.
-        let has_shrunk = sent.whole.0.saturating_mul(10) < before.whole.saturating_mul(9);
-        match sent.prefix {
-            Prefix::Extended if !has_shrunk => (before.alone + prompt).saturating_sub(before.prompt),
-            _ => (before.alone + sent.whole.0).saturating_sub(before.whole),
+        let has_shrunk = whole.saturating_mul(10) < before.whole.saturating_mul(9);
+        match (sent.prefix, self.by) {
+            (Prefix::Extended, _) if !has_shrunk => (before.other + prompt).saturating_sub(before.prompt),
+            (_, By::Client) => (before.other + whole).saturating_sub(before.whole),
+            (_, By::Longhaul) => (before.other + view).saturating_sub(before.view),
         }
     }
 }

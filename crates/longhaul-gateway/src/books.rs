@@ -8,6 +8,7 @@ use longhaul::{Model, Models};
 use longhaul_wire::api::Api;
 
 use crate::account::Costs;
+use crate::desk::Observed;
 
 /// What was written down since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Bookings {
     pub has_subscription: bool,
     /// How full a window was at most, in percent.
     pub fullest: u64,
+    /// What was seen of conversations that were only observed.
+    pub observed: Observed,
 }
 
 impl Bookings {
@@ -41,7 +44,8 @@ impl Bookings {
 pub struct Books(Mutex<Bookings>);
 
 impl Books {
-    pub(crate) fn bookings(&self) -> Bookings {
+    /// What was written down.
+    pub fn bookings(&self) -> Bookings {
         self.lock().clone()
     }
 
@@ -56,6 +60,11 @@ impl Books {
     pub(crate) fn filled(&self, percent: u64) {
         let mut bookings = self.lock();
         bookings.fullest = bookings.fullest.max(percent);
+    }
+
+    /// Conversations that were only observed.
+    pub(crate) fn observed(&self, observed: Observed) {
+        self.lock().observed += observed;
     }
 
     /// A model got back what was left out.

@@ -8,14 +8,15 @@ mod finding;
 mod incoming;
 mod inspecting;
 mod live;
+mod observing;
 mod overlap;
+mod pruning;
 mod summarising;
 mod turns;
 mod upstream_limits;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
-use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
@@ -23,7 +24,7 @@ use longhaul::session::Cramped;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_inspector::events::News;
-use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
+use longhaul_store::{Filter, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
 use crate::account::Costs;
@@ -35,6 +36,7 @@ use conversation::{Conversation, Refused, asks_for_a_million, now};
 use finding::{Found, Search};
 pub use incoming::Incoming;
 use live::{Heard, Hint, Live, Shared, Used};
+pub use observing::Observed;
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -62,6 +64,9 @@ pub struct DeskSettings {
     pub summaries: Option<SummaryModel>,
     /// How models get back what was left out, in conversations that begin from now on.
     pub recall: Recall,
+    /// Everything is decided, and the client's own bytes are sent. Requests that are observed are those of a tenant of their
+    /// own: the gateway sees to that.
+    pub observe: bool,
 }
 
 /// How models get back what was left out.
@@ -88,6 +93,7 @@ impl DeskSettings {
             without_content: false,
             summaries: None,
             recall: Recall::Mcp,
+            observe: false,
         }
     }
 }
@@ -268,6 +274,8 @@ pub struct Call {
     pub(crate) is_tied: bool,
     /// What the conversation has cost up to the call before, and what it would have cost otherwise.
     pub(crate) costs: Costs,
+    /// The client's own bytes are sent, whatever was decided.
+    pub(crate) is_observed: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// Where it belongs; `None` for a call that no desk of ours made.
@@ -307,6 +315,7 @@ impl Call {
             cramped: None,
             is_tied: false,
             costs: Costs::default(),
+            is_observed: false,
             is_heard: false,
             at: None,
         }
@@ -367,6 +376,10 @@ impl Desk {
 
     /// Goes by other settings from the next request of each conversation on. The store stays the one that it is.
     pub fn change(&self, mut settings: DeskSettings) {
+        if settings.observe {
+            // No model is paid for what nobody is sent, and no tool is added.
+            (settings.summaries, settings.recall) = (None, Recall::Mcp);
+        }
         if settings.summaries.is_some()
             && self.writer.get().is_none()
             && let Ok(writer) = Writer::new()
@@ -381,21 +394,6 @@ impl Desk {
 
     fn settings(&self) -> Arc<DeskSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Deletes some of the sessions that are not to be kept any longer, and says which.
-    pub fn prune(&self) -> Result<Pruned, StoreError> {
-        /// So many at once: requests write between them.
-        const SOME: usize = 2;
-        /// What was used within this time stays.
-        const RECENT: Duration = Duration::from_secs(3_600);
-        let mut retention = self.settings().retention.clone();
-        if retention.keeps_all() {
-            return Ok(Pruned::default());
-        }
-        retention.used_within = retention.used_within.max(RECENT);
-        retention.in_use.extend(self.live.used_within(RECENT));
-        self.store.prune(&retention, SOME)
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
@@ -535,11 +533,17 @@ impl Desk {
     /// Which messages of a request may keep their thinking if it is sent as it came, without us. Waits for nothing: only
     /// conversations that are in memory are looked at.
     pub fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
+        if self.settings().observe {
+            return KeptThinking::All;
+        }
         self.live.thinking_outside(&incoming.hints())
     }
 
     /// The same of a conversation that is not in memory: the store is asked.
     pub fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
+        if self.settings().observe {
+            return KeptThinking::All;
+        }
         let hints = incoming.hints();
         let Ok(Search::Found(Found { conversation, .. })) = self.find(incoming, &hints) else {
             return KeptThinking::Unknown;
@@ -619,7 +623,7 @@ impl Desk {
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
-        if incoming.is_off() {
+        if incoming.is_off() || self.settings().observe {
             return None;
         }
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
@@ -649,8 +653,8 @@ fn beside_requests(profile: Profile, has_model: bool) -> Profile {
 
 /// A call of a conversation that is ready.
 fn call(books: &Books, conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
-    let body = conversation.body(&request);
-    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
+    let body = (!conversation.is_observed()).then(|| conversation.body(&request));
+    let body = body.filter(|body| !body.is_clients()).map(|body| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let asking = Asking::of(&request.frame().settings);
     let at = At { request: Some(request), ..at };
@@ -669,8 +673,9 @@ fn call(books: &Books, conversation: &mut Conversation, request: Request, how: H
         asking,
         shorter_answer,
         cramped: conversation.cramped(),
-        is_tied: conversation.is_tied(),
+        is_tied: conversation.is_tied() && !conversation.is_observed(),
         costs: conversation.settle(books),
+        is_observed: conversation.is_observed(),
         is_heard: false,
         at: Some(at),
     }

@@ -372,6 +372,8 @@ pub(crate) struct Brief {
     pub(crate) is_tied: bool,
     /// What the conversation has cost up to the call before, and what it would have cost otherwise.
     pub(crate) costs: Costs,
+    /// The client's own bytes are sent, whatever was decided.
+    pub(crate) is_observed: bool,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -388,8 +390,20 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
         let Call { session, how, view, full, edits, broke, asking, .. } = call;
-        let Call { shorter_answer, cramped, is_tied, costs, .. } = call;
-        let brief = Brief { session, how, view, full, edits, broke, shorter_answer, cramped, is_tied, costs };
+        let Call { shorter_answer, cramped, is_tied, costs, is_observed, .. } = call;
+        let brief = Brief {
+            session,
+            how,
+            view,
+            full,
+            edits,
+            broke,
+            shorter_answer,
+            cramped,
+            is_tied,
+            costs,
+            is_observed,
+        };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
     }

@@ -169,21 +169,18 @@ impl Figures {
     /// What was billed and what it would have cost, by API and model.
     fn money(&self, page: &mut Page) {
         type Value = fn(&Costs) -> String;
+        let observed = self.bookings.observed;
+        let other = match observed.calls {
+            0 => ("without_dollars_total", "Dollars that it would have cost without Longhaul, estimated."),
+            _ => ("with_dollars_total", "Dollars that it would have cost with Longhaul, estimated."),
+        };
+        let billed = "Dollars as billed by providers, at list prices.";
+        let unpriced = "Billed calls that are in no dollars: the model has no price.";
         let rows: [(&str, &str, Value); 5] = [
-            ("billed_dollars_total", "Dollars as billed by providers, at list prices.", |costs| {
-                dollars(costs.billed.pico)
-            }),
-            (
-                "without_dollars_total",
-                "Dollars that it would have cost without Longhaul, estimated.",
-                |costs| dollars(costs.otherwise.pico),
-            ),
+            ("billed_dollars_total", billed, |costs| dollars(costs.billed.pico)),
+            (other.0, other.1, |costs| dollars(costs.otherwise.pico)),
             ("billed_calls_total", "Calls that providers have billed.", |costs| costs.calls.to_string()),
-            (
-                "unpriced_calls_total",
-                "Billed calls that are in no dollars: the model has no price.",
-                |costs| costs.unpriced.to_string(),
-            ),
+            ("unpriced_calls_total", unpriced, |costs| costs.unpriced.to_string()),
             ("folds_total", "Calls before which a conversation was made shorter.", |costs| {
                 costs.folds.to_string()
             }),
@@ -196,6 +193,21 @@ impl Figures {
         }
         page.begin("recalls_total", "counter", "Times that a model got back what was left out.");
         page.line("recalls_total", "", &self.bookings.all_recalls());
+        for (name, help, count) in [
+            ("observed_calls_total", "Calls that were decided, and sent as they came.", observed.calls),
+            (
+                "observed_asked_again_total",
+                "Calls of tools for what Longhaul would have left out.",
+                observed.asked_again,
+            ),
+            ("observed_tied_total", "Answers whose thinking would be tied to Longhaul.", observed.tied),
+            ("observed_violations_total", "Rules of the guard that a view broke.", observed.violations),
+        ] {
+            if observed.calls > 0 {
+                page.begin(name, "counter", help);
+                page.line(name, "", &count);
+            }
+        }
     }
 }
 
@@ -288,7 +300,8 @@ impl Counters {
     pub(crate) fn call(&self, sent: &Brief, usage: Option<&Usage>) {
         let mut figures = self.lock();
         figures.calls += 1;
-        figures.saved += sent.full.0.saturating_sub(sent.view.0);
+        // Of what is only observed, nothing is left out.
+        figures.saved += if sent.is_observed { 0 } else { sent.full.0.saturating_sub(sent.view.0) };
         let goes_on = matches!(sent.how, How::Extends | How::Retry);
         figures.uncached += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
         figures.cramped = figures.cramped.or(sent.cramped);

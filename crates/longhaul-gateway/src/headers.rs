@@ -95,7 +95,7 @@ pub(crate) fn is_subscription(headers: &HeaderMap) -> bool {
 
 /// Says what was sent.
 pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
-    let Brief { session, how, view, full, edits, shorter_answer, costs, .. } = sent;
+    let Brief { session, how, view, full, edits, shorter_answer, costs, is_observed, .. } = sent;
     say(headers, "x-longhaul-session", &session.to_string());
     let mut says = how.name().to_owned();
     // Writing into a text does not fail.
@@ -105,7 +105,11 @@ pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
     }
     // The bill of this call comes after its header.
     if let Some((billed, without)) = costs.told(costs.billed).zip(costs.told(costs.otherwise)) {
-        _ = write!(says, "; billed={billed}; without={without}");
+        let other = if *is_observed { "with" } else { "without" };
+        _ = write!(says, "; billed={billed}; {other}={without}");
+    }
+    if *is_observed {
+        says += "; observed";
     }
     say(headers, "x-longhaul", &says);
 }

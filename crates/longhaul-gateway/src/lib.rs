@@ -19,6 +19,7 @@
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
+//! | what the log says of a request | `report` |
 //! | counters | `figures` |
 //! | what conversations cost, and what they would have cost without us | `account`, `books` |
 //! | sessions that go by themselves | `upkeep` |
@@ -41,6 +42,7 @@ mod mcp;
 mod packing;
 mod reading;
 mod recalled;
+mod report;
 mod room;
 mod route;
 mod server;
@@ -61,8 +63,8 @@ pub use books::Bookings;
 #[doc(hidden)]
 pub use books::Books;
 pub use desk::{
-    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Recall,
-    SummaryModel,
+    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Observed,
+    Reason, Recall, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

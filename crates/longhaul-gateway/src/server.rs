@@ -89,7 +89,8 @@ pub async fn start(settings: Settings) -> Result<Gateway, GatewayError> {
 #[doc(hidden)]
 pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gateway, GatewayError> {
     check(&settings)?;
-    let Settings { listen, anthropic, openai, others, token, desk: _, limits } = settings.clone();
+    let Settings { listen, anthropic, openai, others, token, desk: DeskSettings { observe, .. }, limits } =
+        settings.clone();
     let upstream = Upstream::new([&anthropic, &openai], &others, limits.connect)
         .map_err(|error| GatewayError::Upstream(error.to_string()))?;
     let cannot = |error| GatewayError::Listen(listen, error);
@@ -104,7 +105,8 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
     let inspector = desk.clone().inspector(access).map(Arc::new);
     let engine = Engine::start(desk, limits.threads, limits.decide).map_err(GatewayError::Threads)?;
     let shared = Arc::new(Shared {
-        door: Door::new(address, token.as_ref()),
+        door: Door::new(address, token.as_ref(), observe),
+        observes: observe,
         engine: engine.clone(),
         upstream,
         inspector,
@@ -143,8 +145,8 @@ impl Gateway {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let fixed = settings.fixed_that_differ(&new);
         // What cannot change stays what it was.
-        let DeskSettings { store, without_content, .. } = settings.desk.clone();
-        let desk = DeskSettings { store, without_content, ..new.desk };
+        let DeskSettings { store, without_content, observe, .. } = settings.desk.clone();
+        let desk = DeskSettings { store, without_content, observe, ..new.desk };
         let Limits { connections, threads, connect, .. } = settings.limits;
         let limits = Limits { connections, threads, connect, ..new.limits };
         (settings.desk, settings.limits) = (desk.clone(), limits.clone());

@@ -40,6 +40,7 @@ Examples:
   longhaul wrap claude
   longhaul wrap --window 120000 claude -- --continue
   longhaul wrap codex -- exec \"run the tests\"
+  longhaul wrap --observe claude
   longhaul wrap ./my-agent")]
 pub struct Args {
     /// The agent
@@ -80,12 +81,14 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
     let openai = set(Upstream::OpenAi).unwrap_or_else(|| OPENAI.to_owned());
     let recall = args.options.recall.unwrap_or(agent.recall);
     let is_anthropic = anthropic == ANTHROPIC;
-    let run = Run { agent, program: &program, arguments: &args.arguments, is_anthropic, recall };
+    let arguments = &args.arguments;
+    let mut run = Run { agent, program: &program, arguments, is_anthropic, recall, observes: false };
     let runtime = Runtime::new()?;
     let config = match config {
         Ok(config) => config,
         Err(failure) => return runtime.block_on(run.alone(&failure)),
     };
+    run.observes = args.options.observes(&config);
     runtime.block_on(async {
         let providers = agent.own_files.providers(&program).await;
         // An agent that an agent starts goes through the gateway that is there, if that knows its providers.
@@ -210,6 +213,8 @@ struct Run<'a> {
     /// Requests go on to Anthropic itself.
     is_anthropic: bool,
     recall: Recall,
+    /// The gateway only observes.
+    observes: bool,
 }
 
 impl Run<'_> {
@@ -235,6 +240,7 @@ impl Run<'_> {
             command: self.arguments.first().map(|first| first.to_string_lossy().into_owned()),
             opencode_config: reach::variable("OPENCODE_CONFIG_CONTENT"),
             recall: self.recall,
+            observes: self.observes,
         };
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());

@@ -43,6 +43,9 @@ pub struct Options {
     /// How models get back what was left out: by the tools at /mcp, or by a tool that is added to requests
     #[arg(long, value_name = "WAY", value_parser = recall_ways())]
     pub recall: Option<Recall>,
+    /// Decide everything, send the agent's own requests, and report what would have been sent
+    #[arg(long)]
+    pub observe: bool,
     /// Write a line for each request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -74,6 +77,7 @@ impl Options {
             window,
             summaries,
             recall,
+            observe: self.observes(config),
             memory: bytes(gateway.memory),
             retention: kept(gateway.keep_days, gateway.keep_bytes),
             without_content: gateway.no_content,
@@ -95,6 +99,11 @@ impl Options {
             desk,
             limits,
         })
+    }
+
+    /// Whether the gateway only observes.
+    pub fn observes(&self, config: &Config) -> bool {
+        self.observe || config.gateway().observe
     }
 
     /// Makes the store if it is not there. One that cannot be used is said now.

@@ -25,8 +25,8 @@ impl Journal {
     }
 
     fn entry(&mut self, entry: Entry) -> Costs {
-        let mut new = Costs::default();
-        self.account.read(&entry, FIXED, &mut new);
+        self.account.read(&entry, FIXED);
+        let new = std::mem::take(&mut self.account.new);
         self.account.total += new;
         new
     }

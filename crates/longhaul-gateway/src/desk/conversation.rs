@@ -19,6 +19,7 @@ use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request, SharedT
 use super::asking::{Action, AskError};
 use super::fill;
 use super::live::Hint;
+use super::observing::Observer;
 use super::overlap::overlap;
 use super::{Break, DeskSettings, KeptThinking, Recall};
 use crate::account::{Account, Costs};
@@ -38,6 +39,8 @@ pub(super) struct Conversation {
     keeper: Keeper,
     /// What it has cost.
     costs: Account,
+    /// Looks on, where Longhaul only observes.
+    observer: Option<Observer>,
     /// The messages that the session has.
     known: Vec<Identity>,
     /// By which hashes it is found: of the conversation up to each message.
@@ -139,10 +142,15 @@ impl Conversation {
         let named = chains.len();
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
         let looked_at = session.cursor();
-        let costs = Account::of(&session, price_of_summaries(&settings));
+        let mut costs = Account::of(&session, price_of_summaries(&settings));
+        let observer = settings.observe.then(Observer::default);
+        if observer.is_some() {
+            costs = costs.observing();
+        }
         Self {
             settings,
             costs,
+            observer,
             looked_at,
             api,
             relay,
@@ -174,6 +182,9 @@ impl Conversation {
         let keeper = self.keeper.fork(&session)?;
         let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
         fork.costs = Account::of_fork(&fork.session, price_of_summaries(&self.settings));
+        if fork.observer.is_some() {
+            fork.costs = fork.costs.observing();
+        }
         // It may be gone on with where it leaves this one: the hash of all that both say names it too.
         fork.named = fork.chains.len().saturating_sub(1);
         Ok(fork)
@@ -350,6 +361,9 @@ impl Conversation {
             self.also_named = end.map(|end| (identities.len(), end));
         }
         self.session.set_taken_away(self.taken_away(request, &identities, new_from));
+        if let Some(observer) = &mut self.observer {
+            observer.came(&self.session, &request.messages()[new_from..]);
+        }
         // A client that has a tool of that name itself runs it.
         let is_ours = request.is_offering() || !fill::has_recall(request.frame());
         let fills = is_ours && fill::is_on(&self.session);
@@ -360,7 +374,17 @@ impl Conversation {
             }
         }
         self.relay.keep(request);
-        self.prepare()
+        let ticket = self.prepare()?;
+        let is_tied = self.is_tied();
+        if let Some(observer) = &mut self.observer {
+            observer.prepared(&self.session, is_tied);
+        }
+        Ok(ticket)
+    }
+
+    /// Whether the client's own bytes are sent, whatever the view is.
+    pub(super) fn is_observed(&self) -> bool {
+        self.observer.is_some()
     }
 
     /// The window in which the provider wants prompt and allowed answer together. A request that asks for a million tokens
@@ -447,7 +471,10 @@ impl Conversation {
 
     /// What it has cost so far, and what it would have cost otherwise. What is new of that goes into the books.
     pub(super) fn settle(&mut self, books: &Books) -> Costs {
-        let new = self.costs.follow(&self.session);
+        let new = self.costs.settle(&self.session);
+        if let Some(observer) = &mut self.observer {
+            books.observed(observer.take());
+        }
         books.add(self.api, self.session.model(), new);
         let window = self.session.budget().window.0.max(1);
         books.filled(self.session.size().tokens.0.saturating_mul(100) / window);
@@ -549,7 +576,12 @@ impl Conversation {
 
     /// What an answer said of its price counts from now on.
     pub(super) fn heard(&mut self, ticket: Ticket, usage: &Usage) {
-        self.session.observe(ticket, usage);
+        if self.is_observed() {
+            let usage = self.costs.as_if_sent(&self.session, ticket, usage);
+            self.session.observe(ticket, &usage);
+        } else {
+            self.session.observe(ticket, usage);
+        }
     }
 
     /// The provider answered.

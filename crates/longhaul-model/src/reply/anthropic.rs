@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use longhaul::conversation::Extra;
-use longhaul::{Json, Usage};
+use longhaul::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -239,17 +238,15 @@ fn usage_of(usage: &Map<String, Value>) -> Option<Usage> {
     let usage = Value::Object(usage.clone());
     usage.get("input_tokens").or(usage.get("output_tokens"))?;
     let for_an_hour = usage.get("cache_creation").map_or(0, |kept| number(kept, "ephemeral_1h_input_tokens"));
-    let mut extra = Extra::default();
-    if for_an_hour > 0 {
-        extra.set(Usage::WRITTEN_FOR_AN_HOUR, Json::from(&Value::from(for_an_hour)));
-    }
-    Some(Usage {
+    let mut usage = Usage {
         input: number(&usage, "input_tokens"),
         output: number(&usage, "output_tokens"),
         cache_read: number(&usage, "cache_read_input_tokens"),
         cache_write: number(&usage, "cache_creation_input_tokens"),
-        extra,
-    })
+        ..Usage::default()
+    };
+    usage.set_written_for_an_hour(for_an_hour);
+    Some(usage)
 }
 
 fn stop_of(word: Option<&str>) -> Stop {

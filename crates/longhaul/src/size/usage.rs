@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::json::Extra;
+use crate::conversation::json::{Extra, Json};
 use crate::size::tokens::Tokens;
 
 /// What one call used.
@@ -36,6 +36,13 @@ impl Usage {
 
     /// The field of [`extra`](Self::extra) for the part of `cache_write` that the cache keeps for an hour.
     pub const WRITTEN_FOR_AN_HOUR: &str = "cache_write_1h";
+
+    /// Sets what [`written_for_an_hour`](Self::written_for_an_hour) gives.
+    pub fn set_written_for_an_hour(&mut self, tokens: u64) {
+        if tokens > 0 || self.extra.is_set(Self::WRITTEN_FOR_AN_HOUR) {
+            self.extra.set(Self::WRITTEN_FOR_AN_HOUR, Json::from(&serde_json::Value::from(tokens)));
+        }
+    }
 
     /// The part of `cache_write` that the cache keeps for an hour, which some providers price differently.
     pub fn written_for_an_hour(&self) -> u64 {
