@@ -12,7 +12,9 @@ mod inspecting;
 mod kept_thinking;
 mod last_sent;
 mod live;
+mod observing;
 mod overlap;
+mod pruning;
 mod summarising;
 mod turns;
 mod upstream_limits;
@@ -20,7 +22,6 @@ mod watched;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
-use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
@@ -28,10 +29,12 @@ use longhaul::session::Cramped;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_inspector::events::News;
-use longhaul_store::{Patience, Pruned, Retention, SessionId, Store, StoreError};
+use longhaul_store::{Patience, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
+use crate::account::Costs;
 use crate::ask_usage::Asking;
+use crate::books::Books;
 
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused, asks_for_a_million, now};
@@ -42,6 +45,7 @@ pub use incoming::Incoming;
 pub use kept_thinking::KeptThinking;
 use last_sent::LastSent;
 use live::{Heard, Hint, Live, Shared, Used};
+pub use observing::Observed;
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -72,6 +76,9 @@ pub struct DeskSettings {
     pub summaries: Option<SummaryModel>,
     /// How models get back what was left out, in conversations that begin from now on.
     pub recall: Recall,
+    /// Everything is decided, and the client's own bytes are sent. Requests that are observed are those of a tenant of their
+    /// own: the gateway sees to that.
+    pub observe: bool,
 }
 
 /// How models get back what was left out.
@@ -99,6 +106,7 @@ impl DeskSettings {
             without_content: false,
             summaries: None,
             recall: Recall::Mcp,
+            observe: false,
         }
     }
 }
@@ -265,6 +273,10 @@ pub struct Call {
     pub(crate) cramped: Option<Cramped>,
     /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
+    /// What the conversation has cost up to the call before, and what it would have cost otherwise.
+    pub(crate) costs: Costs,
+    /// The client's own bytes are sent, whatever was decided.
+    pub(crate) is_observed: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// What it is, if there was no decision.
@@ -318,6 +330,8 @@ impl Call {
             shorter_answer: None,
             cramped: None,
             is_tied: false,
+            costs: Costs::default(),
+            is_observed: false,
             is_heard: false,
             rung: None,
             at: None,
@@ -348,6 +362,7 @@ pub struct Desk {
     /// Who wants to know of calls that ended.
     news: Arc<News>,
     upstream_limits: UpstreamLimits,
+    pub(crate) books: Arc<Books>,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -371,13 +386,18 @@ impl Desk {
         let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
         let upstream_limits = UpstreamLimits::open(store.clone())?;
         let current = RwLock::new(Arc::new(settings.clone()));
-        let desk = Self { settings: current, store, live, turns, news, upstream_limits, writer };
+        let books = Arc::default();
+        let desk = Self { settings: current, store, live, turns, news, upstream_limits, books, writer };
         desk.change(settings);
         Ok(desk)
     }
 
     /// Goes by other settings from the next request of each conversation on. The store stays the one that it is.
     pub fn change(&self, mut settings: DeskSettings) {
+        if settings.observe {
+            // No model is paid for what nobody is sent, and no tool is added.
+            (settings.summaries, settings.recall) = (None, Recall::Mcp);
+        }
         if settings.summaries.is_some()
             && self.writer.get().is_none()
             && let Ok(writer) = Writer::new()
@@ -392,21 +412,6 @@ impl Desk {
 
     fn settings(&self) -> Arc<DeskSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Deletes some of the sessions that are not to be kept any longer, and says which.
-    pub fn prune(&self) -> Result<Pruned, StoreError> {
-        /// So many at once: requests write between them.
-        const SOME: usize = 2;
-        /// What was used within this time stays.
-        const RECENT: Duration = Duration::from_secs(3_600);
-        let mut retention = self.settings().retention.clone();
-        if retention.keeps_all() {
-            return Ok(Pruned::default());
-        }
-        retention.used_within = retention.used_within.max(RECENT);
-        retention.in_use.extend(self.live.used_within(RECENT));
-        self.store.prune(&retention, SOME)
     }
 
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
@@ -490,7 +495,7 @@ impl Desk {
                 locked.came_with(incoming.account);
                 let upstream = incoming.upstream.clone();
                 let at = At::new(ticket, conversation.clone(), upstream);
-                let call = call(&mut locked, request, how, at);
+                let call = call(&self.books, &mut locked, request, how, at);
                 let used =
                     Used { bytes: locked.bytes(), outside: locked.thinking_outside(), end: locked.end() };
                 self.live.used(&conversation, hints, used);
@@ -535,9 +540,13 @@ impl Desk {
         let settings = self.settings();
         let (Some(writer), Some(by)) = (self.writer.get(), &settings.summaries) else { return };
         let Some(job) = conversation.job_to_write() else { return };
-        let (shared, live) = (shared.clone(), self.live.clone());
+        let (shared, live, books) = (shared.clone(), self.live.clone(), self.books.clone());
         writer.write(by.clone(), job, move |summarised| {
-            live.store_with(&shared, |conversation| conversation.summarised(summarised));
+            live.store_with(&shared, |conversation| {
+                let stored = conversation.summarised(summarised);
+                conversation.settle(&books);
+                stored
+            });
         });
     }
 
@@ -554,7 +563,7 @@ impl Desk {
         }
         at.ticket = conversation.refused_thinking(from).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let next = self::call(&mut conversation, request, call.how, at);
+        let next = self::call(&self.books, &mut conversation, request, call.how, at);
         Some(Call { rung: call.rung, ..next })
     }
 
@@ -579,7 +588,11 @@ impl Desk {
         call.alone.iter().for_each(|alone| self.answered_alone(alone));
         let Some(at) = call.at else { return };
         let usage = usage.filter(|_| !call.is_heard);
-        self.live.store_with(&at.conversation, |conversation| conversation.answered(at.ticket, usage));
+        self.live.store_with(&at.conversation, |conversation| {
+            let stored = conversation.answered(at.ticket, usage);
+            conversation.settle(&self.books);
+            stored
+        });
         self.news.tell(call.session);
     }
 
@@ -599,7 +612,8 @@ impl Desk {
         }
         at.ticket = conversation.overflowed(at.ticket, overflow).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let smaller = Call { rung: call.rung, ..self::call(&mut conversation, request, call.how, at) };
+        let next = self::call(&self.books, &mut conversation, request, call.how, at);
+        let smaller = Call { rung: call.rung, ..next };
         let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
         (smaller.view < call.view || is_shorter).then_some(smaller)
     }
@@ -625,7 +639,7 @@ impl Desk {
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
-        if incoming.is_off() {
+        if incoming.is_off() || self.settings().observe {
             return None;
         }
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
@@ -649,9 +663,9 @@ fn beside_requests(profile: Profile, has_model: bool) -> Profile {
 }
 
 /// A call of a conversation that is ready.
-fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
-    let body = conversation.body(&request);
-    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
+fn call(books: &Books, conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
+    let body = (!conversation.is_observed()).then(|| conversation.body(&request));
+    let body = body.filter(|body| !body.is_clients()).map(|body| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let asking = Asking::of(&request.frame().settings);
     let last = conversation.last_sent(&request).map(Arc::new);
@@ -671,7 +685,9 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
         asking,
         shorter_answer,
         cramped: conversation.cramped(),
-        is_tied: conversation.is_tied(),
+        is_tied: conversation.is_tied() && !conversation.is_observed(),
+        costs: conversation.settle(books),
+        is_observed: conversation.is_observed(),
         is_heard: false,
         rung: None,
         at: Some(at),

@@ -18,7 +18,9 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::account::Costs;
 use crate::ask_usage::Asking;
+use crate::books::Books;
 use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Rung};
 use crate::mcp;
 use crate::reading::Heard;
@@ -86,6 +88,10 @@ pub trait Decide: Send + Sync + 'static {
     /// The inspector of its sessions, if it has any.
     fn inspector(self: Arc<Self>, _access: Access) -> Option<Inspector> {
         None
+    }
+    /// What its conversations cost.
+    fn books(&self) -> Arc<Books> {
+        Arc::default()
     }
     /// Answers a message to our tools; `None` if it wants no answer.
     fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
@@ -168,6 +174,10 @@ impl Decide for Desk {
 
     fn inspector(self: Arc<Self>, access: Access) -> Option<Inspector> {
         Some(Desk::inspector(self, access))
+    }
+
+    fn books(&self) -> Arc<Books> {
+        self.books.clone()
     }
 
     fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
@@ -510,6 +520,10 @@ pub(crate) struct Brief {
     pub(crate) is_tied: bool,
     /// What it is and why, where there was no decision.
     pub(crate) fallen: Option<(Rung, Reason)>,
+    /// What the conversation has cost up to the call before, and what it would have cost otherwise.
+    pub(crate) costs: Costs,
+    /// The client's own bytes are sent, whatever was decided.
+    pub(crate) is_observed: bool,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -526,10 +540,21 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
         let Call { session, how, view, full, edits, broke, asking, .. } = call;
-        let Call { shorter_answer, cramped, is_tied, .. } = call;
-        let fallen = None;
-        let brief =
-            Brief { session, how, view, full, edits, broke, shorter_answer, cramped, is_tied, fallen };
+        let Call { shorter_answer, cramped, is_tied, costs, is_observed, .. } = call;
+        let brief = Brief {
+            session,
+            how,
+            view,
+            full,
+            edits,
+            broke,
+            shorter_answer,
+            cramped,
+            is_tied,
+            fallen: None,
+            costs,
+            is_observed,
+        };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, ORIGIN, UPGRADE};
@@ -23,13 +23,14 @@ use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
-use crate::engine::{Brief, Engine, OpenCall, Verdict};
+use crate::engine::{Engine, OpenCall, Verdict};
 use crate::figures::Counters;
 use crate::headers;
 use crate::hold::{Held, Patience, Said};
 use crate::intake::{self, Chained, NoBody, Taken};
 use crate::packing::{packings, unpacked};
 use crate::reading::Reading;
+use crate::report::Report;
 use crate::room::{Place, Room};
 use crate::route::{Route, Side};
 use crate::settings::Limits;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) upstream: Upstream,
     pub(crate) inspector: Option<Arc<Inspector>>,
     pub(crate) counters: Arc<Counters>,
+    /// The clients' own bytes are sent, whatever is decided.
+    pub(crate) observes: bool,
     pub(crate) changing: RwLock<Arc<Changing>>,
     /// So many bodies are unpacked at once: each may take as much memory as a body may have.
     pub(crate) unpacking: Semaphore,
@@ -78,19 +81,6 @@ impl Changing {
     pub(crate) fn new(limits: Limits) -> Self {
         Self { room: Room::new(limits.bodies_bytes, limits.room_wait), limits }
     }
-}
-
-/// What is said of a request when its answer begins.
-#[derive(Default)]
-pub(crate) struct Report {
-    sent: Option<Brief>,
-    pub(crate) passed_on: Option<Reason>,
-    pub(crate) resent: u64,
-    /// It was sent again without thinking that was refused.
-    pub(crate) without_thinking: bool,
-    /// The request was read.
-    read: Option<Instant>,
-    own_time: Duration,
 }
 
 /// A request that was let in and read.
@@ -214,7 +204,7 @@ impl Shared {
         };
         let bodies = Bodies { body, plain: incoming.body.clone() };
         match self.engine.decide(incoming.clone()).await {
-            Verdict::PassOn(reason @ Reason::NewThread) if asked.api == Api::Anthropic => {
+            Verdict::PassOn(reason @ Reason::NewThread) if asked.api == Api::Anthropic && !self.observes => {
                 self.counters.passed_on(reason);
                 report.passed_on = Some(reason);
                 let mut response = words::no_threads();
@@ -247,6 +237,9 @@ impl Shared {
                 (body, text)
             }
         };
+        if headers::is_subscription(&asked.parts.headers) {
+            self.counters.books.has_subscription();
+        }
         let headers = headers::without_keys(&asked.parts.headers);
         let upstream = self.upstream.shown(Side::of(asked.api), &asked.parts);
         let account = headers::account(&asked.parts.headers).map(|account| self.accounts.hash_one(account));
@@ -338,6 +331,8 @@ impl Shared {
                     }
                     let keep_back = sent.asks_usage.then(KeepBack::default);
                     match said {
+                        // A refusal is the client's own, too.
+                        _ if brief.is_observed => self.answer(asked.api, held, Some(call), keep_back),
                         Said::NoSuchOption if sent.asks_usage => {
                             self.no_usage.store(true, Ordering::Relaxed);
                             self.counters.resent("usage-option");
@@ -394,6 +389,9 @@ impl Shared {
 
     /// What is sent for a call.
     fn outgoing(&self, api: Api, call: &OpenCall, bodies: &Bodies) -> Outgoing {
+        if call.brief.is_observed {
+            return Outgoing { body: bodies.body.clone(), form: headers::Body::Own, asks_usage: false };
+        }
         let plain: &[u8] = call.body.as_ref().map_or(bodies.plain.as_ref(), |body| body);
         let shorter = call.brief.shorter_answer.and_then(|most| shorter_answer::within(plain, most));
         let plain: &[u8] = shorter.as_ref().map_or(plain, |body| body);
@@ -435,7 +433,8 @@ impl Shared {
         }
         // It is not sent again: what it was made of is not needed any longer.
         let call = call.map(OpenCall::settled);
-        let ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        let mut ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        ledger.untouched = head.extensions.get().copied();
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
@@ -507,38 +506,6 @@ impl Shared {
         match self.upstream.send(side, parts, headers, body).await {
             Ok(response) => passed(Held::nothing(response), self.counters.clone()),
             Err(says) => unreachable(side, &says),
-        }
-    }
-
-    /// One line, without content and without keys: not even a path, which may hold either.
-    fn log(&self, route: Route, status: StatusCode, report: &Report) {
-        let (api, status) = (route.name(), status.as_u16());
-        if api != "own" {
-            self.counters.request(api, status);
-        }
-        let ms = report.own_time.as_secs_f64() * 1_000.0;
-        match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits, shorter_answer, fallen, .. }), _) => {
-                tracing::info!(
-                    api,
-                    status,
-                    how = how.name(),
-                    sent = fallen.map(|(rung, _)| rung.name()),
-                    why = fallen.map(|(_, why)| why.name()),
-                    %session,
-                    view = view.0,
-                    full = full.0,
-                    edits,
-                    resent = report.resent,
-                    max_tokens = shorter_answer.map(|most| most.0),
-                    ms,
-                    "sent"
-                )
-            }
-            (None, Some(why)) => {
-                tracing::info!(api, status, why = why.name(), resent = report.resent, ms, "passed on");
-            }
-            (None, None) => tracing::debug!(api, status, "answered"),
         }
     }
 }

@@ -21,13 +21,17 @@
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
+//! | what the log says of a request | `report` |
 //! | counters | `figures` |
+//! | what conversations cost, and what they would have cost without us | `account`, `books` |
 //! | sessions that go by themselves | `upkeep` |
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod answer;
 mod ask_usage;
+mod books;
 pub mod desk;
 mod door;
 mod engine;
@@ -41,6 +45,7 @@ mod packing;
 mod passing_on;
 mod reading;
 mod recalled;
+mod report;
 mod room;
 mod route;
 mod server;
@@ -56,9 +61,13 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
+pub use account::{Costs, Spent};
+pub use books::Bookings;
+#[doc(hidden)]
+pub use books::Books;
 pub use desk::{
-    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Recall,
-    Rung, SummaryModel,
+    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Observed,
+    Reason, Recall, Rung, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

@@ -5,12 +5,13 @@ use bytes::Bytes;
 use http::Response;
 use longhaul_wire::api::without_thinking;
 
-use crate::answer::ClientBody;
+use crate::answer::{ClientBody, Untouched};
 use crate::desk::{Incoming, Reason, Rung};
 use crate::engine::OpenCall;
-use crate::exchange::{Asked, Bodies, Report, Shared, asks_for_error, thinking_before, thinks};
+use crate::exchange::{Asked, Bodies, Shared, asks_for_error, thinking_before, thinks};
 use crate::headers;
 use crate::hold::{Held, Said};
+use crate::report::Report;
 
 impl Shared {
     /// Answers a request that the desk did not decide.
@@ -23,6 +24,7 @@ impl Shared {
         report: &mut Report,
     ) -> Response<ClientBody> {
         if reason.is_failure()
+            && !self.observes
             && let Some(call) = self.engine.fall_back(&incoming, reason, None).await
         {
             let patience = self.changing().limits.patience();
@@ -48,7 +50,7 @@ impl Shared {
     ) -> Response<ClientBody> {
         report.passed_on = Some(reason);
         self.counters.passed_on(reason);
-        let fallen = incoming.as_ref().filter(|_| reason.is_failure());
+        let fallen = incoming.as_ref().filter(|_| reason.is_failure() && !self.observes);
         fallen.iter().for_each(|_| self.counters.fell_back(Rung::Own));
         self.time(asked.api, report);
         let keep = match &incoming {
@@ -57,8 +59,9 @@ impl Shared {
             }
             _ => None,
         };
+        let untouched = Untouched::of(asked.api, &bodies.plain);
         let mut response = match self.send_whole(asked, &bodies, keep, fallen.is_some(), report).await {
-            Ok((held, said)) => {
+            Ok((mut held, said)) => {
                 if let (Some(incoming), Said::TooLong(overflow)) = (fallen, said)
                     && let Some(call) = self.engine.fall_back(incoming, reason, Some(overflow)).await
                 {
@@ -67,6 +70,7 @@ impl Shared {
                     let patience = self.changing().limits.patience();
                     return self.converse(asked, call, bodies, patience, report).await;
                 }
+                held.head.extensions.insert(untouched);
                 self.answer(asked.api, held, None, None)
             }
             Err(refused) => refused,
@@ -87,7 +91,7 @@ impl Shared {
         report: &mut Report,
     ) -> Result<(Held, Said), Response<ClientBody>> {
         let Bodies { body: own, plain } = bodies;
-        let thinks = thinks(asked.api, plain);
+        let thinks = thinks(asked.api, plain) && !self.observes;
         let without = |keep| without_thinking(plain, keep).map(Bytes::from);
         let mut bare = keep.filter(|_| thinks).and_then(without);
         loop {

@@ -26,7 +26,8 @@ Examples:
   longhaul serve --listen 127.0.0.1:9000 --window 120000
   longhaul serve --anthropic http://127.0.0.1:8090 --openai http://127.0.0.1:8090/v1
   longhaul serve --listen 0.0.0.0:8484 --token $TOKEN --store postgres://…
-  longhaul serve --keep-days 30 --keep-bytes 10G")]
+  longhaul serve --keep-days 30 --keep-bytes 10G
+  longhaul serve --observe")]
 pub struct Args {
     /// Where agents connect
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]

@@ -47,7 +47,10 @@ impl Desk {
         let live = self.live.of_tenant(tenant);
         for shared in &live {
             match self.with(shared, |conversation| conversation.session().recall(handle, part)) {
-                Some(Ok(text)) => return Ok(text),
+                Some(Ok(text)) => {
+                    self.books.recalled();
+                    return Ok(text);
+                }
                 Some(Err(error @ RecallError::Pattern(_))) => return Err(error.into()),
                 Some(Err(error)) => refused = error,
                 None => {}
@@ -61,6 +64,7 @@ impl Desk {
             // One that cannot be loaded, or was deleted just now, hides no other.
             let stored = Keeper::open(self.store.clone(), meta.id, self.settings().profile.clone());
             if let Some(Ok(text)) = stored.ok().map(|(_, session)| session.recall(handle, part)) {
+                self.books.recalled();
                 return Ok(text);
             }
         }

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::Cramped;
 use longhaul::session::journal::{Cursor, Entry, Signed};
-use longhaul::size::Measure;
+use longhaul::size::{Measure, Price};
 use longhaul::{
     Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seal,
     Seals, Session, Source, Ticket, Time, Tokens, Usage, Why,
@@ -22,8 +22,11 @@ use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request, SharedT
 use super::asking::{Action, AskError};
 use super::fill;
 use super::live::Hint;
+use super::observing::Observer;
 use super::overlap::overlap;
 use super::{Break, DeskSettings, KeptThinking, Recall};
+use crate::account::{Account, Costs};
+use crate::books::Books;
 
 /// Why a conversation was not changed.
 type ChangeError = steering::ChangeError<longhaul_inspector::Refused>;
@@ -37,6 +40,10 @@ pub(super) struct Conversation {
     relay: Relay,
     session: Session,
     keeper: Keeper,
+    /// What it has cost.
+    costs: Account,
+    /// Looks on, where Longhaul only observes.
+    observer: Option<Observer>,
     /// The messages that the session has.
     known: Vec<Identity>,
     /// By which hashes it is found: of the conversation up to each message.
@@ -162,8 +169,15 @@ impl Conversation {
         let (named, replaced) = (chains.len(), keeper.store().replaced());
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
         let looked_at = session.cursor();
+        let mut costs = Account::of(&session, price_of_summaries(&settings));
+        let observer = settings.observe.then(Observer::default);
+        if observer.is_some() {
+            costs = costs.observing();
+        }
         Self {
             settings,
+            costs,
+            observer,
             looked_at,
             api,
             relay,
@@ -197,6 +211,10 @@ impl Conversation {
         }
         let keeper = self.keeper.begin_fork(&session);
         let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
+        fork.costs = Account::of_fork(&fork.session, price_of_summaries(&self.settings));
+        if fork.observer.is_some() {
+            fork.costs = fork.costs.observing();
+        }
         fork.save()?;
         // It may be gone on with where it leaves this one: the hash of all that both say names it too. What names this one
         // and is not stored names it alone.
@@ -349,7 +367,12 @@ impl Conversation {
         shared_window: Option<Tokens>,
     ) -> Result<Ticket, Refused> {
         self.take_in(settings, tenant, request, shared_window)?;
-        self.prepare()
+        let ticket = self.prepare()?;
+        let is_tied = self.is_tied();
+        if let Some(observer) = &mut self.observer {
+            observer.prepared(&self.session, is_tied);
+        }
+        Ok(ticket)
     }
 
     /// Takes in what a request has more than is known.
@@ -378,6 +401,9 @@ impl Conversation {
             self.also_named = end.map(|end| (identities.len(), end));
         }
         self.session.set_taken_away(self.taken_away(request, &identities, new_from));
+        if let Some(observer) = &mut self.observer {
+            observer.came(&self.session, &request.messages()[new_from..]);
+        }
         // A client that has a tool of that name itself runs it.
         let is_ours = request.is_offering() || !fill::has_recall(request.frame());
         let fills = is_ours && fill::is_on(&self.session);
@@ -389,6 +415,11 @@ impl Conversation {
         }
         self.relay.keep(request);
         Ok(())
+    }
+
+    /// Whether the client's own bytes are sent, whatever the view is.
+    pub(super) fn is_observed(&self) -> bool {
+        self.observer.is_some()
     }
 
     /// The window in which the provider wants prompt and allowed answer together. A request that asks for a million tokens
@@ -476,6 +507,18 @@ impl Conversation {
         let full = self.session.meter().estimate(self.session.full()).tokens;
         let edits = self.session.ledger().edits().filter(|(_, active)| *active).count();
         (self.session.size().tokens, full, edits)
+    }
+
+    /// What it has cost so far, and what it would have cost otherwise. What is new of that goes into the books.
+    pub(super) fn settle(&mut self, books: &Books) -> Costs {
+        let new = self.costs.settle(&self.session);
+        if let Some(observer) = &mut self.observer {
+            books.observed(observer.take());
+        }
+        books.add(self.api, self.session.model(), new);
+        let window = self.session.budget().window.0.max(1);
+        books.filled(self.session.size().tokens.0.saturating_mul(100) / window);
+        self.costs.total
     }
 
     /// Tokens of a request of this conversation, as they would be sent.
@@ -573,7 +616,12 @@ impl Conversation {
 
     /// What an answer said of its price counts from now on.
     pub(super) fn heard(&mut self, ticket: Ticket, usage: &Usage) {
-        self.session.observe(ticket, usage);
+        if self.is_observed() {
+            let usage = self.costs.as_if_sent(&self.session, ticket, usage);
+            self.session.observe(ticket, &usage);
+        } else {
+            self.session.observe(ticket, usage);
+        }
     }
 
     /// The provider answered.
@@ -640,6 +688,12 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
         | Entry::Switched { .. } => true,
         _ => false,
     }
+}
+
+/// The price list of the model that writes summaries, if there is one.
+fn price_of_summaries(settings: &DeskSettings) -> Option<Price> {
+    let model = settings.summaries.as_ref()?.frame.model.as_deref()?;
+    Models::builtin().find(model).price
 }
 
 /// What fits into the window: as set, or a million where the client asks for it; else the model's own.

@@ -199,7 +199,7 @@ impl Desk {
         let mut locked = conversation.lock()?;
         let mut at = At::new(ticket, conversation.clone(), incoming.upstream.clone());
         at.beginning = Some(Beginning { hints: hints.to_vec(), used });
-        let mut call = call(&mut locked, request, How::New, at);
+        let mut call = call(&self.books, &mut locked, request, How::New, at);
         call.rung = Some(Rung::Stateless);
         Ok(call)
     }

@@ -38,6 +38,9 @@ struct Candidate {
 /// A request with no more messages than these, and no tools, begins no conversation: it is for a title or the like.
 const FEW: usize = 3;
 
+/// What a list says behind the name of an agent whose conversation was only observed.
+const OBSERVED: &str = " (observed)";
+
 /// So many stored conversations are looked at for one that goes on.
 const WAYS: usize = 4;
 
@@ -231,7 +234,10 @@ impl Desk {
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, settings) = (self.store.clone(), self.settings());
-        let about = About { without_content: settings.without_content, ..incoming.about() };
+        let mut about = About { without_content: settings.without_content, ..incoming.about() };
+        if settings.observe {
+            about.agent += OBSERVED;
+        }
         let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })

@@ -20,11 +20,17 @@ impl Desk {
     /// Which messages of a request may keep their thinking if it is sent as it came, without us. Waits for nothing: only
     /// conversations that are in memory are looked at.
     pub fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
+        if self.settings().observe {
+            return KeptThinking::All;
+        }
         self.live.thinking_outside(&incoming.hints())
     }
 
     /// The same of a conversation that is not in memory: the store is asked.
     pub fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
+        if self.settings().observe {
+            return KeptThinking::All;
+        }
         let hints = incoming.hints();
         let Ok(Search::Found(Found { conversation, .. })) = self.find(incoming, &hints) else {
             return KeptThinking::Unknown;
