@@ -14,6 +14,7 @@ pub mod secret;
 pub mod shell;
 pub mod shim;
 pub mod signals;
+pub mod summary;
 
 use std::io::Write;
 
@@ -29,13 +30,12 @@ pub async fn started(settings: Settings) -> Result<Gateway, Failure> {
 
 /// Stops the gateway and says what it did. `options` are those that it was started with, if what is stored has its words.
 pub async fn stopped(gateway: Gateway, options: Option<&Options>) {
-    let figures = gateway.figures();
-    gateway.stop().await;
+    let figures = gateway.stop().await;
     // Where stderr is closed there is no reader.
     if let Some(cramped) = figures.cramped {
         _ = writeln!(anstream::stderr(), "longhaul: {cramped}");
     }
-    _ = writeln!(anstream::stderr(), "{}", options::summary(&figures));
+    _ = writeln!(anstream::stderr(), "{}", summary::summary(&figures));
     if let Some((session, options)) = figures.tied.zip(options) {
         _ = writeln!(
             anstream::stderr(),

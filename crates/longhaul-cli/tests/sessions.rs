@@ -499,11 +499,53 @@ fn what_is_no_store_is_said_and_left_alone() {
 }
 
 #[test]
+fn sessions_are_salvaged_from_a_damaged_file() {
+    let (user, id) = User::with_session();
+    let messages = user.json(&["show", &id])[0]["messages"].clone();
+    // The last bit of one message is another one.
+    let damaged = user.path().join("sessions.db.damaged-1");
+    fs::rename(user.store(), &damaged).unwrap();
+    let connection = rusqlite::Connection::open(&damaged).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = DELETE").unwrap();
+    let (content, mut packed): (i64, Vec<u8>) = connection
+        .query_row(
+            "SELECT id, packed FROM content WHERE id = (SELECT max(content) FROM entry WHERE kind = 1)",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    *packed.last_mut().unwrap() ^= 1;
+    connection.execute("UPDATE content SET packed = ?2 WHERE id = ?1", (content, packed)).unwrap();
+    drop(connection);
+    let file = damaged.to_str().unwrap();
+    user.error(&["show", &id, "--store", file], 1);
+    let before = fs::read(&damaged).unwrap();
+
+    assert!(user.error(&["salvage", "nowhere.db"], 2).contains("nowhere.db: there is no such file"));
+    assert!(user.error(&["salvage", file, "--store", file], 2).contains("this is the store itself"));
+    let said = user.text(&["salvage", file]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with(&id) && lines[0].contains(", 1 lost: Read all about alpha."), "{said}");
+    assert!(
+        lines[1].contains("; 1 entry cannot be read. ") && lines[1].ends_with("was not changed."),
+        "{said}"
+    );
+    let again = user.json(&["salvage", file]);
+    assert_eq!((&again[0]["session"], &again[0]["new"]), (&json!(id), &json!(false)));
+    let shown = user.json(&["show", &id]);
+    assert_eq!(shown[0]["messages"].as_u64().unwrap() + 1, messages.as_u64().unwrap());
+    assert!(fs::read(&damaged).unwrap() == before, "the file was changed");
+    let notes = user.file("notes.db", &"This is no database. ".repeat(200));
+    assert!(user.error(&["salvage", &notes], 2).contains("is not a database"));
+}
+
+#[test]
 fn help_has_examples() {
     let user = User::new();
-    for what in
-        ["list", "show", "search", "pin", "undo", "redo", "recall", "fork", "export", "delete", "import"]
-    {
+    for what in [
+        "list", "show", "search", "pin", "undo", "redo", "recall", "fork", "export", "delete", "import",
+        "salvage",
+    ] {
         let help = user.text(&[what, "--help"]);
         assert!(help.contains("--store") && (what == "list" || help.contains("Examples:")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");

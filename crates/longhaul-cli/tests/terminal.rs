@@ -60,6 +60,15 @@ impl Person {
     }
 
     fn start_with(fake: &Fake, folder: &Path, arguments: &[&str], more: &[(&'static str, &str)]) -> Self {
+        let mut person = Self::at(fake, folder, arguments, more);
+        person.sees("context ");
+        // What is typed before the prompt is there is the terminal's.
+        person.sees("\n> ");
+        person
+    }
+
+    /// A person who runs a command that does not prompt.
+    fn at(fake: &Fake, folder: &Path, arguments: &[&str], more: &[(&'static str, &str)]) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(24, 80)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
@@ -86,11 +95,7 @@ impl Person {
             screen.text.lock().unwrap().1 = true;
             screen.more.notify_all();
         });
-        let mut person = Self { pty, child, shown, seen: 0 };
-        person.sees("context ");
-        // What is typed before the prompt is there is the terminal's.
-        person.sees("\n> ");
-        person
+        Self { pty, child, shown, seen: 0 }
     }
 
     fn types(&mut self, keys: &str) {
@@ -748,4 +753,26 @@ async fn a_session_that_goes_on_says_what_it_had_cost() {
     person.says("/clear");
     person.sees("a new session");
     person.sees("$0.00 · ");
+}
+
+/// The address holds the gateway's token, so it is printed for a person and never into a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrap_names_the_page_of_its_inspector() {
+    let (folder, fake) = (ground(), Settings::new().start().await);
+    let mut person = Person::at(&fake, folder.path(), &["wrap", "sh", "--", "-c", "read line"], &[]);
+    person.sees("longhaul: inspector at http://");
+    let url = person.sees("\n");
+    let (address, path) = url.trim().split_once('/').unwrap();
+    let mut page = std::net::TcpStream::connect(address).unwrap();
+    write!(page, "GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 303 ") && answer.contains("set-cookie: longhaul-inspect="),
+        "{answer}"
+    );
+    person.types("\r");
+    let (status, all) = person.leaves();
+    assert!(status.success() && all.ends_with("longhaul: no calls\n"), "{all}");
+    assert_eq!(all.matches("inspector at").count(), 1, "{all}");
 }

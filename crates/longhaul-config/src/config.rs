@@ -51,6 +51,8 @@ pub struct GatewaySettings {
     pub keep_bytes: Option<u64>,
     /// Nothing that anybody said is stored.
     pub no_content: bool,
+    /// Everything is decided, and the client's own bytes are sent.
+    pub observe: bool,
     /// Bytes that conversations may take in memory.
     pub memory: u64,
     /// Bytes of a request's body that are kept.
@@ -143,6 +145,12 @@ impl Default for Config {
             ),
             built_in("gateway.keep_bytes", ValueKind::Size(0, MOST), "all sessions take; 0: no limit", "0"),
             built_in("gateway.no_content", ValueKind::Flag, "nothing that anybody said is stored", "false"),
+            built_in(
+                "gateway.observe",
+                ValueKind::Flag,
+                "requests are decided, and sent as they came",
+                "false",
+            ),
             built_in("gateway.memory", ValueKind::Size(1 << 20, MOST), "conversations in memory", "96M"),
             built_in("gateway.max_body", ValueKind::Size(1 << 10, 1 << 30), "a request that is read", "64M"),
             built_in("gateway.max_bodies", ValueKind::Size(1 << 20, MOST), "all requests at once", "512M"),
@@ -236,6 +244,7 @@ impl Config {
             keep_days: Some(number("gateway.keep_days")).filter(|days| *days > 0),
             keep_bytes: Some(size("gateway.keep_bytes")).filter(|bytes| *bytes > 0),
             no_content: self.text("gateway.no_content") == "true",
+            observe: self.text("gateway.observe") == "true",
             memory: size("gateway.memory"),
             max_body: size("gateway.max_body"),
             max_bodies: size("gateway.max_bodies"),

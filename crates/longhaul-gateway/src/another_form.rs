@@ -17,7 +17,8 @@ pub(crate) enum FormVerdict {
 
 /// True if an answer refuses what stands in a call, or answers a call that was sent in another form.
 pub(crate) fn concerns_form(call: &OpenCall, said: &Said) -> bool {
-    call.is_retry() || matches!(said, Said::Refused(_))
+    // A call without a decision has no other form.
+    call.brief.fallen.is_none() && (call.is_retry() || matches!(said, Said::Refused(_)))
 }
 
 impl Shared {

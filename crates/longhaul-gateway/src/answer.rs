@@ -14,6 +14,11 @@ use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use reqwest::Body as ProviderBody;
 
+use longhaul::{Model, Models};
+use longhaul_wire::api::Api;
+use serde::Deserialize;
+
+use crate::account::Costs;
 use crate::ask_usage::KeepBack;
 use crate::engine::OpenCall;
 use crate::figures::Counters;
@@ -49,11 +54,32 @@ enum End {
     Clean,
 }
 
+/// A call that is sent as it came, and that is no part of a conversation. Its answer's head carries this to the ledger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Untouched {
+    api: Api,
+    model: &'static Model,
+}
+
+impl Untouched {
+    /// A request with this body.
+    pub(crate) fn of(api: Api, body: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(default)]
+            model: String,
+        }
+        let named = serde_json::from_str::<Named>(body);
+        Self { api, model: Models::builtin().find(&named.map(|named| named.model).unwrap_or_default()) }
+    }
+}
+
 /// What is told when the answer is over.
 pub(crate) struct Ledger {
     pub(crate) reading: Reading,
     pub(crate) call: Option<OpenCall>,
     pub(crate) answered: bool,
+    pub(crate) untouched: Option<Untouched>,
     pub(crate) counters: Arc<Counters>,
     is_closed: bool,
 }
@@ -66,7 +92,7 @@ impl Ledger {
         answered: bool,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { reading, call, answered, counters, is_closed: false }
+        Self { reading, call, answered, untouched: None, counters, is_closed: false }
     }
 
     /// Tells what the answer cost, once.
@@ -77,6 +103,9 @@ impl Ledger {
         self.is_closed = true;
         let heard = self.reading.heard();
         heard.usage.iter().for_each(|usage| self.counters.billed(usage));
+        if let Some((Untouched { api, model }, usage)) = self.untouched.zip(heard.usage.as_ref()) {
+            self.counters.books.add(api, model, Costs::of_untouched(usage.into(), model.price));
+        }
         if let Some(call) = self.call.take() {
             if self.answered {
                 self.counters.call(&call.brief, heard.usage.as_ref());

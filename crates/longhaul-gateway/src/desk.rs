@@ -1,22 +1,28 @@
 //! The desk: every conversation that is known, and what goes out in the place of a client's request. Calls of the
 //! desk block; they are made on threads that may.
 
+mod arrears;
 mod asking;
 mod conversation;
+mod falling_back;
 mod fill;
 mod finding;
 mod incoming;
 mod inspecting;
+mod kept_thinking;
+mod last_sent;
 mod live;
+mod observing;
 mod overlap;
+mod pruning;
 mod refusals;
 mod summarising;
 mod turns;
 mod upstream_limits;
+mod watched;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
-use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul::policy::OnFailure;
@@ -24,22 +30,30 @@ use longhaul::session::Cramped;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_inspector::events::News;
-use longhaul_store::{Filter, Pruned, Retention, SessionId, Store, StoreError};
+use longhaul_store::{Patience, Retention, SessionId, Store, StoreError};
 use longhaul_wire::api::Request;
 
+use crate::account::Costs;
 use crate::ask_usage::Asking;
+use crate::books::Books;
 
 pub use asking::{Action, AskError};
 use conversation::{Conversation, Refused, asks_for_a_million, now};
+pub use falling_back::Rung;
+use falling_back::{Alone, Beginning};
 use finding::{Found, Search};
 pub use incoming::Incoming;
+pub use kept_thinking::KeptThinking;
+use last_sent::LastSent;
 use live::{Heard, Hint, Live, Shared, Used};
+pub use observing::Observed;
 pub use refusals::AfterRefusal;
 use refusals::{Retry, UpstreamRefusals};
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
 use upstream_limits::UpstreamLimits;
+use watched::Watched;
 
 /// How conversations are kept small, and where.
 #[derive(Debug, Clone)]
@@ -54,6 +68,8 @@ pub struct DeskSettings {
     pub window: Option<Tokens>,
     /// Bytes that conversations may take in memory.
     pub memory: usize,
+    /// How long a request waits for the store before it goes on without it.
+    pub patience: Patience,
     /// Which sessions are kept. Those that are in use stay, and those that were used within the last hour.
     pub retention: Retention,
     /// Nothing that anybody says is stored: no message, no text of an edit, no pin, no system prompt and no tool, only
@@ -63,6 +79,9 @@ pub struct DeskSettings {
     pub summaries: Option<SummaryModel>,
     /// How models get back what was left out, in conversations that begin from now on.
     pub recall: Recall,
+    /// Everything is decided, and the client's own bytes are sent. Requests that are observed are those of a tenant of their
+    /// own: the gateway sees to that.
+    pub observe: bool,
 }
 
 /// How models get back what was left out.
@@ -85,10 +104,12 @@ impl DeskSettings {
             profiles: Profile::all(),
             window: None,
             memory: 96 << 20,
+            patience: Patience::Brief,
             retention: Retention::default(),
             without_content: false,
             summaries: None,
             recall: Recall::Mcp,
+            observe: false,
         }
     }
 }
@@ -231,18 +252,6 @@ impl Break {
     }
 }
 
-/// Which messages of a request that is sent as it came may keep their thinking: what was produced by a request of ours is
-/// refused after the client's own messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptThinking {
-    /// All of them.
-    All,
-    /// The first ones that have signed thinking, so many.
-    First(usize),
-    /// Nothing is known of its conversation.
-    Unknown,
-}
-
 /// A request of a known conversation on its way to the provider.
 pub struct Call {
     /// The body to send; `None` if it is the client's own.
@@ -267,12 +276,20 @@ pub struct Call {
     pub(crate) cramped: Option<Cramped>,
     /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
+    /// What the conversation has cost up to the call before, and what it would have cost otherwise.
+    pub(crate) costs: Costs,
+    /// The client's own bytes are sent, whatever was decided.
+    pub(crate) is_observed: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
     /// It is a request that the provider refused, in another form.
     retry: Option<Retry>,
+    /// What it is, if there was no decision.
+    pub(crate) rung: Option<Rung>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
+    /// The same for a call that does not need its conversation.
+    alone: Option<Box<Alone>>,
 }
 
 /// Where a call belongs.
@@ -282,13 +299,24 @@ struct At {
     upstream: Arc<str>,
     /// `None` from the time that the call is not sent again.
     request: Option<Request>,
+    /// What the next request can go on from, once it is sent.
+    last: Option<Arc<LastSent>>,
+    /// It is not known yet: it begins with this call, without the store.
+    beginning: Option<Beginning>,
+}
+
+impl At {
+    fn new(ticket: Ticket, conversation: Shared, upstream: Arc<str>) -> Self {
+        Self { ticket, conversation, upstream, request: None, last: None, beginning: None }
+    }
 }
 
 impl Call {
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;
-        self.at.iter_mut().for_each(|at| at.request = None);
+        self.at.iter_mut().for_each(|at| (at.request, at.last) = (None, None));
+        self.alone.iter_mut().for_each(|alone| alone.incoming = None);
     }
 
     /// A call of a desk that is not ours.
@@ -307,9 +335,13 @@ impl Call {
             shorter_answer: None,
             cramped: None,
             is_tied: false,
+            costs: Costs::default(),
+            is_observed: false,
             is_heard: false,
             retry: None,
+            rung: None,
             at: None,
+            alone: None,
         }
     }
 }
@@ -330,13 +362,14 @@ const LOOKS: usize = 8;
 pub struct Desk {
     /// They may change while it works: each request goes by those that it finds.
     settings: RwLock<Arc<DeskSettings>>,
-    store: Arc<dyn Store>,
+    store: Arc<Watched>,
     live: Arc<Live>,
     turns: Turns,
     /// Who wants to know of calls that ended.
     news: Arc<News>,
     upstream_limits: UpstreamLimits,
     refusals: UpstreamRefusals,
+    pub(crate) books: Arc<Books>,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -352,7 +385,7 @@ impl Desk {
             _ = tell.send(());
             Vocabulary::O200k.warm();
         });
-        let store = longhaul_store::open(&settings.store)?;
+        let store = Arc::new(Watched::new(longhaul_store::open_with(&settings.store, settings.patience)?));
         if loading.is_ok() {
             _ = loaded.recv();
         }
@@ -361,13 +394,19 @@ impl Desk {
         let upstream_limits = UpstreamLimits::open(store.clone())?;
         let refusals = UpstreamRefusals::open(store.clone())?;
         let current = RwLock::new(Arc::new(settings.clone()));
-        let desk = Self { settings: current, store, live, turns, news, upstream_limits, refusals, writer };
+        let books = Arc::default();
+        let desk =
+            Self { settings: current, store, live, turns, news, upstream_limits, refusals, books, writer };
         desk.change(settings);
         Ok(desk)
     }
 
     /// Goes by other settings from the next request of each conversation on. The store stays the one that it is.
     pub fn change(&self, mut settings: DeskSettings) {
+        if settings.observe {
+            // No model is paid for what nobody is sent, and no tool is added.
+            (settings.summaries, settings.recall) = (None, Recall::Mcp);
+        }
         if settings.summaries.is_some()
             && self.writer.get().is_none()
             && let Ok(writer) = Writer::new()
@@ -384,34 +423,24 @@ impl Desk {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Deletes some of the sessions that are not to be kept any longer, and says which.
-    pub fn prune(&self) -> Result<Pruned, StoreError> {
-        /// So many at once: requests write between them.
-        const SOME: usize = 2;
-        /// What was used within this time stays.
-        const RECENT: Duration = Duration::from_secs(3_600);
-        let mut retention = self.settings().retention.clone();
-        if retention.keeps_all() {
-            return Ok(Pruned::default());
-        }
-        retention.used_within = retention.used_within.max(RECENT);
-        retention.in_use.extend(self.live.used_within(RECENT));
-        self.store.prune(&retention, SOME)
-    }
-
     /// Says what is done with a request. Whatever goes wrong is a reason to pass it on.
     pub fn decide(&self, incoming: &Incoming) -> Decision {
-        self.sent(incoming).map_or_else(Decision::PassOn, Decision::Send)
+        self.decide_while(incoming, &|| true)
     }
 
-    fn sent(&self, incoming: &Incoming) -> Result<Call, Reason> {
+    /// The same as long as somebody waits for it: what comes too late changes no conversation that has gone on without it.
+    pub fn decide_while(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Decision {
+        self.sent(incoming, is_awaited).map_or_else(Decision::PassOn, Decision::Send)
+    }
+
+    fn sent(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Result<Call, Reason> {
         if incoming.is_off() {
             return Err(Reason::Off);
         }
         // Another request, or another replica, may have been here in between: it is looked at again.
         let mut looks = 0..LOOKS;
         loop {
-            match (self.taken(incoming), looks.next()) {
+            match (self.taken(incoming, is_awaited), looks.next()) {
                 (Err(Refused::Moved | Refused::Broken), Some(_)) => {}
                 (Err(Refused::Store(StoreError::Conflict { .. } | StoreError::NoSession(_))), Some(_)) => {}
                 (taken, _) => {
@@ -425,11 +454,11 @@ impl Desk {
     }
 
     /// The call that a request becomes.
-    fn taken(&self, incoming: &Incoming) -> Result<Call, Refused> {
+    fn taken(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Result<Call, Refused> {
         let hints = incoming.hints();
         let begun = self.turns.begun();
         let beginning = match self.find(incoming, &hints)? {
-            Search::Found(found) => return self.take(incoming, found, &hints),
+            Search::Found(found) => return self.take(incoming, found, &hints, is_awaited),
             Search::Begins(beginning) if beginning.is_side() => return Err(Refused::Side),
             Search::Begins(beginning) => beginning,
         };
@@ -438,20 +467,36 @@ impl Desk {
             true => beginning,
             // The same request may have come twice, and the other one was faster.
             false => match self.find(incoming, &hints)? {
-                Search::Found(found) => return self.take(incoming, found, &hints),
+                Search::Found(found) => return self.take(incoming, found, &hints, is_awaited),
                 Search::Begins(beginning) => beginning,
             },
         };
-        let call = self.take(incoming, self.begin(incoming, beginning)?, &hints)?;
+        if !is_awaited() {
+            return Err(Refused::TooLate);
+        }
+        let call = self.take(incoming, self.begin(incoming, beginning)?, &hints, is_awaited)?;
         self.turns.has_begun();
         Ok(call)
     }
 
     /// The call that a request becomes in its conversation.
-    fn take(&self, incoming: &Incoming, found: Found, hints: &[Hint]) -> Result<Call, Refused> {
+    fn take(
+        &self,
+        incoming: &Incoming,
+        found: Found,
+        hints: &[Hint],
+        is_awaited: &dyn Fn() -> bool,
+    ) -> Result<Call, Refused> {
         let Found { conversation, request, how } = found;
         self.learn_from_others(&incoming.tenant, &conversation, &request)?;
-        let mut locked = conversation.lock()?;
+        let mut locked = self.lock(&conversation)?;
+        if !is_awaited() {
+            if matches!(how, How::New | How::Forks) {
+                // Nothing was sent of it.
+                _ = self.store.delete(conversation.id);
+            }
+            return Err(Refused::TooLate);
+        }
         let model = request.frame().model.as_deref().unwrap_or_default();
         let shared_window = self.upstream_limits.window(&incoming.upstream, model, now());
         locked.speak_as(self.refusals.voice(&incoming.upstream, model, now()));
@@ -459,8 +504,8 @@ impl Desk {
             Ok(ticket) => {
                 locked.came_with(incoming.account);
                 let upstream = incoming.upstream.clone();
-                let at = At { ticket, conversation: conversation.clone(), upstream, request: None };
-                let call = call(&mut locked, request, how, at);
+                let at = At::new(ticket, conversation.clone(), upstream);
+                let call = call(&self.books, &mut locked, request, how, at);
                 let used =
                     Used { bytes: locked.bytes(), outside: locked.thinking_outside(), end: locked.end() };
                 self.live.used(&conversation, hints, used);
@@ -470,8 +515,8 @@ impl Desk {
             Err(Refused::Moved) => Err(Refused::Moved),
             Err(refused) => {
                 // What is in memory may be another than what is stored.
-                self.live.forget(conversation.id);
-                if matches!(how, How::New | How::Forks) {
+                self.live.leave(&conversation, &locked, &refused);
+                if matches!(how, How::New | How::Forks) && locked.is_begun() {
                     // Nothing was sent of it. What cannot be deleted now goes with its age.
                     _ = self.store.delete(conversation.id);
                 }
@@ -505,14 +550,13 @@ impl Desk {
         let settings = self.settings();
         let (Some(writer), Some(by)) = (self.writer.get(), &settings.summaries) else { return };
         let Some(job) = conversation.job_to_write() else { return };
-        let (shared, live) = (shared.clone(), self.live.clone());
+        let (shared, live, books) = (shared.clone(), self.live.clone(), self.books.clone());
         writer.write(by.clone(), job, move |summarised| {
-            let stored = shared
-                .lock()
-                .and_then(|mut conversation| conversation.summarised(summarised).map_err(Refused::Store));
-            if stored.is_err() {
-                live.forget(shared.id);
-            }
+            live.store_with(&shared, |conversation| {
+                let stored = conversation.summarised(summarised);
+                conversation.settle(&books);
+                stored
+            });
         });
     }
 
@@ -529,56 +573,47 @@ impl Desk {
         }
         at.ticket = conversation.refused_thinking(from).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        Some(self::call(&mut conversation, request, call.how, at))
-    }
-
-    /// Which messages of a request may keep their thinking if it is sent as it came, without us. Waits for nothing: only
-    /// conversations that are in memory are looked at.
-    pub fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
-        self.live.thinking_outside(&incoming.hints())
-    }
-
-    /// The same of a conversation that is not in memory: the store is asked.
-    pub fn thinking_outside_of_stored(&self, incoming: &Incoming) -> KeptThinking {
-        let hints = incoming.hints();
-        let Ok(Search::Found(Found { conversation, .. })) = self.find(incoming, &hints) else {
-            return KeptThinking::Unknown;
-        };
-        let Ok(mut locked) = conversation.lock() else { return KeptThinking::Unknown };
-        let outside = locked.thinking_outside();
-        self.live.used(&conversation, &hints, Used { bytes: locked.bytes(), outside, end: locked.end() });
-        outside
+        let next = self::call(&self.books, &mut conversation, request, call.how, at);
+        Some(Call { rung: call.rung, ..next })
     }
 
     /// The provider answered a call: what it said of its price, and what thinking it signed. It counts for the next request,
     /// and nothing is stored: [`answered`](Self::answered) does that. Waits for no request.
     pub fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
-        let Some(at) = &call.at else { return };
-        at.conversation.hears(Heard { ticket: at.ticket, usage: usage.cloned(), seals });
+        let heard = |ticket| Heard { ticket, usage: usage.cloned(), seals: seals.clone() };
+        match (&call.at, &call.alone) {
+            (Some(at), _) => {
+                self.live.answered_with(at.conversation.id, &seals);
+                at.conversation.hears(heard(at.ticket));
+            }
+            (None, Some(alone)) => self.heard_alone(alone, heard(Ticket(0))),
+            (None, None) => return,
+        }
         call.is_heard = usage.is_some();
     }
 
     /// The provider answered a call; `usage` is what it said of its price. All that is known of the conversation is
     /// stored when this returns.
     pub fn answered(&self, call: Call, usage: Option<&Usage>) {
+        call.alone.iter().for_each(|alone| self.answered_alone(alone));
         let Some(at) = call.at else { return };
         let usage = usage.filter(|_| !call.is_heard);
-        let stored = at
-            .conversation
-            .lock()
-            .and_then(|mut conversation| conversation.answered(at.ticket, usage).map_err(Refused::Store));
-        if stored.is_err() {
-            // The client sends it all again; what the store has is the truth then.
-            self.live.forget(call.session);
-        }
+        self.live.store_with(&at.conversation, |conversation| {
+            let stored = conversation.answered(at.ticket, usage);
+            conversation.settle(&self.books);
+            stored
+        });
         self.news.tell(call.session);
     }
 
     /// The provider refused a call as too long. What to send instead, if there is anything smaller.
     pub fn overflowed(&self, call: Call, overflow: Overflow) -> Option<Call> {
+        if let Some(alone) = &call.alone {
+            return self.overflowed_alone(alone, overflow);
+        }
         let mut at = call.at?;
         let request = at.request.take()?;
-        self.learn(&at, &request, overflow);
+        self.learn(&at.upstream, &request, overflow);
         let shared = at.conversation.clone();
         let mut conversation = shared.lock().ok()?;
         if conversation.new_from(&request) != Some(request.messages().len()) {
@@ -587,38 +622,34 @@ impl Desk {
         }
         at.ticket = conversation.overflowed(at.ticket, overflow).ok()?;
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let smaller = self::call(&mut conversation, request, call.how, at);
+        let next = self::call(&self.books, &mut conversation, request, call.how, at);
+        let smaller = Call { rung: call.rung, ..next };
         let is_shorter = smaller.shorter_answer.is_some() && smaller.shorter_answer != call.shorter_answer;
         (smaller.view < call.view || is_shorter).then_some(smaller)
     }
 
     /// A refusal teaches all conversations with this upstream and model. A window that a beta asks for is not theirs.
-    fn learn(&self, at: &At, request: &Request, overflow: Overflow) {
+    fn learn(&self, upstream: &str, request: &Request, overflow: Overflow) {
         if asks_for_a_million(request) {
             return;
         }
         let model = request.frame().model.as_deref().unwrap_or_default();
-        self.upstream_limits.refused(&at.upstream, model, overflow, now());
+        self.upstream_limits.refused(upstream, model, overflow, now());
     }
 
     /// The provider refused a call as too long, and nothing is sent instead.
     pub fn refused(&self, call: Call, overflow: Overflow) {
+        call.alone.iter().for_each(|alone| self.refused_alone(alone));
         let Some(at) = call.at else { return };
         if let Some(request) = &at.request {
-            self.learn(&at, request, overflow);
+            self.learn(&at.upstream, request, overflow);
         }
-        let stored = at
-            .conversation
-            .lock()
-            .and_then(|mut conversation| conversation.refused(at.ticket, overflow).map_err(Refused::Store));
-        if stored.is_err() {
-            self.live.forget(call.session);
-        }
+        self.live.store_with(&at.conversation, |conversation| conversation.refused(at.ticket, overflow));
     }
 
     /// Tokens of the view of a conversation, if it is a known one: for clients that ask how large it is.
     pub fn count(&self, incoming: &Incoming) -> Option<Tokens> {
-        if incoming.is_off() {
+        if incoming.is_off() || self.settings().observe {
             return None;
         }
         incoming.hints().iter().flat_map(|hint| self.live.hinted(hint)).find_map(|shared| {
@@ -626,11 +657,6 @@ impl Desk {
             let request = conversation.read(incoming.body.clone())?;
             if conversation.common(&request.identities()) == 0 { None } else { conversation.count(&request) }
         })
-    }
-
-    /// True if the store answers.
-    pub fn is_ready(&self) -> bool {
-        self.store.list(&Filter::default(), 1).is_ok()
     }
 
     /// How many conversations are in memory, and their bytes.
@@ -647,12 +673,13 @@ fn beside_requests(profile: Profile, has_model: bool) -> Profile {
 }
 
 /// A call of a conversation that is ready.
-fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
-    let body = conversation.body(&request);
-    let body = (!body.is_clients()).then(|| Bytes::from(String::from(body)));
+fn call(books: &Books, conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
+    let body = (!conversation.is_observed()).then(|| conversation.body(&request));
+    let body = body.filter(|body| !body.is_clients()).map(|body| Bytes::from(String::from(body)));
     let (view, full, edits) = conversation.figures();
     let asking = Asking::of(&request.frame().settings);
-    let at = At { request: Some(request), ..at };
+    let last = conversation.last_sent(&request).map(Arc::new);
+    let at = At { request: Some(request), last, ..at };
     let session = conversation.id();
     // A conversation that begins has nothing before it.
     let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
@@ -668,10 +695,14 @@ fn call(conversation: &mut Conversation, request: Request, how: How, at: At) -> 
         asking,
         shorter_answer,
         cramped: conversation.cramped(),
-        is_tied: conversation.is_tied(),
+        is_tied: conversation.is_tied() && !conversation.is_observed(),
+        costs: conversation.settle(books),
+        is_observed: conversation.is_observed(),
         is_heard: false,
         retry: None,
+        rung: None,
         at: Some(at),
+        alone: None,
     }
 }
 
@@ -685,7 +716,7 @@ impl From<Refused> for Reason {
             Refused::NoView(_) => Self::NoView,
             Refused::Store(_) => Self::Store,
             Refused::Broken => Self::Panic,
-            Refused::Moved => Self::Slow,
+            Refused::Moved | Refused::TooLate => Self::Slow,
         }
     }
 }

@@ -39,12 +39,15 @@ pub(crate) struct Guest {
 }
 
 impl Door {
-    pub(crate) fn new(listen: SocketAddr, token: Option<&Token>) -> Self {
+    /// Where Longhaul only observes, everybody is another tenant: what it would have sent is gone on with by no request that
+    /// is really changed.
+    pub(crate) fn new(listen: SocketAddr, token: Option<&Token>, observes: bool) -> Self {
         let ip = listen.ip();
+        let tenant = |tenant: Arc<str>| if observes { format!("observed:{tenant}").into() } else { tenant };
         Self {
             loopback: ip.is_loopback().then_some(ip),
-            token: token.map(|token| (token.clone(), token.tenant())),
-            everybody: "".into(),
+            token: token.map(|token| (token.clone(), tenant(token.tenant()))),
+            everybody: tenant("".into()),
         }
     }
 
@@ -116,7 +119,7 @@ mod tests {
     }
 
     fn door(token: Option<&str>) -> Door {
-        Door::new("127.0.0.1:80".parse().unwrap(), token.map(Token::new).as_ref())
+        Door::new("127.0.0.1:80".parse().unwrap(), token.map(Token::new).as_ref(), false)
     }
 
     #[test]
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn a_token_of_one_user_keeps_others_out_and_has_the_conversations_of_everybody() {
         let token = Token::of_one_user("T0ken");
-        let door = Door::new("127.0.0.1:80".parse().unwrap(), Some(&token));
+        let door = Door::new("127.0.0.1:80".parse().unwrap(), Some(&token), false);
         let enter = |uri: &str| door.enter(&mut parts(uri, &[("host", "localhost")])).unwrap();
         assert_eq!(enter("/t/T0ken/v1/messages"), Guest { tenant: "".into(), has_token: true });
         assert!(!enter("/v1/messages").has_token);

@@ -1,5 +1,5 @@
-//! The threads on which the desk works: a fixed number, since each of them keeps memory of its own. Whatever
-//! happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
+//! The threads on which the desk works: a fixed number, since each of them keeps memory of its own; more only while some
+//! of them hang. Whatever happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,10 +18,12 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::account::Costs;
 use crate::another_form::FormVerdict;
 use crate::ask_usage::Asking;
+use crate::books::Books;
 use crate::desk::{
-    AfterRefusal, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason,
+    AfterRefusal, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Rung,
 };
 use crate::mcp;
 use crate::reading::Heard;
@@ -30,6 +32,11 @@ use crate::reading::Heard;
 pub trait Decide: Send + Sync + 'static {
     /// Says what is done with a request.
     fn decide(&self, incoming: &Incoming) -> Decision;
+    /// The same, as long as somebody waits for it: a decision that comes too late must not change a conversation that has
+    /// gone on without it.
+    fn decide_while(&self, incoming: &Incoming, _is_awaited: &dyn Fn() -> bool) -> Decision {
+        self.decide(incoming)
+    }
     /// The provider refused thinking in a call, from the block with this signature on if it named one: what to send
     /// instead, without it.
     fn refused_thinking(&self, _call: Call, _from: Option<&str>) -> Option<Call> {
@@ -50,6 +57,17 @@ pub trait Decide: Send + Sync + 'static {
     fn thinking_outside_of_stored(&self, _incoming: &Incoming) -> KeptThinking {
         KeptThinking::All
     }
+    /// What is sent where there was no decision, or where the client's own bytes were too long; `None` for the client's own
+    /// bytes. Waits for no conversation and no store.
+    fn fall_back(&self, _incoming: &Incoming, _overflow: Option<Overflow>) -> Option<Call> {
+        None
+    }
+    /// Whether the client's own bytes fit, as far as that can be told at once.
+    fn fits(&self, _incoming: &Incoming) -> bool {
+        true
+    }
+    /// A call is sent now. Waits for nobody.
+    fn is_sent(&self, _call: &Call) {}
     /// The provider answered a call: what it said of the price, and what thinking it signed, counts for the next request,
     /// however soon that comes. Waits for nobody; [`answered`](Self::answered) comes behind it.
     fn heard(&self, _call: &mut Call, _usage: Option<&Usage>, _seals: Vec<String>) {}
@@ -63,10 +81,14 @@ pub trait Decide: Send + Sync + 'static {
     }
     /// Tokens of the view of a conversation, if it is a known one.
     fn count(&self, incoming: &Incoming) -> Option<Tokens>;
-    /// True if it can work.
-    fn is_ready(&self) -> bool {
-        true
+    /// An error, in a sentence, if it cannot store what it does.
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
     }
+    /// Does what could not be done before, as far as it can be done now. Called about once a second.
+    fn tend(&self) {}
+    /// It will be asked nothing more.
+    fn close(&self) {}
     /// Goes by other settings from the next request on.
     fn change(&self, _settings: DeskSettings) {}
     /// Deletes some of the sessions that are not to be kept any longer.
@@ -77,6 +99,10 @@ pub trait Decide: Send + Sync + 'static {
     fn inspector(self: Arc<Self>, _access: Access) -> Option<Inspector> {
         None
     }
+    /// What its conversations cost.
+    fn books(&self) -> Arc<Books> {
+        Arc::default()
+    }
     /// Answers a message to our tools; `None` if it wants no answer.
     fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
         None
@@ -86,6 +112,10 @@ pub trait Decide: Send + Sync + 'static {
 impl Decide for Desk {
     fn decide(&self, incoming: &Incoming) -> Decision {
         Desk::decide(self, incoming)
+    }
+
+    fn decide_while(&self, incoming: &Incoming, is_awaited: &dyn Fn() -> bool) -> Decision {
+        Desk::decide_while(self, incoming, is_awaited)
     }
 
     fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
@@ -108,6 +138,18 @@ impl Decide for Desk {
         Desk::thinking_outside_of_stored(self, incoming)
     }
 
+    fn fall_back(&self, incoming: &Incoming, overflow: Option<Overflow>) -> Option<Call> {
+        Desk::fall_back(self, incoming, overflow)
+    }
+
+    fn fits(&self, incoming: &Incoming) -> bool {
+        Desk::fits(self, incoming)
+    }
+
+    fn is_sent(&self, call: &Call) {
+        Desk::is_sent(self, call);
+    }
+
     fn heard(&self, call: &mut Call, usage: Option<&Usage>, seals: Vec<String>) {
         Desk::heard(self, call, usage, seals);
     }
@@ -128,8 +170,16 @@ impl Decide for Desk {
         Desk::count(self, incoming)
     }
 
-    fn is_ready(&self) -> bool {
-        Desk::is_ready(self)
+    fn ready(&self) -> Result<(), String> {
+        Desk::ready(self).map_err(|error| error.to_string())
+    }
+
+    fn tend(&self) {
+        Desk::tend(self);
+    }
+
+    fn close(&self) {
+        Desk::close(self);
     }
 
     fn change(&self, settings: DeskSettings) {
@@ -142,6 +192,10 @@ impl Decide for Desk {
 
     fn inspector(self: Arc<Self>, access: Access) -> Option<Inspector> {
         Some(Desk::inspector(self, access))
+    }
+
+    fn books(&self) -> Arc<Books> {
+        self.books.clone()
     }
 
     fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
@@ -163,13 +217,23 @@ pub(crate) struct Engine {
     work: Sender<Next>,
     queue: Arc<Queue>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// How many threads there are as long as none of them hangs.
+    usual: usize,
     /// Questions that no thread has taken.
     waiting: Arc<AtomicUsize>,
     /// Tools answer one message at a time.
     one_tool: Arc<Semaphore>,
+    /// So many questions are answered at once on threads beside those of the desk.
+    beside: Arc<Semaphore>,
     /// How long a question may take, in milliseconds.
     deadline: Arc<AtomicU64>,
 }
+
+/// Questions answered at once beside the desk: each may read a whole request and fold it.
+const BESIDE: usize = 8;
+
+/// A conversation that is folded takes its time, and the client waits for a model anyway.
+const MOST_FOR_A_FOLD: Duration = Duration::from_secs(10);
 
 /// What is done with a request.
 pub(crate) enum Verdict {
@@ -181,14 +245,12 @@ impl Engine {
     pub(crate) fn start(desk: Arc<dyn Decide>, threads: usize, deadline: Duration) -> std::io::Result<Self> {
         let (work, waiting) = channel();
         let queue = Arc::new(Queue { desk, waiting: Mutex::new(waiting) });
-        let thread = |number| {
-            let (queue, name) = (queue.clone(), format!("longhaul-{number}"));
-            Builder::new().name(name).spawn(move || queue.work_until_stopped())
-        };
-        let threads = (0..threads.max(1)).map(thread).collect::<std::io::Result<Vec<_>>>()?;
+        let usual = threads.max(1);
+        let threads = (0..usual).map(|number| thread(&queue, number)).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
-        let engine =
-            Self { work, queue, threads, waiting: Arc::default(), one_tool, deadline: Arc::default() };
+        let (waiting, deadline_ms) = (Arc::default(), Arc::default());
+        let beside = Arc::new(Semaphore::new(BESIDE));
+        let engine = Self { work, queue, threads, waiting, one_tool, beside, usual, deadline: deadline_ms };
         engine.set_deadline(deadline);
         Ok(engine)
     }
@@ -218,14 +280,52 @@ impl Engine {
     /// Decides. Too late or with a panic, it is passed on.
     pub(crate) async fn decide(&self, incoming: Incoming) -> Verdict {
         let engine = self.clone();
-        let decided = self.ask(self.deadline(), move |desk| match desk.decide(&incoming) {
-            Decision::PassOn(reason) => Verdict::PassOn(reason),
-            Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
+        let decided = self.ask_while(self.deadline(), move |desk, is_awaited| {
+            match desk.decide_while(&incoming, is_awaited) {
+                Decision::PassOn(reason) => Verdict::PassOn(reason),
+                Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
+            }
         });
         match decided.await {
             Ok(verdict) => verdict,
             Err(reason) => Verdict::PassOn(reason),
         }
+    }
+
+    /// What is sent where there was no decision, or where the client's own bytes were too long; `None` for the client's own
+    /// bytes. It gets the time that a decision has; more, if the client's own bytes would not fit.
+    pub(crate) async fn fall_back(
+        &self,
+        incoming: &Incoming,
+        why: Reason,
+        overflow: Option<Overflow>,
+    ) -> Option<OpenCall> {
+        let desk = &self.queue.desk;
+        let fits = || catch_unwind(AssertUnwindSafe(|| desk.fits(incoming))).unwrap_or(true);
+        let most = if overflow.is_none() && fits() { self.deadline() } else { MOST_FOR_A_FOLD };
+        let incoming = incoming.clone();
+        let call = self.beside(most, move |desk| desk.fall_back(&incoming, overflow)).await?;
+        Some(OpenCall::fallen(call, self.clone(), why))
+    }
+
+    /// Asks on a thread beside those of the desk, which may hang. Nobody waits longer than `most`.
+    async fn beside<T: Send + 'static>(
+        &self,
+        most: Duration,
+        question: impl FnOnce(&dyn Decide) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let answer = async {
+            // A question that hangs keeps its place: there is no end of threads otherwise.
+            let place = self.beside.clone().acquire_owned().await.ok()?;
+            let queue = self.queue.clone();
+            let asked = tokio::task::spawn_blocking(move || {
+                let answer = catch_unwind(AssertUnwindSafe(|| question(&*queue.desk)));
+                drop(place);
+                answer.ok().flatten()
+            });
+            asked.await.ok().flatten()
+        };
+        timeout(most, answer).await.ok().flatten()
     }
 
     /// How many messages of a request may keep their thinking if it is passed on as it came; `None` if all may. The store
@@ -250,9 +350,16 @@ impl Engine {
         self.ask(self.deadline(), move |desk| desk.count(&incoming)).await.ok().flatten()
     }
 
-    /// True if the desk can work, and says so in time.
-    pub(crate) async fn is_ready(&self) -> bool {
-        self.ask(self.deadline(), |desk| desk.is_ready()).await.unwrap_or(false)
+    /// Why the desk cannot store what it does, or that it does not answer in time.
+    pub(crate) async fn ready(&self) -> Result<(), String> {
+        let ready = self.ask(self.deadline(), |desk| desk.ready()).await;
+        ready.map_err(|_| "the gateway does not answer in time".to_owned())?
+    }
+
+    /// Has the desk do what could not be done before, on a thread beside those that requests wait for.
+    pub(crate) async fn tend(&self) {
+        let queue = self.queue.clone();
+        _ = tokio::task::spawn_blocking(move || queue.desk.tend()).await;
     }
 
     /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer. Looking
@@ -267,7 +374,7 @@ impl Engine {
 
     /// Waits until what was begun is done, and ends the threads.
     pub(crate) fn stop(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.all_threads());
         for _ in &threads {
             _ = self.work.send(Next::Stop);
         }
@@ -276,12 +383,22 @@ impl Engine {
         }
         // A question whose answer nobody waited for may have left the end of a call to be told.
         self.queue.work_off();
+        _ = catch_unwind(AssertUnwindSafe(|| self.queue.desk.close()));
     }
 
     async fn ask<T: Send + 'static>(
         &self,
         deadline: Duration,
         question: impl FnOnce(&dyn Decide) -> T + Send + 'static,
+    ) -> Result<T, Reason> {
+        self.ask_while(deadline, move |desk, _| question(desk)).await
+    }
+
+    /// The same for a question that may ask whether somebody still waits for its answer.
+    async fn ask_while<T: Send + 'static>(
+        &self,
+        deadline: Duration,
+        question: impl FnOnce(&dyn Decide, &dyn Fn() -> bool) -> T + Send + 'static,
     ) -> Result<T, Reason> {
         /// More questions wait only if the desk hangs.
         const MOST_WAITING: usize = 1_024;
@@ -296,10 +413,22 @@ impl Engine {
         self.run(Box::new(move |desk| {
             waiting.fetch_sub(1, Ordering::Relaxed);
             if let Some(question) = taken(&asked) {
-                _ = tell.send(catch_unwind(AssertUnwindSafe(|| question(desk))).map_err(|_| Reason::Panic));
+                let is_awaited = || !tell.is_closed();
+                let answer = catch_unwind(AssertUnwindSafe(|| question(desk, &is_awaited)));
+                _ = tell.send(answer.map_err(|_| Reason::Panic));
             }
         }));
-        let result = match timeout(deadline, &mut told).await {
+        // Others may take long, or hang: who waits behind them gets a thread.
+        let answered = match timeout(deadline / 2, &mut told).await {
+            Ok(answered) => Ok(answered),
+            Err(_) => {
+                if lock(&withdrawn.0).is_some() {
+                    self.add_thread();
+                }
+                timeout(deadline - deadline / 2, &mut told).await
+            }
+        };
+        let result = match answered {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Reason::Panic),
             Err(_) => {
@@ -309,6 +438,25 @@ impl Engine {
         };
         drop(withdrawn);
         result
+    }
+
+    /// One thread more, if all of them have been at work for long.
+    fn add_thread(&self) {
+        /// So many may hang before nothing more is decided. They stay.
+        const MOST_MORE: usize = 8;
+        let mut threads = self.all_threads();
+        // There are none when the engine stops.
+        if threads.is_empty() || threads.len() >= self.usual + MOST_MORE {
+            return;
+        }
+        match thread(&self.queue, threads.len()) {
+            Ok(new) => threads.push(new),
+            Err(error) => tracing::warn!(%error, "there is no thread more to decide on"),
+        }
+    }
+
+    fn all_threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self, job: Job) {
@@ -327,7 +475,17 @@ impl<Q> Drop for Withdrawn<Q> {
 }
 
 fn taken<Q>(asked: &Mutex<Option<Q>>) -> Option<Q> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner).take()
+    lock(asked).take()
+}
+
+fn lock<Q>(asked: &Mutex<Option<Q>>) -> MutexGuard<'_, Option<Q>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread on which the desk works.
+fn thread(queue: &Arc<Queue>, number: usize) -> std::io::Result<JoinHandle<()>> {
+    let queue = queue.clone();
+    Builder::new().name(format!("longhaul-{number}")).spawn(move || queue.work_until_stopped())
 }
 
 /// What waits for a thread, and whom it is asked.
@@ -378,6 +536,12 @@ pub(crate) struct Brief {
     pub(crate) cramped: Option<Cramped>,
     /// The thinking of its answer would be refused if the client went on without Longhaul.
     pub(crate) is_tied: bool,
+    /// What it is and why, where there was no decision.
+    pub(crate) fallen: Option<(Rung, Reason)>,
+    /// What the conversation has cost up to the call before, and what it would have cost otherwise.
+    pub(crate) costs: Costs,
+    /// The client's own bytes are sent, whatever was decided.
+    pub(crate) is_observed: bool,
 }
 
 /// A call that is on its way. The desk hears of its end once, however it ends: also when this is dropped.
@@ -394,10 +558,38 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     fn new(call: Call, engine: Engine) -> Self {
         let Call { session, how, view, full, edits, broke, asking, .. } = call;
-        let Call { shorter_answer, cramped, is_tied, .. } = call;
-        let brief = Brief { session, how, view, full, edits, broke, shorter_answer, cramped, is_tied };
+        let Call { shorter_answer, cramped, is_tied, costs, is_observed, .. } = call;
+        let brief = Brief {
+            session,
+            how,
+            view,
+            full,
+            edits,
+            broke,
+            shorter_answer,
+            cramped,
+            is_tied,
+            fallen: None,
+            costs,
+            is_observed,
+        };
         let body = call.body.clone();
         Self { call: Some(call), engine, brief, body, asking }
+    }
+
+    /// A call that was made without a decision.
+    fn fallen(call: Call, engine: Engine, why: Reason) -> Self {
+        let rung = call.rung;
+        let mut open = Self::new(call, engine);
+        open.brief.fallen = rung.map(|rung| (rung, why));
+        open
+    }
+
+    /// The call is sent now.
+    pub(crate) fn is_sent(&self) {
+        let desk = &self.engine.queue.desk;
+        // Without it the next request that is not decided goes on from an earlier one.
+        self.call.iter().for_each(|call| _ = catch_unwind(AssertUnwindSafe(|| desk.is_sent(call))));
     }
 
     /// The call is not sent again: what it was made of goes, and what is needed for its end stays.
@@ -417,6 +609,10 @@ impl OpenCall {
     pub(crate) async fn refused_thinking(mut self, from: Option<String>) -> Option<Self> {
         const MOST: Duration = Duration::from_secs(10);
         let (call, engine) = (self.call.take()?, self.engine.clone());
+        if let Some((_, why)) = self.brief.fallen {
+            let next = self.engine.beside(MOST, move |desk| desk.refused_thinking(call, from.as_deref()));
+            return next.await.map(|call| Self::fallen(call, engine, why));
+        }
         let next = self.engine.ask(MOST, move |desk| {
             desk.refused_thinking(call, from.as_deref()).map(|call| OpenCall::new(call, engine))
         });
@@ -453,12 +649,14 @@ impl OpenCall {
 
     /// The provider refused the call as too long. What to send instead.
     pub(crate) async fn overflowed(mut self, overflow: Overflow) -> Option<Self> {
-        /// A conversation that is folded takes its time, and the client waits for a model anyway.
-        const MOST: Duration = Duration::from_secs(10);
         let (call, engine) = (self.call.take()?, self.engine.clone());
-        let next = self
-            .engine
-            .ask(MOST, move |desk| desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine)));
+        if let Some((_, why)) = self.brief.fallen {
+            let next = self.engine.beside(MOST_FOR_A_FOLD, move |desk| desk.overflowed(call, overflow));
+            return next.await.map(|call| Self::fallen(call, engine, why));
+        }
+        let next = self.engine.ask(MOST_FOR_A_FOLD, move |desk| {
+            desk.overflowed(call, overflow).map(|call| OpenCall::new(call, engine))
+        });
         next.await.ok().flatten()
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, ORIGIN, UPGRADE};
@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming as ClientRequestBody;
 use longhaul_inspector::Inspector;
 use longhaul_store::SessionId;
-use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking, without_thinking};
+use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -24,13 +24,14 @@ use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
-use crate::engine::{Brief, Engine, OpenCall, Verdict};
+use crate::engine::{Engine, OpenCall, Verdict};
 use crate::figures::Counters;
 use crate::headers;
 use crate::hold::{Held, Patience, Said};
 use crate::intake::{self, Chained, NoBody, Taken};
 use crate::packing::{packings, unpacked};
 use crate::reading::Reading;
+use crate::report::Report;
 use crate::room::{Place, Room};
 use crate::route::{Route, Side};
 use crate::settings::Limits;
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) upstream: Upstream,
     pub(crate) inspector: Option<Arc<Inspector>>,
     pub(crate) counters: Arc<Counters>,
+    /// The clients' own bytes are sent, whatever is decided.
+    pub(crate) observes: bool,
     pub(crate) changing: RwLock<Arc<Changing>>,
     /// So many bodies are unpacked at once: each may take as much memory as a body may have.
     pub(crate) unpacking: Semaphore,
@@ -81,23 +84,10 @@ impl Changing {
     }
 }
 
-/// What is said of a request when its answer begins.
-#[derive(Default)]
-struct Report {
-    sent: Option<Brief>,
-    passed_on: Option<Reason>,
-    resent: u64,
-    /// It was sent again without thinking that was refused.
-    without_thinking: bool,
-    /// The request was read.
-    read: Option<Instant>,
-    own_time: Duration,
-}
-
 /// A request that was let in and read.
-struct Asked {
-    api: Api,
-    parts: Parts,
+pub(crate) struct Asked {
+    pub(crate) api: Api,
+    pub(crate) parts: Parts,
     tenant: Arc<str>,
 }
 
@@ -119,13 +109,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
             Route::Model(api) => shared.model(Asked { api, parts, tenant }, body, &mut report).await,
             Route::Count => shared.count(Asked { api: Api::Anthropic, parts, tenant }, body).await,
             Route::Tools => shared.tools(tenant, &parts, body).await,
-            Route::Ready => match shared.engine.is_ready().await {
-                true => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
-                false => words::text(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "text/plain",
-                    "the store does not answer\n".to_owned(),
-                ),
+            Route::Ready => match shared.engine.ready().await {
+                Ok(()) => words::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
+                Err(why) => words::text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("{why}\n")),
             },
             _ => shared.pass(route.side(), &parts, reqwest::Body::wrap(Chained::unread(body))).await,
         },
@@ -210,34 +196,24 @@ impl Shared {
         };
         report.read = Some(Instant::now());
         let (body, incoming) = self.incoming(&asked, body, limits.body_bytes, &mut place).await;
-        let mut outside = None;
-        let verdict = match incoming {
-            Ok(incoming) => {
-                let plain = incoming.body.clone();
-                let verdict = self.engine.decide(incoming.clone()).await;
-                if let Verdict::PassOn(reason) = verdict
-                    && thinks(asked.api, &plain)
-                {
-                    outside = self.engine.thinking_outside(incoming, reason).await;
-                }
-                (verdict, plain)
+        let incoming = match incoming {
+            Ok(incoming) => incoming,
+            Err(reason) => {
+                let bodies = Bodies { body, plain: SharedText::default() };
+                return self.pass_on_whole(&asked, None, bodies, reason, report).await;
             }
-            Err(reason) => (Verdict::PassOn(reason), SharedText::default()),
         };
-        match verdict {
-            (Verdict::PassOn(reason @ Reason::NewThread), _) if asked.api == Api::Anthropic => {
+        let bodies = Bodies { body, plain: incoming.body.clone() };
+        match self.engine.decide(incoming.clone()).await {
+            Verdict::PassOn(reason @ Reason::NewThread) if asked.api == Api::Anthropic && !self.observes => {
                 self.counters.passed_on(reason);
                 report.passed_on = Some(reason);
                 let mut response = words::no_threads();
                 headers::say_passed_on(response.headers_mut(), reason);
                 response
             }
-            (Verdict::PassOn(reason), plain) => {
-                self.pass_on_whole(&asked, Bodies { body, plain }, outside, reason, report).await
-            }
-            (Verdict::Send(call), plain) => {
-                self.converse(&asked, *call, Bodies { body, plain }, limits.patience(), report).await
-            }
+            Verdict::PassOn(reason) => self.undecided(&asked, incoming, bodies, reason, report).await,
+            Verdict::Send(call) => self.converse(&asked, *call, bodies, limits.patience(), report).await,
         }
     }
 
@@ -262,6 +238,9 @@ impl Shared {
                 (body, text)
             }
         };
+        if headers::is_subscription(&asked.parts.headers) {
+            self.counters.books.has_subscription();
+        }
         let headers = headers::without_keys(&asked.parts.headers);
         let upstream = self.upstream.shown(Side::of(asked.api), &asked.parts);
         let account = headers::account(&asked.parts.headers).map(|account| self.accounts.hash_one(account));
@@ -288,72 +267,14 @@ impl Shared {
         String::from_utf8(unpacked.into()).map(SharedText::from).map_err(|_| Reason::Unreadable)
     }
 
-    /// Passes a whole request on as it came, but for thinking that would be refused.
-    async fn pass_on_whole(
-        &self,
-        asked: &Asked,
-        bodies: Bodies,
-        keep: Option<usize>,
-        reason: Reason,
-        report: &mut Report,
-    ) -> Response<ClientBody> {
-        report.passed_on = Some(reason);
-        self.counters.passed_on(reason);
-        self.time(asked.api, report);
-        let mut response = match self.send_whole(asked, bodies, keep, report).await {
-            Ok(held) => self.answer(asked.api, held, None, None),
-            Err(refused) => refused,
-        };
-        headers::say_passed_on(response.headers_mut(), reason);
-        response
-    }
-
-    /// Sends a whole request as it came, but for thinking that was signed for messages of ours: after the client's own it
-    /// would be refused. `keep` is how many messages keep theirs. What we do not know the provider names: the request is
-    /// sent once more, without thinking from there on.
-    async fn send_whole(
-        &self,
-        asked: &Asked,
-        bodies: Bodies,
-        keep: Option<usize>,
-        report: &mut Report,
-    ) -> Result<Held, Response<ClientBody>> {
-        let Bodies { body: own, plain } = bodies;
-        let thinks = thinks(asked.api, &plain);
-        let without = |keep| without_thinking(&plain, keep).map(Bytes::from);
-        let mut bare = keep.filter(|_| thinks).and_then(without);
-        loop {
-            let (body, form) = match &bare {
-                Some(bare) => (bare.clone(), headers::Body::Plain),
-                None => (own.clone(), headers::Body::Own),
-            };
-            let mut headers = headers::onward(&asked.parts.headers, form);
-            if !thinks {
-                return Ok(Held::nothing(self.send(asked, headers, body.into()).await?));
-            }
-            // A refusal must be read to be answered.
-            headers::ask_for_plain(&mut headers);
-            let response = self.send(asked, headers, body.clone().into()).await?;
-            let patience = self.changing().limits.patience();
-            let (mut held, said) = Held::until_known(asked.api, response, patience).await;
-            if let Said::WrongThinking(from) = said
-                && !report.without_thinking
-                && !asks_for_error(&plain)
-                && let Some(next) = without(from.map_or(0, |from| thinking_before(&plain, from)))
-            {
-                report.without_thinking = true;
-                report.resent += 1;
-                self.counters.resent("thinking");
-                bare = Some(next);
-                continue;
-            }
-            self.read_transformations(&mut held, &body, &plain, None);
-            return Ok(held);
-        }
-    }
-
     /// Reads what the provider reports of thinking in a request, counts it, and has the answer name the client's messages.
-    fn read_transformations(&self, held: &mut Held, sent: &[u8], came: &str, session: Option<SessionId>) {
+    pub(crate) fn read_transformations(
+        &self,
+        held: &mut Held,
+        sent: &[u8],
+        came: &str,
+        session: Option<SessionId>,
+    ) {
         let new = self.counters.transformed(held.read_transformations(sent, came));
         let mut blocks: BTreeMap<_, u64> = BTreeMap::new();
         for Transformation { kind, reason, .. } in new {
@@ -386,7 +307,7 @@ impl Shared {
     }
 
     /// Sends a call of a known conversation, and again if it is too long.
-    async fn converse(
+    pub(crate) async fn converse(
         &self,
         asked: &Asked,
         mut call: OpenCall,
@@ -397,6 +318,7 @@ impl Shared {
         loop {
             let brief = call.brief;
             report.sent = Some(brief);
+            self.goes_out(&call);
             let sent = self.outgoing(asked.api, &call, &bodies);
             let mut headers = headers::onward(&asked.parts.headers, sent.form);
             headers::ask_for_plain(&mut headers);
@@ -410,6 +332,8 @@ impl Shared {
                     }
                     let keep_back = sent.asks_usage.then(KeepBack::default);
                     match said {
+                        // A refusal is the client's own, too.
+                        _ if brief.is_observed => self.answer(asked.api, held, Some(call), keep_back),
                         Said::NoSuchOption if sent.asks_usage => {
                             self.no_usage.store(true, Ordering::Relaxed);
                             self.counters.resent("usage-option");
@@ -467,7 +391,7 @@ impl Shared {
     }
 
     /// Notes how long our own part took, once.
-    fn time(&self, api: Api, report: &mut Report) {
+    pub(crate) fn time(&self, api: Api, report: &mut Report) {
         if let Some(read) = report.read.take() {
             report.own_time = read.elapsed();
             self.counters.own_time(api.name(), report.own_time);
@@ -476,6 +400,9 @@ impl Shared {
 
     /// What is sent for a call.
     fn outgoing(&self, api: Api, call: &OpenCall, bodies: &Bodies) -> Outgoing {
+        if call.brief.is_observed {
+            return Outgoing { body: bodies.body.clone(), form: headers::Body::Own, asks_usage: false };
+        }
         let plain: &[u8] = call.body.as_ref().map_or(bodies.plain.as_ref(), |body| body);
         let shorter = call.brief.shorter_answer.and_then(|most| shorter_answer::within(plain, most));
         let plain: &[u8] = shorter.as_ref().map_or(plain, |body| body);
@@ -489,7 +416,7 @@ impl Shared {
         }
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         asked: &Asked,
         headers: http::HeaderMap,
@@ -501,7 +428,7 @@ impl Shared {
     }
 
     /// The answer of a provider, on its way to the client.
-    fn answer(
+    pub(crate) fn answer(
         &self,
         api: Api,
         held: Held,
@@ -517,7 +444,8 @@ impl Shared {
         }
         // It is not sent again: what it was made of is not needed any longer.
         let call = call.map(OpenCall::settled);
-        let ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        let mut ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
+        ledger.untouched = head.extensions.get().copied();
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
@@ -547,8 +475,9 @@ impl Shared {
             true => self.engine.thinking_outside(incoming, Reason::Off).await,
             false => None,
         };
-        match self.send_whole(&asked, Bodies { body, plain }, keep, &mut Report::default()).await {
-            Ok(held) => passed(held, self.counters.clone()),
+        let bodies = Bodies { body, plain };
+        match self.send_whole(&asked, &bodies, keep, false, &mut Report::default()).await {
+            Ok((held, _)) => passed(held, self.counters.clone()),
             Err(refused) => refused,
         }
     }
@@ -590,38 +519,10 @@ impl Shared {
             Err(says) => unreachable(side, &says),
         }
     }
-
-    /// One line, without content and without keys: not even a path, which may hold either.
-    fn log(&self, route: Route, status: StatusCode, report: &Report) {
-        let (api, status) = (route.name(), status.as_u16());
-        if api != "own" {
-            self.counters.request(api, status);
-        }
-        let ms = report.own_time.as_secs_f64() * 1_000.0;
-        match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits, shorter_answer, .. }), _) => tracing::info!(
-                api,
-                status,
-                how = how.name(),
-                %session,
-                view = view.0,
-                full = full.0,
-                edits,
-                resent = report.resent,
-                max_tokens = shorter_answer.map(|most| most.0),
-                ms,
-                "sent"
-            ),
-            (None, Some(why)) => {
-                tracing::info!(api, status, why = why.name(), resent = report.resent, ms, "passed on");
-            }
-            (None, None) => tracing::debug!(api, status, "answered"),
-        }
-    }
 }
 
 /// True if a request may have thinking that its provider checks.
-fn thinks(api: Api, body: &str) -> bool {
+pub(crate) fn thinks(api: Api, body: &str) -> bool {
     api == Api::Anthropic && (body.contains("\"signature\"") || body.contains("\"redacted_thinking\""))
 }
 
@@ -632,7 +533,7 @@ fn seal_at(body: &[u8], at: BlockPlace) -> Option<String> {
 }
 
 /// How many messages with signed thinking stand before a place of a body.
-fn thinking_before(body: &str, place: BlockPlace) -> usize {
+pub(crate) fn thinking_before(body: &str, place: BlockPlace) -> usize {
     let signed = signed_thinking(body).into_iter().map(|(place, _)| place.message);
     signed.filter(|message| *message < place.message).collect::<BTreeSet<_>>().len()
 }
@@ -648,7 +549,7 @@ fn passed(held: Held, counters: Arc<Counters>) -> Response<ClientBody> {
 }
 
 /// True if the client wants to be told that thinking does not follow what produced it, by an error.
-fn asks_for_error(body: &str) -> bool {
+pub(crate) fn asks_for_error(body: &str) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Body {
@@ -669,9 +570,9 @@ fn asks_for_error(body: &str) -> bool {
 }
 
 /// A body as the client sent it, and without its compression.
-struct Bodies {
-    body: Bytes,
-    plain: SharedText,
+pub(crate) struct Bodies {
+    pub(crate) body: Bytes,
+    pub(crate) plain: SharedText,
 }
 
 /// What goes to the provider.

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longhaul::Usage;
 use longhaul::session::Cramped;
 use longhaul_store::SessionId;
 
-use crate::desk::{How, Reason};
+use crate::account::Costs;
+use crate::books::{Bookings, Books};
+use crate::desk::{How, Reason, Rung};
 use crate::engine::Brief;
 use crate::transformations::Transformation;
 
@@ -21,6 +23,9 @@ pub struct Figures {
     pub requests: BTreeMap<(&'static str, u16), u64>,
     /// Requests to models that were passed on as they came, by [`Reason::name`].
     pub passed_on: BTreeMap<&'static str, u64>,
+    /// Requests for which there was no decision because something of ours failed, by what was sent
+    /// ([`Rung::name`](crate::Rung::name)).
+    pub fell_back: BTreeMap<&'static str, u64>,
     /// Calls of known conversations that were answered with status 200.
     pub calls: u64,
     /// Requests that were sent again because the provider refused something in them: `too-long`, `thinking` (sent again
@@ -55,6 +60,8 @@ pub struct Figures {
     pub pruned_bytes: u64,
     /// Time of our own from the whole request to the provider, by what was spoken.
     pub own_time: BTreeMap<&'static str, Times>,
+    /// What all of that cost, and what it would have cost otherwise.
+    pub bookings: Bookings,
 }
 
 /// How long something took, many times.
@@ -103,6 +110,10 @@ impl Figures {
         for (reason, count) in &self.passed_on {
             page.line("passed_on_total", &format!("reason=\"{reason}\""), count);
         }
+        page.begin("fell_back_total", "counter", "Requests without a decision, by what was sent.");
+        for (rung, count) in &self.fell_back {
+            page.line("fell_back_total", &format!("sent=\"{rung}\""), count);
+        }
         page.begin("breaks_total", "counter", "Calls that do not go on from what was sent before.");
         for (reason, count) in &self.breaks {
             page.line("breaks_total", &format!("reason=\"{reason}\""), count);
@@ -144,6 +155,7 @@ impl Figures {
             page.begin(name, "counter", help);
             page.line(name, "", &count);
         }
+        self.money(&mut page);
         page.begin("own_seconds", "histogram", "Time of our own from the whole request to the provider.");
         for (api, times) in &self.own_time {
             let mut sum = 0;
@@ -158,6 +170,59 @@ impl Figures {
         }
         page.0
     }
+}
+
+impl Figures {
+    /// What was billed and what it would have cost, by API and model.
+    fn money(&self, page: &mut Page) {
+        type Value = fn(&Costs) -> String;
+        let observed = self.bookings.observed;
+        let other = match observed.calls {
+            0 => ("without_dollars_total", "Dollars that it would have cost without Longhaul, estimated."),
+            _ => ("with_dollars_total", "Dollars that it would have cost with Longhaul, estimated."),
+        };
+        let billed = "Dollars as billed by providers, at list prices.";
+        let unpriced = "Billed calls that are in no dollars: the model has no price.";
+        let rows: [(&str, &str, Value); 5] = [
+            ("billed_dollars_total", billed, |costs| dollars(costs.billed.pico)),
+            (other.0, other.1, |costs| dollars(costs.otherwise.pico)),
+            ("billed_calls_total", "Calls that providers have billed.", |costs| costs.calls.to_string()),
+            ("unpriced_calls_total", unpriced, |costs| costs.unpriced.to_string()),
+            ("folds_total", "Calls before which a conversation was made shorter.", |costs| {
+                costs.folds.to_string()
+            }),
+        ];
+        for (name, help, value) in rows {
+            page.begin(name, "counter", help);
+            for ((api, model), costs) in &self.bookings.costs {
+                page.line(name, &format!("api=\"{api}\",model=\"{model}\""), &value(costs));
+            }
+        }
+        page.begin("recalls_total", "counter", "Times that a model got back what was left out.");
+        page.line("recalls_total", "", &self.bookings.all_recalls());
+        for (name, help, count) in [
+            ("observed_calls_total", "Calls that were decided, and sent as they came.", observed.calls),
+            (
+                "observed_asked_again_total",
+                "Calls of tools for what Longhaul would have left out.",
+                observed.asked_again,
+            ),
+            ("observed_tied_total", "Answers whose thinking would be tied to Longhaul.", observed.tied),
+            ("observed_violations_total", "Rules of the guard that a view broke.", observed.violations),
+        ] {
+            if observed.calls > 0 {
+                page.begin(name, "counter", help);
+                page.line(name, "", &count);
+            }
+        }
+    }
+}
+
+/// Dollars of the unit that sums are in, without a rounding error.
+fn dollars(pico: u128) -> String {
+    const DOLLAR: u128 = 1_000_000_000_000;
+    let text = format!("{}.{:012}", pico / DOLLAR, pico % DOLLAR);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Microseconds in seconds, without a rounding error.
@@ -189,11 +254,17 @@ pub(crate) struct Counters {
     figures: Mutex<Figures>,
     /// The transformations that were counted.
     transformed: Mutex<HashSet<Transformation>>,
+    pub(crate) books: Arc<Books>,
 }
 
 impl Counters {
+    /// With the books that the desk writes in.
+    pub(crate) fn new(books: Arc<Books>) -> Self {
+        Self { books, ..Self::default() }
+    }
+
     pub(crate) fn figures(&self) -> Figures {
-        self.lock().clone()
+        Figures { bookings: self.books.bookings(), ..self.lock().clone() }
     }
 
     pub(crate) fn request(&self, api: &'static str, status: u16) {
@@ -202,6 +273,10 @@ impl Counters {
 
     pub(crate) fn passed_on(&self, reason: Reason) {
         *self.lock().passed_on.entry(reason.name()).or_default() += 1;
+    }
+
+    pub(crate) fn fell_back(&self, rung: Rung) {
+        *self.lock().fell_back.entry(rung.name()).or_default() += 1;
     }
 
     pub(crate) fn own_time(&self, api: &'static str, time: Duration) {
@@ -236,7 +311,8 @@ impl Counters {
     pub(crate) fn call(&self, sent: &Brief, usage: Option<&Usage>) {
         let mut figures = self.lock();
         figures.calls += 1;
-        figures.saved += sent.full.0.saturating_sub(sent.view.0);
+        // Of what is only observed, nothing is left out.
+        figures.saved += if sent.is_observed { 0 } else { sent.full.0.saturating_sub(sent.view.0) };
         let goes_on = matches!(sent.how, How::Extends | How::Retry);
         figures.uncached += u64::from(goes_on && usage.is_some_and(|usage| usage.cache_read == 0));
         figures.cramped = figures.cramped.or(sent.cramped);
@@ -278,6 +354,7 @@ mod tests {
         counters.request("chat", 200);
         counters.request("chat", 200);
         counters.passed_on(Reason::Side);
+        counters.fell_back(Rung::LastView);
         counters.resent("too-long");
         counters.billed(&Usage { input: 3, output: 2, cache_read: 9, ..Usage::default() });
         counters.own_time("chat", Duration::from_micros(300));
@@ -286,6 +363,7 @@ mod tests {
         for line in [
             "longhaul_requests_total{api=\"chat\",status=\"200\"} 2",
             "longhaul_passed_on_total{reason=\"side\"} 1",
+            "longhaul_fell_back_total{sent=\"last-view\"} 1",
             "longhaul_resent_total{reason=\"too-long\"} 1",
             "longhaul_tokens_total{kind=\"read\"} 9",
             "longhaul_tokens_saved_total 0",

@@ -71,8 +71,6 @@ pub(crate) enum Account<'a> {
 
 /// The account of a request, as far as its keys tell.
 pub(crate) fn account(headers: &HeaderMap) -> Option<Account<'_>> {
-    /// Anthropic's tokens of people who are signed in.
-    const SIGNED_IN: &str = "sk-ant-oat";
     let value = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
     if let Some(key) = value("x-api-key").or_else(|| value("api-key")) {
         return Some(Account::Key(key));
@@ -83,15 +81,38 @@ pub(crate) fn account(headers: &HeaderMap) -> Option<Account<'_>> {
     Some(key.map_or(Account::Token, Account::Key))
 }
 
+/// Anthropic's tokens of people who are signed in begin so.
+const SIGNED_IN: &str = "sk-ant-oat";
+
+/// True if a request comes with the login of a subscription (Claude, ChatGPT) in the place of a key: a token of OAuth, or a
+/// signed one (JWT). Nobody is billed for it by the token.
+pub(crate) fn is_subscription(headers: &HeaderMap) -> bool {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let token = bearer.strip_prefix("Bearer ").unwrap_or_default();
+    let is_signed = token.starts_with("eyJ") && token.split('.').count() == 3;
+    headers.contains_key("chatgpt-account-id") || token.starts_with(SIGNED_IN) || is_signed
+}
+
 /// Says what was sent.
 pub(crate) fn say_sent(headers: &mut HeaderMap, sent: &Brief) {
-    let Brief { session, how, view, full, edits, shorter_answer, .. } = sent;
+    let Brief { session, how, view, full, edits, shorter_answer, fallen, costs, is_observed, .. } = sent;
     say(headers, "x-longhaul-session", &session.to_string());
     let mut says = how.name().to_owned();
     // Writing into a text does not fail.
     _ = write!(says, "; view={}; full={}; edits={edits}", view.0, full.0);
     if let Some(most) = shorter_answer {
         _ = write!(says, "; max_tokens={}", most.0);
+    }
+    if let Some((rung, why)) = fallen {
+        _ = write!(says, "; sent={}; why={why}", rung.name());
+    }
+    // The bill of this call comes after its header.
+    if let Some((billed, without)) = costs.told(costs.billed).zip(costs.told(costs.otherwise)) {
+        let other = if *is_observed { "with" } else { "without" };
+        _ = write!(says, "; billed={billed}; {other}={without}");
+    }
+    if *is_observed {
+        says += "; observed";
     }
     say(headers, "x-longhaul", &says);
 }
@@ -183,6 +204,22 @@ mod tests {
         assert_eq!(account(&map(&[])), None);
         // The same key in another header.
         assert_eq!(account(&of("authorization", "Bearer sk-a")), account(&of("x-api-key", "sk-a")));
+    }
+
+    #[test]
+    fn a_subscription_is_known_by_its_token() {
+        for (name, value, is) in [
+            ("authorization", "Bearer sk-ant-oat01-one", true),
+            ("authorization", "Bearer eyJhbGciOi.eyJzdWI.c2ln", true),
+            ("chatgpt-account-id", "one", true),
+            ("authorization", "Bearer sk-ant-api03-one", false),
+            ("authorization", "Bearer sk-proj-one", false),
+            ("authorization", "Bearer gsk_one", false),
+            ("authorization", "AWS4-HMAC-SHA256 Credential=a, Signature=1", false),
+            ("x-api-key", "sk-ant-api03-one", false),
+        ] {
+            assert_eq!(is_subscription(&map(&[(name, value)])), is, "{value}");
+        }
     }
 
     #[test]

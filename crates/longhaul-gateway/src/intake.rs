@@ -1,4 +1,5 @@
 //! The body of a request: kept whole up to a limit, and while there is room. What is longer is passed on as it comes.
+//! Room goes by what clients send, not by what they announce: one that is slow gives back what it does not use.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::room::{Place, Room};
 
@@ -31,7 +32,19 @@ pub(crate) enum NoBody {
     Broken,
 }
 
-/// Reads a body of at most so many bytes; each piece of it may take so long.
+/// So many bytes of a body are read before it takes any room: about what its connection may hold anyway. Who only
+/// announces a body takes none.
+const FIRST: usize = 64 << 10;
+
+/// Room that is reserved for bytes still to come is given back if they take longer than this, and one second more for
+/// each [`RATE`] bytes.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Bytes a second.
+const RATE: u32 = 256 << 10;
+
+/// Reads a body of at most so many bytes; each piece of it may take so long. It waits for room once, for all of it, when
+/// more than the first bytes have come. From there on it never waits for more: so all come to an end.
 pub(crate) async fn take(
     mut body: Incoming,
     most: usize,
@@ -42,15 +55,37 @@ pub(crate) async fn take(
     if expected > most {
         return Ok(Taken::Long(Chained::unread(body)));
     }
-    let Some(mut place) = room.reserve(expected).await else {
-        return Ok(Taken::NoRoom(Chained::unread(body)));
-    };
-    let mut read = Vec::with_capacity(expected);
+    let (mut read, mut place) = (Vec::with_capacity(expected.min(FIRST)), room.nothing());
+    // Until when bytes that are still to come have room.
+    let mut reserved_until: Option<Instant> = None;
     loop {
-        let frame = timeout(wait, body.frame()).await.map_err(|_| NoBody::Slow)?;
+        let silent_until = Instant::now() + wait;
+        let until = reserved_until.map_or(silent_until, |until| until.min(silent_until));
+        let frame = match timeout_at(until, body.frame()).await {
+            Ok(frame) => frame,
+            Err(_) => {
+                reserved_until = None;
+                place.shrink_to(read.len());
+                timeout_at(silent_until, body.frame()).await.map_err(|_| NoBody::Slow)?
+            }
+        };
         let Some(frame) = frame else { return Ok(Taken::Whole(read, place)) };
         let Ok(piece) = frame.map_err(|_| NoBody::Broken)?.into_data() else { continue };
         read.extend_from_slice(&piece);
+        if read.len() <= FIRST {
+            continue;
+        }
+        if place.is_nothing() && expected > FIRST {
+            let Some(reserved) = room.reserve(expected).await else {
+                return Ok(Taken::NoRoom(Chained { first: Some(read.into()), rest: body, place: None }));
+            };
+            place = reserved;
+            read.reserve_exact(expected.saturating_sub(read.len()));
+            reserved_until = Some(Instant::now() + GRACE);
+        }
+        if let Some(until) = &mut reserved_until {
+            *until += Duration::from_secs(1) * u32::try_from(piece.len()).unwrap_or(u32::MAX) / RATE;
+        }
         let has_room = place.grow_to(read.len());
         if has_room && read.len() <= most {
             continue;

@@ -1,6 +1,7 @@
 //! The gateway: a proxy between any agent and its provider that keeps every conversation inside its window.
 //!
-//! Whatever goes wrong on our side, the client's own bytes go out, and it is said ([`Reason`]).
+//! Whatever goes wrong on our side ([`Reason`]), the request that was sent last is gone on with, else the request in hand
+//! is folded by itself, else the client's own bytes go out; and it is said which ([`Rung`]).
 //!
 //! | look for | in |
 //! |---|---|
@@ -11,6 +12,7 @@
 //! | a request's body, read and unpacked, and the room for it | `intake`, `packing`, `room` |
 //! | the threads on which the desk works | `engine` |
 //! | the life of a request | `exchange` |
+//! | a request without a decision | `passing_on` |
 //! | the providers | `upstream`, `headers` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
@@ -19,14 +21,18 @@
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
+//! | what the log says of a request | `report` |
 //! | counters | `figures` |
+//! | what conversations cost, and what they would have cost without us | `account`, `books` |
 //! | sessions that go by themselves | `upkeep` |
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod another_form;
 mod answer;
 mod ask_usage;
+mod books;
 pub mod desk;
 mod door;
 mod engine;
@@ -37,8 +43,10 @@ mod hold;
 mod intake;
 mod mcp;
 mod packing;
+mod passing_on;
 mod reading;
 mod recalled;
+mod report;
 mod room;
 mod route;
 mod server;
@@ -54,9 +62,13 @@ mod words;
 #[doc = include_str!("../../../docs/gateway-http.md")]
 struct Page;
 
+pub use account::{Costs, Spent};
+pub use books::Bookings;
+#[doc(hidden)]
+pub use books::Books;
 pub use desk::{
     Action, AfterRefusal, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking,
-    Reason, Recall, SummaryModel,
+    Observed, Reason, Recall, Rung, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

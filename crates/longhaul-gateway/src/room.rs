@@ -1,5 +1,5 @@
 //! Room for the bodies of requests: all that are kept at once take no more bytes than this. A request reserves what it
-//! says that it needs before anything is read of it. Who has a place never waits for more, so that all come to an end.
+//! says that it needs as soon as it sends it. Who has a place never waits for more, so that all come to an end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,12 @@ impl Room {
         }
         let reserved = timeout(self.wait, self.pieces.clone().acquire_many_owned(wanted)).await;
         let reserved = reserved.ok()?.ok()?;
-        Some(Place { pieces: self.pieces.clone(), reserved })
+        Some(Place { pieces: self.pieces.clone(), reserved: Some(reserved) })
+    }
+
+    /// A place for nothing yet.
+    pub(crate) fn nothing(&self) -> Place {
+        Place { pieces: self.pieces.clone(), reserved: None }
     }
 
     /// Bytes that are reserved.
@@ -52,21 +57,36 @@ fn pieces(bytes: usize) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Place {
     pieces: Arc<Semaphore>,
-    reserved: OwnedSemaphorePermit,
+    reserved: Option<OwnedSemaphorePermit>,
 }
 
 impl Place {
+    /// True if it has no room yet.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.reserved.is_none()
+    }
+
     /// Room for so many bytes in all, if there is any at this moment.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
-        let has = u32::try_from(self.reserved.num_permits()).unwrap_or(u32::MAX);
-        let more = pieces(bytes).saturating_sub(has);
-        match self.pieces.clone().try_acquire_many_owned(more) {
-            Ok(new) => {
-                self.reserved.merge(new);
-                true
-            }
-            Err(_) => false,
+        let more = pieces(bytes).saturating_sub(self.has());
+        match (self.pieces.clone().try_acquire_many_owned(more), &mut self.reserved) {
+            (Ok(new), Some(reserved)) => reserved.merge(new),
+            (Ok(new), None) => self.reserved = Some(new),
+            (Err(_), _) => return false,
         }
+        true
+    }
+
+    /// Gives back all but room for so many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let less = self.has().saturating_sub(pieces(bytes));
+        let less = usize::try_from(less).unwrap_or_default();
+        drop(self.reserved.as_mut().and_then(|reserved| reserved.split(less)));
+    }
+
+    fn has(&self) -> u32 {
+        let permits = self.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        u32::try_from(permits).unwrap_or(u32::MAX)
     }
 }
 
@@ -107,8 +127,15 @@ mod tests {
         let mut place = room.reserve(4 << 10).await.unwrap();
         assert!(place.grow_to(10 << 10) && !place.grow_to(11 << 10));
         assert_eq!(room.taken(), 10 << 10);
+        place.shrink_to(3 << 10);
+        assert_eq!(room.taken(), 3 << 10);
+        place.shrink_to(9 << 10);
+        assert_eq!(room.taken(), 3 << 10);
         drop(place);
         assert_eq!(room.taken(), 0);
+        let mut nothing = room.nothing();
+        assert!(nothing.is_nothing() && nothing.grow_to(10 << 10) && room.nothing().grow_to(0));
+        assert_eq!(room.taken(), 10 << 10);
     }
 
     #[tokio::test]

@@ -89,7 +89,8 @@ pub async fn start(settings: Settings) -> Result<Gateway, GatewayError> {
 #[doc(hidden)]
 pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gateway, GatewayError> {
     check(&settings)?;
-    let Settings { listen, anthropic, openai, others, token, desk: _, limits } = settings.clone();
+    let Settings { listen, anthropic, openai, others, token, desk: DeskSettings { observe, .. }, limits } =
+        settings.clone();
     let upstream = Upstream::new([&anthropic, &openai], &others, limits.connect)
         .map_err(|error| GatewayError::Upstream(error.to_string()))?;
     let cannot = |error| GatewayError::Listen(listen, error);
@@ -100,11 +101,12 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
         None => Access::open(),
     };
     let access = access.map_err(|error| GatewayError::Random(error.to_string()))?;
+    let counters = Arc::new(Counters::new(desk.books()));
     let inspector = desk.clone().inspector(access).map(Arc::new);
     let engine = Engine::start(desk, limits.threads, limits.decide).map_err(GatewayError::Threads)?;
-    let counters = Arc::new(Counters::default());
     let shared = Arc::new(Shared {
-        door: Door::new(address, token.as_ref()),
+        door: Door::new(address, token.as_ref(), observe),
+        observes: observe,
         engine: engine.clone(),
         upstream,
         inspector,
@@ -143,8 +145,8 @@ impl Gateway {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let fixed = settings.fixed_that_differ(&new);
         // What cannot change stays what it was.
-        let DeskSettings { store, without_content, .. } = settings.desk.clone();
-        let desk = DeskSettings { store, without_content, ..new.desk };
+        let DeskSettings { store, without_content, observe, .. } = settings.desk.clone();
+        let desk = DeskSettings { store, without_content, observe, ..new.desk };
         let Limits { connections, threads, connect, .. } = settings.limits;
         let limits = Limits { connections, threads, connect, ..new.limits };
         (settings.desk, settings.limits) = (desk.clone(), limits.clone());
@@ -162,8 +164,8 @@ impl Gateway {
     }
 
     /// Stops: no new connections and no new requests; answers on their way may end, but not for ever. Waits
-    /// until the desk has heard of all of them.
-    pub async fn stop(mut self) {
+    /// until the desk has heard of all of them. Gives all that it has counted.
+    pub async fn stop(mut self) -> Figures {
         self.stop.send_replace(true);
         // A page that is open would be waited for.
         self.shared.inspector.iter().for_each(|inspector| inspector.stop());
@@ -181,6 +183,7 @@ impl Gateway {
         if waits.is_ok() {
             _ = timeout(MOST_OF_AN_END, told).await;
         }
+        self.counters.figures()
     }
 }
 

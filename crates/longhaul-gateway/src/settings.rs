@@ -39,6 +39,7 @@ impl Settings {
             ("openai", self.openai != new.openai),
             ("token", self.token != new.token),
             ("store", self.desk.store != new.desk.store),
+            ("observe", self.desk.observe != new.desk.observe),
             ("no_content", self.desk.without_content != new.desk.without_content),
             ("connections", self.limits.connections != new.limits.connections),
             ("threads", self.limits.threads != new.limits.threads),

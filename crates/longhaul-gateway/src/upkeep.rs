@@ -1,4 +1,5 @@
-//! What is done while nobody asks: sessions go that are not to be kept any longer.
+//! What is done while nobody asks: sessions go that are not to be kept any longer, and what could not be stored is
+//! stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +17,25 @@ const EVERY: Duration = Duration::from_secs(3_600);
 /// Requests have so much time between two of its parts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Deletes what is not to be kept any longer: now, every hour, and whenever it is told that settings have changed.
+/// How often it is looked whether something could not be stored.
+const TENDED: Duration = Duration::from_secs(1);
+
+/// Deletes what is not to be kept any longer: now, every hour, and whenever it is told that settings have changed. Stores
+/// what could not be stored.
 pub(crate) async fn keep_up(engine: Engine, counters: Arc<Counters>, changed: Arc<Notify>) {
-    loop {
-        prune(&engine, &counters).await;
-        _ = timeout(EVERY, changed.notified()).await;
-    }
+    let pruning = async {
+        loop {
+            prune(&engine, &counters).await;
+            _ = timeout(EVERY, changed.notified()).await;
+        }
+    };
+    let tending = async {
+        loop {
+            sleep(TENDED).await;
+            engine.tend().await;
+        }
+    };
+    tokio::join!(pruning, tending);
 }
 
 async fn prune(engine: &Engine, counters: &Counters) {

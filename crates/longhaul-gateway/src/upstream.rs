@@ -1,7 +1,10 @@
 //! The providers: where they are, and the client that asks them.
 
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use http::request::Parts;
 use http::{HeaderMap, Uri};
@@ -62,7 +65,8 @@ impl Upstream {
         }
     }
 
-    /// Sends a request, and waits for the head of the answer. What is said of an error has no address and no
+    /// Sends a request, and waits for the head of the answer. If the connection ends before any of it, a body that is in
+    /// memory is sent once more. What is said of an error has no address and no
     /// key.
     pub(crate) async fn send(
         &self,
@@ -74,8 +78,39 @@ impl Upstream {
         let base = self.base(side, parts).ok_or("there is no provider of this number")?;
         let address = base.address(&parts.uri).ok_or("the path cannot be passed on")?;
         let request = self.client.request(parts.method.clone(), address).headers(headers).body(body);
-        request.send().await.map(Into::into).map_err(|error| causes(&error.without_url()))
+        // A body that is not in memory cannot be sent again.
+        let (again, begun) = (request.try_clone(), Instant::now());
+        let may_be_kept = base.has_answered.load(Ordering::Relaxed);
+        let is_stale = |error: &reqwest::Error| may_be_kept && is_cut_off(error) && begun.elapsed() <= SOON;
+        let sent = match (request.send().await, again) {
+            (Err(error), Some(again)) if is_stale(&error) => again.send().await,
+            (sent, _) => sent,
+        };
+        base.has_answered.fetch_or(sent.is_ok(), Ordering::Relaxed);
+        sent.map(Into::into).map_err(|error| causes(&error.without_url()))
     }
+}
+
+/// A connection that had ended is noticed by then. One that ends later may have worked on the request, which has its
+/// price.
+const SOON: Duration = Duration::from_secs(5);
+
+/// True if the connection ended before a byte of the answer came: a provider closes connections that were idle, and the
+/// request may have come just then.
+fn is_cut_off(error: &reqwest::Error) -> bool {
+    if error.is_connect() || error.is_timeout() {
+        return false;
+    }
+    let mut causes = std::iter::successors(Some(error as &dyn Error), |error| (*error).source());
+    causes.any(|cause| {
+        let hyper = cause.downcast_ref::<hyper::Error>();
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        hyper.is_some_and(|error| error.is_incomplete_message() || error.is_canceled())
+            || matches!(
+                io,
+                Some(ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe)
+            )
+    })
 }
 
 /// Bytes go through as they are, to the address that was given and to no other.
@@ -90,6 +125,8 @@ struct Base {
     shown: Arc<str>,
     /// The version is in the base, and goes out of the path.
     has_version: bool,
+    /// An answer came from there: a connection may be kept for the next request.
+    has_answered: AtomicBool,
 }
 
 impl Base {
@@ -120,7 +157,7 @@ impl Base {
     }
 
     fn at(url: String, has_version: bool) -> Self {
-        Self { shown: shown(&url).into(), url, has_version }
+        Self { shown: shown(&url).into(), url, has_version, has_answered: AtomicBool::new(false) }
     }
 
     /// The address of what a client asks us for.

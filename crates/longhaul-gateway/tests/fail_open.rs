@@ -108,11 +108,54 @@ async fn a_desk_that_hangs_is_passed_by() {
         assert_eq!(seen.header("x-longhaul"), Some("passed-on; why=slow"));
         assert_eq!(fake.log().last().unwrap().body, body);
     }
-    // Two threads hang with a call each, which nobody sends. The third question was taken back.
+    // Each hangs with a call that nobody sends: for the third there was a thread more.
     drop(let_go);
-    until(|| desk.told.load(atomic::Ordering::SeqCst) == 2).await;
+    until(|| desk.told.load(atomic::Ordering::SeqCst) == 3).await;
     gateway.stop().await;
-    assert_eq!(desk.told.load(atomic::Ordering::SeqCst), 2);
+    assert_eq!(desk.told.load(atomic::Ordering::SeqCst), 3);
+}
+
+/// A desk that hangs in some conversations.
+struct HangsInSome(Hangs);
+
+impl Decide for HangsInSome {
+    fn decide(&self, incoming: &Incoming) -> Decision {
+        match incoming.body.contains("hang") {
+            true => self.0.decide(incoming),
+            false => Decision::PassOn(Reason::Side),
+        }
+    }
+
+    fn answered(&self, _: Call, _: Option<&Usage>) {}
+
+    fn overflowed(&self, _: Call, _: Overflow) -> Option<Call> {
+        None
+    }
+
+    fn count(&self, _: &Incoming) -> Option<Tokens> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn conversations_that_hang_cost_others_no_decision() {
+    let fake = Settings::new().start().await;
+    let mut settings = settings(&fake);
+    (settings.limits.decide, settings.limits.threads) = (Duration::from_millis(600), 2);
+    let (let_go, go) = channel();
+    let desk = Arc::new(HangsInSome(Hangs { go: Mutex::new(go), told: 0.into() }));
+    let gateway = start_with(settings, desk).await.unwrap();
+    for n in 0..6 {
+        let mut slow = body(Api::Chat, false);
+        slow["messages"][0]["content"] = "hang".into();
+        let seen = ask(&url(&gateway), Api::Chat, &slow, LONG).await;
+        assert_eq!(seen.header("x-longhaul"), Some("passed-on; why=slow"), "{n}");
+        // More hang than there are threads.
+        let seen = ask(&url(&gateway), Api::Chat, &body(Api::Chat, false), LONG).await;
+        assert_eq!(seen.header("x-longhaul"), Some("passed-on; why=side"), "{n}");
+    }
+    drop(let_go);
+    gateway.stop().await;
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{APIS, End, LONG, SHORT, Seen, ask, body, client, passing, path, see, settings, url};
@@ -11,6 +13,8 @@ use longhaul_fake::{Answer, Close, Fake, RetryAfter, Settings, Trouble};
 use longhaul_gateway::{Gateway, start};
 use longhaul_wire::api::Api;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 fn script() -> Settings {
     let call =
@@ -244,4 +248,51 @@ async fn other_paths_and_methods_go_to_their_provider() {
         assert_eq!((through.status, through.text()), (direct.status, direct.text()), "{method} {path}");
     }
     gateway.stop().await;
+}
+
+/// A provider that closes each connection when its second request comes, and answers the first one. Gives its address,
+/// and how many requests came.
+async fn closing() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, came) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let count = came.clone();
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let count = count.clone();
+            tokio::spawn(async move {
+                for number in 0..2 {
+                    let mut request = Vec::new();
+                    while !request.ends_with(b"}") {
+                        let mut piece = [0; 4_096];
+                        match connection.read(&mut piece).await {
+                            Ok(0) | Err(_) => return,
+                            Ok(read) => request.extend_from_slice(&piece[..read]),
+                        }
+                    }
+                    count.fetch_add(1, Ordering::SeqCst);
+                    if number == 0 {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+                        connection.write_all(answer).await.unwrap();
+                    }
+                }
+            });
+        }
+    });
+    (address, came)
+}
+
+#[tokio::test]
+async fn a_request_on_a_connection_that_just_ended_is_sent_again() {
+    let fake = Settings::new().start().await;
+    let (address, came) = closing().await;
+    let mut settings = common::settings(&fake);
+    settings.openai = format!("http://{address}/v1");
+    let desk = Arc::new(common::PassesOn(longhaul_gateway::Reason::Side));
+    let gateway = longhaul_gateway::start_with(settings, desk).await.unwrap();
+    for number in 1..=4 {
+        let seen = ask(&url(&gateway), Api::Chat, &body(Api::Chat, false), LONG).await;
+        assert_eq!((seen.status, seen.text().as_str()), (200, "{}"), "request {number}");
+    }
+    // Each but the first was sent on a connection that ended, and then on a new one.
+    assert_eq!(came.load(Ordering::SeqCst), 1 + 2 * 3);
 }

@@ -20,7 +20,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use longhaul_gateway::{DeskSettings, Gateway, Limits, Reason, Settings, start_with};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 const BODY: usize = 8 << 20;
 const REQUESTS: usize = 100;
@@ -153,4 +154,45 @@ async fn what_is_unpacked_needs_room() {
         (answer.status().as_u16(), &answer.headers()["x-longhaul"]),
         (200, &"passed-on; why=no-room".parse().unwrap())
     );
+}
+
+/// Clients that announce large bodies and send as much of them as this.
+async fn stalled(gateway: &Gateway, clients: usize, sent: usize) -> Vec<TcpStream> {
+    let mut stalled = Vec::new();
+    for _ in 0..clients {
+        let mut connection = TcpStream::connect(gateway.address()).await.unwrap();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {BODY}\r\n\r\n"
+        );
+        connection.write_all(head.as_bytes()).await.unwrap();
+        connection.write_all(&vec![b' '; sent]).await.unwrap();
+        stalled.push(connection);
+    }
+    stalled
+}
+
+/// Who announces a large body and sends little of it takes no room from others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stalls_does_not_cost_others_their_room() {
+    let (provider, _) = provider().await;
+    // Nothing but the head is sent; the first bytes; more than those.
+    for sent in [0, 8, 1 << 20] {
+        let limits = Limits { bodies_bytes: 4 * BODY, ..Limits::default() };
+        let gateway = gateway(provider, limits).await;
+        let stalled = stalled(&gateway, 4, sent).await;
+        // Until they have reserved what they announce, if they do.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let body = vec![b' '; 2 * BODY];
+        let answer = client().post(url(&gateway) + "/v1/chat/completions").body(body).send().await.unwrap();
+        assert_eq!(answer.headers()["x-longhaul"], "passed-on; why=side", "{sent}");
+        // They are taken when they go on.
+        for mut connection in stalled {
+            connection.write_all(&vec![b' '; BODY - sent]).await.unwrap();
+            let mut answer = vec![0; 4_096];
+            let read = connection.read(&mut answer).await.unwrap();
+            let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{sent}: {answer}");
+            assert!(answer.contains("x-longhaul: passed-on; why=side"), "{sent}: {answer}");
+        }
+    }
 }

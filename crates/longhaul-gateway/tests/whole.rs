@@ -234,3 +234,48 @@ async fn tools_that_take_long_hold_no_request_up() {
         assert_eq!(asked.await.unwrap().unwrap().status(), 202);
     }
 }
+
+/// Issue 32: what could not be stored is stored without a request, also while the gateway stops.
+#[tokio::test]
+async fn what_could_not_be_stored_is_stored_when_the_store_is_back() {
+    let (fake, folder) = (script().start().await, tempfile::tempdir().unwrap());
+    let gateway = gateway(&fake, &folder, None).await;
+    let place = folder.path().join("sessions.db");
+    let lock = || {
+        let other = rusqlite::Connection::open(&place).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        other
+    };
+    let asks = async |n: usize| {
+        let seen = ask(&url(&gateway), Api::Chat, &step(Api::Chat, n), LONG).await;
+        let says = seen.header("x-longhaul").unwrap_or_default().to_owned();
+        assert!(seen.status == 200 && says.starts_with(if n == 0 { "new" } else { "extends" }), "{n} {says}");
+    };
+    let messages = || {
+        let store = longhaul_store::open(place.to_str().unwrap()).unwrap();
+        let all = store.list(&longhaul_store::Filter::default(), 9).unwrap();
+        assert_eq!(all.len(), 1);
+        all[0].messages
+    };
+    let ready = async || common::see(common::client().get(url(&gateway) + "/readyz"), LONG).await;
+    for n in 0..3 {
+        asks(n).await;
+    }
+    let locked = lock();
+    for n in 3..6 {
+        asks(n).await;
+    }
+    let seen = ready().await;
+    assert_eq!(seen.status, 503);
+    assert!(seen.text().contains("sessions.db is in use by others") && seen.text().lines().count() == 1);
+    drop(locked);
+    common::until(|| messages() == 11).await;
+    assert_eq!(ready().await.status, 200);
+    let locked = lock();
+    for n in 6..8 {
+        asks(n).await;
+    }
+    drop(locked);
+    gateway.stop().await;
+    assert_eq!(messages(), 15);
+}

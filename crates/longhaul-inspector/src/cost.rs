@@ -2,7 +2,7 @@
 
 use longhaul::Tokens;
 use longhaul::session::journal::SentRequest;
-use longhaul::size::{CacheKind, Charged, Model, Price};
+use longhaul::size::{CacheKind, Charged, Model, Price, Tally};
 use serde::Serialize;
 
 /// The tokens of one call, by what they are billed as.
@@ -12,6 +12,9 @@ pub struct Bill {
     pub read: u64,
     /// Written to it.
     pub written: u64,
+    /// The part of `written` that the cache keeps for an hour.
+    #[serde(skip)]
+    pub written_1h: u64,
     /// Neither read nor written.
     pub fresh: u64,
     /// What the model wrote.
@@ -43,6 +46,7 @@ impl Bill {
         Self {
             read,
             written,
+            written_1h: charged.written_1h.0,
             fresh: prompt.0.saturating_sub(read.saturating_add(written)),
             output: charged.output.0,
         }
@@ -50,13 +54,8 @@ impl Bill {
 
     /// In dollars.
     pub(crate) fn usd(&self, price: &Price) -> f64 {
-        let rows = [
-            (self.read, price.cache_read),
-            (self.written, price.cache_write),
-            (self.fresh, price.input),
-            (self.output, price.output),
-        ];
-        rows.iter().map(|(tokens, price)| *tokens as f64 * *price as f64).sum::<f64>() / 1e12
+        let Self { read, written, fresh, written_1h, output } = *self;
+        price.cost(&Tally { input: fresh, read, written, written_1h, output }).dollars()
     }
 }
 
@@ -64,6 +63,7 @@ impl std::ops::AddAssign for Bill {
     fn add_assign(&mut self, other: Self) {
         self.read = self.read.saturating_add(other.read);
         self.written = self.written.saturating_add(other.written);
+        self.written_1h = self.written_1h.saturating_add(other.written_1h);
         self.fresh = self.fresh.saturating_add(other.fresh);
         self.output = self.output.saturating_add(other.output);
     }

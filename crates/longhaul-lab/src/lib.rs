@@ -6,6 +6,8 @@
 pub mod needs;
 mod numbered;
 mod origin;
+mod own_compaction;
 pub mod pieces;
 
 pub use origin::Origin;
+pub use own_compaction::OwnCompaction;

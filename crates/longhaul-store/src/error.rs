@@ -113,10 +113,63 @@ pub enum StoreError {
         /// What the system said.
         problem: String,
     },
+    /// The URL of a server cannot be read.
+    #[error("{place} cannot be used: {problem}")]
+    BadUrl {
+        /// What can be shown of it.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The server does not let this user in: another password, user or database is needed.
+    #[error("{place} refuses the connection: {problem}")]
+    Denied {
+        /// Where the store is.
+        place: String,
+        /// What the server said.
+        problem: String,
+    },
     /// An entry cannot be written down.
     #[error("an entry cannot be written as JSON: {0}")]
     Entry(#[source] serde_json::Error),
     /// What was to be exported could not be written.
     #[error("the export could not be written: {0}")]
     Export(#[source] io::Error),
+}
+
+impl StoreError {
+    /// A copy of the error if it says that the store as a whole does not work at the moment, whatever it was asked.
+    /// `None` if it is about the call: another call may well succeed.
+    pub fn outage(&self) -> Option<Self> {
+        Some(match self {
+            Self::Full { place } => Self::Full { place: place.clone() },
+            Self::Busy { place } => Self::Busy { place: place.clone() },
+            Self::NotADatabase { place } => Self::NotADatabase { place: place.clone() },
+            Self::Foreign { place } => Self::Foreign { place: place.clone() },
+            Self::Newer { place, found, known } => {
+                Self::Newer { place: place.clone(), found: *found, known: *known }
+            }
+            Self::Damaged { place, problem } => {
+                Self::Damaged { place: place.clone(), problem: problem.clone() }
+            }
+            Self::ReadOnly { place, problem } => {
+                Self::ReadOnly { place: place.clone(), problem: problem.clone() }
+            }
+            Self::Unavailable { place, problem } => {
+                Self::Unavailable { place: place.clone(), problem: problem.clone() }
+            }
+            Self::Denied { place, problem } => {
+                Self::Denied { place: place.clone(), problem: problem.clone() }
+            }
+            Self::NoSession(_)
+            | Self::NoContent(_)
+            | Self::Conflict { .. }
+            | Self::PastEnd { .. }
+            | Self::BadUrl { .. }
+            | Self::LostText(_)
+            | Self::Journal { .. }
+            | Self::Entry(_)
+            | Self::Export(_) => return None,
+        })
+    }
 }

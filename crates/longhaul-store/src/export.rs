@@ -30,16 +30,21 @@ pub(crate) fn journal(entries: &[Entry], texts: &dyn Archive, out: &mut dyn Writ
 }
 
 /// The entry with its text, as it was before [`Entry::apart`].
-fn whole(entry: &Entry, texts: &dyn Archive) -> Result<Entry, StoreError> {
+pub(crate) fn whole(entry: &Entry, texts: &dyn Archive) -> Result<Entry, StoreError> {
     let Some(handle) = handle_apart(entry) else { return Ok(entry.clone()) };
     let text = texts.get(handle).ok_or(StoreError::LostText(handle))?;
+    Ok(with_text(entry, text))
+}
+
+/// The entry with this text in its edit.
+pub(crate) fn with_text(entry: &Entry, text: String) -> Entry {
     let mut entry = entry.clone();
     if let Entry::Edit(edit) = &mut entry
         && let Some(place) = text_of(&mut Arc::make_mut(edit).kind)
     {
         *place = EditText::Here(text.into());
     }
-    Ok(entry)
+    entry
 }
 
 /// The handle of the text that an entry lacks.

@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     Damaged(String),
     /// The file does not look like a database.
     NotADatabase(String),
+    /// The server does not let this user in.
+    Denied(String),
     /// The store cannot be used.
     Unavailable(String),
     /// The store itself says so.
@@ -35,6 +37,7 @@ impl Fault {
             Self::Busy | Self::Again => StoreError::Busy { place },
             Self::ReadOnly(problem) => StoreError::ReadOnly { place, problem },
             Self::Damaged(problem) | Self::NotADatabase(problem) => StoreError::Damaged { place, problem },
+            Self::Denied(problem) => StoreError::Denied { place, problem },
             Self::Unavailable(problem) => StoreError::Unavailable { place, problem },
             Self::Store(error) => error,
         }

@@ -55,11 +55,11 @@ mod unpacking;
 mod words;
 
 pub use error::StoreError;
-pub use keeper::Keeper;
-pub use place::{MEMORY, open};
+pub use keeper::{Keeper, Kept};
+pub use place::{MEMORY, is_server, open, open_with};
 pub use postgres::PostgresStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{Salvaged, SqliteStore, salvage};
 pub use store::{
-    About, Alike, BadSessionId, Filter, Form, Hit, Meta, Pruned, Retention, SessionId, Store, Stored,
-    UpstreamLimit, UpstreamRefusal,
+    About, Alike, BadSessionId, Filter, Form, Hit, Meta, Patience, Pruned, Retention, SessionId, Store,
+    Stored, UpstreamLimit, UpstreamRefusal,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::StoreError;
 use crate::postgres::{self, PostgresStore};
 use crate::sqlite::SqliteStore;
-use crate::store::Store;
+use crate::store::{Patience, Store};
 
 /// The place of a store in memory, which ends with the program.
 pub const MEMORY: &str = ":memory:";
@@ -22,8 +22,20 @@ pub const MEMORY: &str = ":memory:";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open(place: &str) -> Result<Arc<dyn Store>, StoreError> {
-    if postgres::is_server(place) {
-        return Ok(Arc::new(PostgresStore::open(place)?));
+    open_with(place, Patience::Long)
+}
+
+/// The same, with calls that wait for others as long as is said. Opening takes as long as it takes.
+pub fn open_with(place: &str, patience: Patience) -> Result<Arc<dyn Store>, StoreError> {
+    if is_server(place) {
+        return Ok(Arc::new(PostgresStore::open_with(place, patience)?));
     }
-    Ok(Arc::new(if place == MEMORY { SqliteStore::in_memory()? } else { SqliteStore::open(place)? }))
+    let store =
+        if place == MEMORY { SqliteStore::in_memory() } else { SqliteStore::open_with(place, patience) };
+    Ok(Arc::new(store?))
+}
+
+/// Whether a place is the URL of a server.
+pub fn is_server(place: &str) -> bool {
+    postgres::is_server(place)
 }

@@ -28,7 +28,7 @@ use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
 use crate::store::{
-    About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+    About, Alike, Filter, Hit, Meta, Patience, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
     UpstreamRefusal,
 };
 use address::Address;
@@ -49,6 +49,7 @@ pub struct PostgresStore {
 
 struct Server {
     pool: Pool,
+    patience: Patience,
 }
 
 impl PostgresStore {
@@ -56,15 +57,21 @@ impl PostgresStore {
     /// tables if they are not there. They are in a schema of their own, `longhaul`; a schema of that name
     /// that is something else is left alone.
     pub fn open(url: &str) -> Result<Self, StoreError> {
+        Self::open_with(url, Patience::Long)
+    }
+
+    /// The same, with calls that wait for the server as long as is said. Searching, deleting and indexing take as long as
+    /// they take.
+    pub fn open_with(url: &str, patience: Patience) -> Result<Self, StoreError> {
         let address = Address::of(url)?;
         let place = address.shown().to_owned();
         let pool = Pool::new(address).map_err(|fault| fault.at(&place))?;
-        let server = Arc::new(Server { pool });
-        server.call(async |connection| opening::open(connection, &place).await)?;
+        let server = Arc::new(Server { pool, patience });
+        server.call_at_length(async |connection| opening::open(connection, &place).await)?;
         let indexed = server.clone();
         // What is not indexed now is indexed by the next search.
         let index = move |pace: &Pace| {
-            while pace.goes_on() && indexed.call(indexing::index_some).unwrap_or(false) {}
+            while pace.goes_on() && indexed.call_at_length(indexing::index_some).unwrap_or(false) {}
         };
         let indexing = Arc::new(Background::new(AtEnd::Leave, index));
         Ok(Self { server, indexing, written: Arc::default() })
@@ -81,15 +88,29 @@ impl Server {
         self.pool.address.shown()
     }
 
-    /// Makes a call. If another writer was in its way, it is made again.
-    fn call<T>(
+    /// Makes a call that others wait for. If another writer was in its way, it is made again.
+    fn call<T>(&self, run: impl AsyncFnMut(&mut Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.call_within(self.patience.most(), run)
+    }
+
+    /// Makes a call that takes as long as it takes.
+    fn call_at_length<T>(
         &self,
+        run: impl AsyncFnMut(&mut Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.call_within(None, run)
+    }
+
+    fn call_within<T>(
+        &self,
+        most: Option<Duration>,
         mut run: impl AsyncFnMut(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = most.map(|most| Instant::now() + most);
+        let until = deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
         loop {
-            match self.pool.call(&mut run) {
-                Err(Fault::Again) if Instant::now() < deadline => {
+            match self.pool.call(deadline, &mut run) {
+                Err(Fault::Again) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 done => return done.map_err(|fault| fault.at(self.place())),
@@ -99,16 +120,16 @@ impl Server {
 
     /// Indexes all words that wait.
     fn index(&self) -> Result<(), StoreError> {
-        if self.call(indexing::any_waits)? {
-            while self.call(indexing::index_some)? {}
+        if self.call_at_length(indexing::any_waits)? {
+            while self.call_at_length(indexing::index_some)? {}
         }
         Ok(())
     }
 }
 
 impl Store for PostgresStore {
-    fn create(&self, about: &About) -> Result<SessionId, StoreError> {
-        self.server.call(async |connection| appending::create(connection, about, Now::get()).await)
+    fn create_as(&self, id: SessionId, about: &About) -> Result<(), StoreError> {
+        self.server.call(async |connection| appending::create(connection, id, about, Now::get()).await)
     }
 
     fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
@@ -124,7 +145,9 @@ impl Store for PostgresStore {
     }
 
     fn load(&self, id: SessionId) -> Result<Stored, StoreError> {
-        self.server.call(async |connection| reading::load(connection, id).await)
+        // Longer than others: a whole session is read.
+        let most = self.server.patience.most().map(|most| most * 2);
+        self.server.call_within(most, async |connection| reading::load(connection, id).await)
     }
 
     fn meta(&self, id: SessionId) -> Result<Meta, StoreError> {
@@ -135,8 +158,8 @@ impl Store for PostgresStore {
         self.server.call(async |connection| reading::since(connection, id, from).await)
     }
 
-    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError> {
-        self.server.call(async |connection| forking::fork(connection, id, at, Now::get()).await)
+    fn fork_as(&self, fork: SessionId, id: SessionId, at: Cursor) -> Result<(), StoreError> {
+        self.server.call(async |connection| forking::fork(connection, fork, (id, at), Now::get()).await)
     }
 
     fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError> {
@@ -146,22 +169,24 @@ impl Store for PostgresStore {
     fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError> {
         // A store that cannot be written to at the moment is searched as far as it is indexed.
         self.server.index().ok();
-        self.server.call(async |connection| searching::search(connection, query, filter, limit).await)
+        self.server
+            .call_at_length(async |connection| searching::search(connection, query, filter, limit).await)
     }
 
     fn delete(&self, id: SessionId) -> Result<(), StoreError> {
-        self.server.call(async |connection| deleting::delete(connection, id).await)
+        self.server.call_at_length(async |connection| deleting::delete(connection, id).await)
     }
 
     fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError> {
         let mut pruned = Pruned::default();
-        self.server
-            .call(async |connection| deleting::prune(connection, retention, most, &mut pruned).await)?;
+        self.server.call_at_length(async |connection| {
+            deleting::prune(connection, retention, most, &mut pruned).await
+        })?;
         Ok(pruned)
     }
 
     fn used(&self) -> Result<u64, StoreError> {
-        self.server.call(async |connection| deleting::used(connection).await)
+        self.server.call_at_length(async |connection| deleting::used(connection).await)
     }
 
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError> {

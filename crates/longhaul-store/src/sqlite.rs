@@ -2,6 +2,7 @@
 //! processes may do the same at the same time.
 
 mod appending;
+mod current;
 mod deleting;
 mod faults;
 mod forking;
@@ -9,41 +10,45 @@ mod indexing;
 mod opening;
 mod prefixes;
 mod reading;
+mod salvaging;
 mod searching;
 
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
 use longhaul::{Archive, Handle, Snapshot, Time, Tokens};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
 use crate::store::{
-    About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+    About, Alike, Filter, Hit, Meta, Patience, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
     UpstreamRefusal,
 };
+use current::Current;
 use faults::Faults;
+pub use salvaging::{Salvaged, salvage};
 
 /// A store in one file, and the two that SQLite keeps beside it (`-wal`, `-shm`). A clone is the same store.
 #[derive(Clone)]
 pub struct SqliteStore {
-    file: Arc<SqliteFile>,
-    /// Indexes words while nobody waits for it.
-    indexing: Arc<Background>,
+    current: Arc<Current>,
 }
 
 /// The connections to the file.
 struct SqliteFile {
     path: PathBuf,
+    patience: Patience,
+    /// Another file has taken its place.
+    is_left: AtomicBool,
     faults: Faults,
     writer: Mutex<Writer>,
     /// Connections that nobody reads with at the moment.
@@ -90,42 +95,37 @@ impl Place {
 impl SqliteStore {
     /// Opens a store, or makes it if there is no such file. A file that is something else is left alone.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, Patience::Long)
+    }
+
+    /// The same, with calls that wait for other writers as long as is said.
+    pub fn open_with(path: impl AsRef<Path>, patience: Patience) -> Result<Self, StoreError> {
         // A path is never taken for a URI.
-        Self::at(std::path::absolute(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned()))
+        Self::at(std::path::absolute(path.as_ref()).unwrap_or_else(|_| path.as_ref().to_owned()), patience)
     }
 
     /// A store in memory, which ends with its last clone: for a program that must go on where no file can be used.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Self::at(opening::in_memory())
+        Self::at(opening::in_memory(), Patience::Long)
     }
 
-    fn at(path: PathBuf) -> Result<Self, StoreError> {
-        let faults = Faults::new(path.clone());
-        let connection = opening::writer(&path, &faults)?;
-        let writer = || Ok(Writer { connection, packer: Packer::new()?, unpacker: Unpacker::new()? });
-        let writer = writer().map_err(|fault: Fault| faults.of(fault))?;
-        let readers = Mutex::default();
-        let file = Arc::new(SqliteFile { path, faults, writer: Mutex::new(writer), readers });
-        let indexed = file.clone();
-        // What is not indexed now is indexed by the next search.
-        let index = move |pace: &Pace| {
-            while pace.goes_on() && indexed.index_some(indexing::SMALL).unwrap_or(false) {
-                // Others get their turn: it takes about as long.
-                std::thread::sleep(Duration::from_millis(4));
-            }
-        };
-        Ok(Self { file, indexing: Arc::new(Background::new(AtEnd::Wait, index)) })
+    fn at(path: PathBuf, patience: Patience) -> Result<Self, StoreError> {
+        Ok(Self { current: Arc::new(Current::open(path, patience)?) })
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.file.path
+        self.current.path()
+    }
+
+    fn file(&self) -> Result<Arc<SqliteFile>, StoreError> {
+        Ok(self.current.opened()?.file.clone())
     }
 
     /// How large the file may get, in bytes: what does not fit is [`StoreError::Full`]. No limit if `None`.
     /// It holds for this store, not for others that open the same file.
     pub fn set_limit(&self, bytes: Option<u64>) -> Result<(), StoreError> {
-        self.file.with_writer(|writer| {
+        self.file()?.with_writer(|writer| {
             let page: i64 = writer.connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
             let pages = bytes.map_or(i64::from(u32::MAX) - 1, |bytes| {
                 i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1)
@@ -138,7 +138,7 @@ impl SqliteStore {
 
     /// Reads the whole file and says whether it is damaged. Takes as long as reading it.
     pub fn check(&self) -> Result<(), StoreError> {
-        self.file.read(|reader| {
+        self.file()?.read(|reader| {
             let sql = "PRAGMA integrity_check(1)";
             let says: String = reader.connection.query_row(sql, [], |row| row.get(0))?;
             if says == "ok" { Ok(()) } else { Err(Fault::Damaged(says)) }
@@ -147,8 +147,31 @@ impl SqliteStore {
 }
 
 impl SqliteFile {
+    fn of(path: PathBuf, patience: Patience, faults: Faults, writer: Writer) -> Self {
+        let (is_left, readers) = (AtomicBool::new(false), Mutex::default());
+        Self { path, patience, is_left, faults, writer: Mutex::new(writer), readers }
+    }
+
+    /// Another file has taken the place of this one: what is in the log of this one goes into it. False if that was known.
+    fn leave(&self) -> bool {
+        let is_new = !self.is_left.swap(true, Ordering::Relaxed);
+        if is_new {
+            self.with_writer(|writer| deleting::empty_log(&writer.connection)).ok();
+        }
+        is_new
+    }
+
+    fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
+    }
+
     fn with_writer<T>(&self, run: impl FnOnce(&mut Writer) -> Result<T, Fault>) -> Result<T, StoreError> {
+        let begun = Instant::now();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.patience.most().is_some_and(|most| begun.elapsed() > most) {
+            // Whoever wrote before has waited for another process all this time.
+            return Err(self.faults.of(Fault::Busy));
+        }
         run(&mut writer).map_err(|fault| self.faults.of(fault))
     }
 
@@ -202,7 +225,7 @@ impl SqliteFile {
         let read = || {
             let mut reader = match idle {
                 Some(reader) => reader,
-                None => Reader { connection: opening::reader(&self.path)?, unpacker: Unpacker::new()? },
+                None => current::reader(self)?,
             };
             let read = run(&mut reader);
             // A reader that is left inside of a transaction is not used again.
@@ -216,60 +239,63 @@ impl SqliteFile {
 }
 
 impl Store for SqliteStore {
-    fn create(&self, about: &About) -> Result<SessionId, StoreError> {
-        self.file.write(|connection, _, _| appending::create(connection, about, Now::get()))
+    fn create_as(&self, id: SessionId, about: &About) -> Result<(), StoreError> {
+        self.file()?.write(|connection, _, _| appending::create(connection, id, about, Now::get()))
     }
 
     fn append(&self, id: SessionId, from: Cursor, entries: &[Entry]) -> Result<(), StoreError> {
-        self.indexing.give_way();
-        let index_is_due = self.file.write(|connection, packer, _| {
+        let opened = self.current.opened()?;
+        opened.indexing.give_way();
+        let index_is_due = opened.file.write(|connection, packer, _| {
             appending::append(connection, packer, id, from, entries, Now::get())?;
             indexing::is_due(connection)
         })?;
         if index_is_due {
-            self.indexing.ask();
+            opened.indexing.ask();
         }
         Ok(())
     }
 
     fn load(&self, id: SessionId) -> Result<Stored, StoreError> {
-        self.file.read(|reader| reading::load(&reader.connection, &mut reader.unpacker, id))
+        self.file()?.read(|reader| reading::load(&reader.connection, &mut reader.unpacker, id))
     }
 
     fn meta(&self, id: SessionId) -> Result<Meta, StoreError> {
-        self.file.read_once(|reader| reading::meta(&reader.connection, id))
+        self.file()?.read_once(|reader| reading::meta(&reader.connection, id))
     }
 
     fn since(&self, id: SessionId, from: Cursor) -> Result<Vec<Entry>, StoreError> {
-        self.file.read(|reader| reading::since(&reader.connection, &mut reader.unpacker, id, from))
+        self.file()?.read(|reader| reading::since(&reader.connection, &mut reader.unpacker, id, from))
     }
 
-    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError> {
-        self.file.write(|connection, _, unpacker| forking::fork(connection, unpacker, id, at, Now::get()))
+    fn fork_as(&self, fork: SessionId, id: SessionId, at: Cursor) -> Result<(), StoreError> {
+        self.file()?
+            .write(|connection, _, unpacker| forking::fork(connection, unpacker, fork, (id, at), Now::get()))
     }
 
     fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError> {
-        self.file.read(|reader| reading::list(&reader.connection, filter, limit))
+        self.file()?.read(|reader| reading::list(&reader.connection, filter, limit))
     }
 
     fn search(&self, query: &str, filter: &Filter, limit: usize) -> Result<Vec<Hit>, StoreError> {
         // A store that cannot be written to at the moment is searched as far as it is indexed.
-        self.file.index().ok();
-        self.file
-            .read(|reader| searching::search(&reader.connection, &mut reader.unpacker, query, filter, limit))
+        let file = self.file()?;
+        file.index().ok();
+        file.read(|reader| searching::search(&reader.connection, &mut reader.unpacker, query, filter, limit))
     }
 
     fn delete(&self, id: SessionId) -> Result<(), StoreError> {
-        self.file.write(|connection, _, _| deleting::delete(connection, id))?;
-        self.file.give_back();
+        let file = self.file()?;
+        file.write(|connection, _, _| deleting::delete(connection, id))?;
+        file.give_back();
         Ok(())
     }
 
     fn prune(&self, retention: &Retention, most: usize) -> Result<Pruned, StoreError> {
-        let mut pruned = Pruned::default();
+        let (file, mut pruned) = (self.file()?, Pruned::default());
         while pruned.sessions.len() < most
             && let Some(part) =
-                self.file.write(|connection, _, _| deleting::prune_part(connection, retention, Now::get()))?
+                file.write(|connection, _, _| deleting::prune_part(connection, retention, Now::get()))?
         {
             pruned.bytes += part.bytes;
             pruned.sessions.extend(part.gone);
@@ -277,18 +303,18 @@ impl Store for SqliteStore {
             std::thread::sleep(Duration::from_millis(4));
         }
         if !pruned.sessions.is_empty() {
-            self.file.give_back();
+            file.give_back();
         }
         Ok(pruned)
     }
 
     fn used(&self) -> Result<u64, StoreError> {
-        self.file.read(|reader| deleting::used(&reader.connection))
+        self.file()?.read(|reader| deleting::used(&reader.connection))
     }
 
     fn keep_sizes(&self, id: SessionId, sizes: &[Snapshot]) -> Result<(), StoreError> {
         let json = serde_json::to_string(sizes).map_err(StoreError::Entry)?;
-        self.file.write(|connection, packer, _| {
+        self.file()?.write(|connection, packer, _| {
             let (session, _) = appending::place_of(connection, id)?;
             connection
                 .prepare_cached(
@@ -300,16 +326,16 @@ impl Store for SqliteStore {
     }
 
     fn keep_prefixes(&self, id: SessionId, first: usize, hashes: &[[u8; 16]]) -> Result<(), StoreError> {
-        self.file.write(|connection, _, _| prefixes::keep(connection, id, first, hashes))
+        self.file()?.write(|connection, _, _| prefixes::keep(connection, id, first, hashes))
     }
 
     fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
-        self.file.read(|reader| prefixes::find(&reader.connection, hashes))
+        self.file()?.read(|reader| prefixes::find(&reader.connection, hashes))
     }
 
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {
         let json = serde_json::to_string(calibration).map_err(StoreError::Entry)?;
-        self.file.write(|connection, _, _| {
+        self.file()?.write(|connection, _, _| {
             connection
                 .prepare_cached("INSERT OR REPLACE INTO learnt (model, calibration) VALUES (?1, ?2)")?
                 .execute([model, &json])?;
@@ -318,7 +344,7 @@ impl Store for SqliteStore {
     }
 
     fn learnt(&self, model: &str) -> Result<Option<Calibration>, StoreError> {
-        self.file.read(|reader| {
+        self.file()?.read(|reader| {
             let json: Option<String> = reader
                 .connection
                 .prepare_cached("SELECT calibration FROM learnt WHERE model = ?1")?
@@ -331,7 +357,7 @@ impl Store for SqliteStore {
 
     fn keep_limit(&self, limit: &UpstreamLimit) -> Result<(), StoreError> {
         let window = i64::try_from(limit.window.0).unwrap_or(i64::MAX);
-        self.file.write(|connection, _, _| {
+        self.file()?.write(|connection, _, _| {
             connection
                 .prepare_cached(
                     "INSERT OR REPLACE INTO upstream_limit (upstream, model, window, learnt)
@@ -343,7 +369,7 @@ impl Store for SqliteStore {
     }
 
     fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError> {
-        self.file.read(|reader| {
+        self.file()?.read(|reader| {
             let select = "SELECT upstream, model, window, learnt FROM upstream_limit";
             let mut select = reader.connection.prepare_cached(select)?;
             let rows = select.query_map([], |row| {
@@ -357,7 +383,7 @@ impl Store for SqliteStore {
     }
 
     fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError> {
-        self.file.write(|connection, _, _| {
+        self.file()?.write(|connection, _, _| {
             connection
                 .prepare_cached(
                     "INSERT OR REPLACE INTO upstream_refusal (upstream, model, form, says, learnt)
@@ -375,7 +401,7 @@ impl Store for SqliteStore {
     }
 
     fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError> {
-        self.file.read(|reader| {
+        self.file()?.read(|reader| {
             let select = "SELECT upstream, model, form, says, learnt FROM upstream_refusal";
             let mut select = reader.connection.prepare_cached(select)?;
             let rows = select.query_map([], |row| {
@@ -386,15 +412,24 @@ impl Store for SqliteStore {
         })
     }
 
+    fn look(&self) -> Result<(), StoreError> {
+        self.current.opened().map(drop)
+    }
+
+    fn replaced(&self) -> u64 {
+        self.current.replaced()
+    }
+
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError> {
-        let (session, _) = self.file.read(|reader| appending::place_of(&reader.connection, id))?;
-        Ok(Arc::new(Texts { file: self.file.clone(), session }))
+        let file = self.file()?;
+        let (session, _) = file.read(|reader| appending::place_of(&reader.connection, id))?;
+        Ok(Arc::new(Texts { file, session }))
     }
 }
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SqliteStore").field(&self.file.path).finish()
+        f.debug_tuple("SqliteStore").field(&self.path()).finish()
     }
 }
 

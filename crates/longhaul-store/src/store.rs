@@ -22,7 +22,15 @@ use crate::rows::Now;
 /// Calls block: a host with an asynchronous runtime makes them on a thread that may block.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Makes an empty session.
-    fn create(&self, about: &About) -> Result<SessionId, StoreError>;
+    fn create(&self, about: &About) -> Result<SessionId, StoreError> {
+        let id = SessionId::fresh();
+        self.create_as(id, about)?;
+        Ok(id)
+    }
+
+    /// Makes an empty session of this name. If there is one already, it stays as it is: a call that failed may have
+    /// been stored all the same.
+    fn create_as(&self, id: SessionId, about: &About) -> Result<(), StoreError>;
 
     /// Appends entries to the journal of a session, all of them or none. `from` is where the writer thinks
     /// that the stored journal ends; if it does not end there, that is a [`StoreError::Conflict`].
@@ -38,7 +46,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn since(&self, id: SessionId, from: Cursor) -> Result<Vec<Entry>, StoreError>;
 
     /// Makes a session that shares the entries before `at` with another one.
-    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError>;
+    fn fork(&self, id: SessionId, at: Cursor) -> Result<SessionId, StoreError> {
+        let fork = SessionId::fresh();
+        self.fork_as(fork, id, at)?;
+        Ok(fork)
+    }
+
+    /// Makes a session of this name that shares the entries before `at` with another one. If there is one already, it
+    /// stays as it is.
+    fn fork_as(&self, fork: SessionId, id: SessionId, at: Cursor) -> Result<(), StoreError>;
 
     /// Sessions, the one that was written to last first.
     fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Meta>, StoreError>;
@@ -95,6 +111,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The forms of edits that upstreams refuse.
     fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError>;
 
+    /// Looks whether the place of the store was taken by another file. Calls do so too, but not each.
+    fn look(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// How often the place of the store has been taken by another file since it was opened. What was written before is
+    /// not there then.
+    fn replaced(&self) -> u64 {
+        0
+    }
+
     /// The texts that a session keeps apart from its entries. Texts of other sessions are not in it.
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError>;
 
@@ -107,6 +134,26 @@ pub trait Store: Send + Sync + fmt::Debug {
         match form {
             Form::Transcript => export::transcript(&stored.entries, out),
             Form::Journal => export::journal(&stored.entries, &*self.archive(id)?, out),
+        }
+    }
+}
+
+/// How long calls wait for other writers, and for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Patience {
+    /// About ten seconds for other writers, and as long as it takes for a server.
+    #[default]
+    Long,
+    /// Less than half a second: whoever calls can go on without the store.
+    Brief,
+}
+
+impl Patience {
+    /// How long a call waits at most, where that is known.
+    pub(crate) fn most(self) -> Option<Duration> {
+        match self {
+            Self::Long => None,
+            Self::Brief => Some(Duration::from_millis(400)),
         }
     }
 }

@@ -160,7 +160,7 @@ pub const OPENCODE: &str = "opencode";
 
 /// The field of usage that says how much of what was written to the cache stays there for an hour, which has a price of
 /// its own.
-pub const WRITTEN_FOR_AN_HOUR: &str = "cache_write_1h";
+pub const WRITTEN_FOR_AN_HOUR: &str = longhaul::Usage::WRITTEN_FOR_AN_HOUR;
 
 /// The field of a recorded compaction that says how many of the newest messages the agent kept beside its summary.
 pub const KEPT_MESSAGES: &str = "kept_messages";

@@ -48,7 +48,7 @@ use write::quoted;
 pub use held::Held;
 pub use identity::{Chain, Identity, VERSION as IDENTITY_VERSION};
 pub use marks::{ClientMark, MarkPlace};
-pub use relay::Relay;
+pub use relay::{LastRead, Relay};
 pub use request::{BodyText, Encoded, Request};
 pub use shared_text::SharedText;
 pub use unsigned::{BlockPlace, signed_thinking, without_thinking};

@@ -9,7 +9,7 @@
 //! | entries, and how they are stored and loaded | `journal`, `loading`, `retracing`, `forking`, `checkpoints` |
 //! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors`, `binding` |
 //! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `jobs` (`resolve`), `folding`, `editing`, `switching`, `undoing`, `voices` |
-//! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading` |
+//! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading`, `sent_by_host` |
 //! | memos: view and keep set | `following` |
 
 mod authors;
@@ -36,6 +36,7 @@ mod reports;
 mod requests;
 mod retracing;
 mod room;
+mod sent_by_host;
 mod sizes;
 mod state;
 mod switching;

@@ -3,6 +3,7 @@
 
 pub(crate) mod budget;
 pub(crate) mod calibration;
+pub(crate) mod cost;
 pub(crate) mod image;
 pub(crate) mod meter;
 pub(crate) mod models;
@@ -12,6 +13,7 @@ pub(crate) mod usage;
 
 pub use budget::{Budget, Shares};
 pub use calibration::Calibration;
+pub use cost::{Cost, Tally};
 pub use image::{ImageRule, size_of as image_size};
 pub use meter::{Measure, Meter};
 pub use models::{CacheKind, CacheRule, MatchedBy, Model, Models, ModelsError, Price, ThinkingOff};

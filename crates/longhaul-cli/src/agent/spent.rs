@@ -1,6 +1,6 @@
 //! What an agent has spent so far, as the provider billed it.
 
-use longhaul::size::Price;
+use longhaul::size::{Price, Tally};
 use longhaul::summary::SummaryPaid;
 use longhaul::{Entry, Model, Role, Session, Usage};
 
@@ -64,16 +64,8 @@ impl Spent {
         self.cache_read += usage.cache_read;
         self.cache_write += usage.cache_write;
         self.output += usage.output;
-        self.dollars = self.dollars.zip(self.price).map(|(sum, price)| {
-            let parts = [
-                (usage.input, price.input),
-                (usage.cache_read, price.cache_read),
-                (usage.cache_write, price.cache_write),
-                (usage.output, price.output),
-            ];
-            // A price is in millionths of a dollar for a million tokens.
-            sum + parts.iter().map(|(tokens, price)| *tokens as f64 * *price as f64).sum::<f64>() / 1e12
-        });
+        self.dollars =
+            self.dollars.zip(self.price).map(|(sum, price)| sum + price.cost(&Tally::from(usage)).dollars());
     }
 
     /// In dollars, if the prices are known.

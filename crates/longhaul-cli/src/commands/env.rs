@@ -27,6 +27,9 @@ pub struct Args {
     /// What the gateway asks for
     #[arg(long, value_name = "T", env = TOKEN, hide_env_values = true)]
     token: Option<String>,
+    /// The gateway only observes (`serve --observe`): leave the agent's own compaction on, and name no tools
+    #[arg(long)]
+    observe: bool,
 }
 
 /// Runs the command.
@@ -48,6 +51,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         command: None,
         opencode_config: variable("OPENCODE_CONFIG_CONTENT"),
         recall: agent.recall,
+        observes: args.observe,
     };
     let mut out = anstream::stdout().lock();
     if known.is_none() {

@@ -2,15 +2,17 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use longhaul_config::Config;
-use longhaul_gateway::{Gateway, Settings, Token};
+use longhaul_gateway::{Gateway, GatewayError, Settings, Token};
+use longhaul_store::StoreError;
 use tokio::runtime::Runtime;
 
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI, Options, kept, size};
 use crate::gateway::signals::{Signal, Signals};
-use crate::gateway::{started, stopped};
+use crate::gateway::stopped;
 
 /// Serve agents: a proxy in front of their provider that keeps conversations small
 #[derive(clap::Args)]
@@ -24,7 +26,8 @@ Examples:
   longhaul serve --listen 127.0.0.1:9000 --window 120000
   longhaul serve --anthropic http://127.0.0.1:8090 --openai http://127.0.0.1:8090/v1
   longhaul serve --listen 0.0.0.0:8484 --token $TOKEN --store postgres://…
-  longhaul serve --keep-days 30 --keep-bytes 10G")]
+  longhaul serve --keep-days 30 --keep-bytes 10G
+  longhaul serve --observe")]
 pub struct Args {
     /// Where agents connect
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
@@ -54,7 +57,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut signals = Signals::caught()?;
         let without_content = settings.desk.without_content;
-        let gateway = started(settings).await?;
+        let gateway = tokio::select! {
+            gateway = started_in_time(settings) => gateway?,
+            () = ended(&mut signals) => return Ok(()),
+        };
         if without_content {
             tracing::warn!(
                 "nothing that is said is stored: after a restart, out of memory or on another replica a conversation \
@@ -70,6 +76,32 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         stopped(gateway, (!without_content).then_some(&args.options)).await;
         Ok(())
     })
+}
+
+/// A gateway that serves. A server of sessions that does not answer yet may be starting too: it is waited for.
+async fn started_in_time(settings: Settings) -> Result<Gateway, Failure> {
+    const MOST: Duration = Duration::from_secs(30);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+    let begun = Instant::now();
+    let mut pause = Duration::from_millis(250);
+    loop {
+        let problem = match longhaul_gateway::start(settings.clone()).await {
+            Err(GatewayError::Store(
+                problem @ (StoreError::Unavailable { .. } | StoreError::Busy { .. }),
+            )) if longhaul_store::is_server(&settings.desk.store) && begun.elapsed() + pause < MOST => {
+                problem
+            }
+            started => return started.map_err(|error| Failure::Input(error.to_string())),
+        };
+        tracing::warn!(%problem, "waiting for the store");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits until this process is told to end.
+async fn ended(signals: &mut Signals) {
+    while let Signal::HangUp = signals.next().await {}
 }
 
 impl Args {

@@ -11,6 +11,7 @@ pub mod naming;
 pub mod pin;
 mod prune;
 pub mod recall;
+mod salvage;
 mod search;
 mod show;
 pub mod undo;
@@ -69,6 +70,7 @@ enum What {
     Delete(delete::Args),
     Prune(prune::Args),
     Import(import::Args),
+    Salvage(salvage::Args),
 }
 
 /// Runs the command.
@@ -88,6 +90,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         What::Delete(args) => delete::run(&sessions, args),
         What::Prune(args) => prune::run(&sessions, args),
         What::Import(args) => import::run(&sessions, args),
+        What::Salvage(args) => salvage::run(&sessions, args),
     }
 }
 

@@ -40,6 +40,7 @@ Examples:
   longhaul wrap claude
   longhaul wrap --window 120000 claude -- --continue
   longhaul wrap codex -- exec \"run the tests\"
+  longhaul wrap --observe claude
   longhaul wrap ./my-agent")]
 pub struct Args {
     /// The agent
@@ -80,12 +81,14 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
     let openai = set(Upstream::OpenAi).unwrap_or_else(|| OPENAI.to_owned());
     let recall = args.options.recall.unwrap_or(agent.recall);
     let is_anthropic = anthropic == ANTHROPIC;
-    let run = Run { agent, program: &program, arguments: &args.arguments, is_anthropic, recall };
+    let arguments = &args.arguments;
+    let mut run = Run { agent, program: &program, arguments, is_anthropic, recall, observes: false };
     let runtime = Runtime::new()?;
     let config = match config {
         Ok(config) => config,
         Err(failure) => return runtime.block_on(run.alone(&failure)),
     };
+    run.observes = args.options.observes(&config);
     runtime.block_on(async {
         let providers = agent.own_files.providers(&program).await;
         // An agent that an agent starts goes through the gateway that is there, if that knows its providers.
@@ -115,6 +118,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
             Err(failure) if args.options.is_told() => return Err(failure),
             Err(failure) => return run.alone(&failure).await,
         };
+        name_inspector(&gateway, &token);
         let code = tokio::select! {
             code = run.behind(gateway.address(), Some(token), providers) => code,
             never = unused(&gateway, agent, args.unused_after) => match never {},
@@ -122,7 +126,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
         match code {
             Ok(_) => stopped(gateway, has_content.then_some(&args.options)).await,
             // Nothing ran.
-            Err(_) => gateway.stop().await,
+            Err(_) => drop(gateway.stop().await),
         }
         code
     })
@@ -139,7 +143,10 @@ fn any_store(place: String) -> String {
         None => Ok(place),
         Some(aside) => {
             let aside = one_line(&aside.display().to_string(), 500);
-            say(&format!("{place} is damaged and was moved to {aside}; a new one was begun"));
+            say(&format!(
+                "{place} is damaged and was moved to {aside}; a new one was begun. \
+                 `longhaul sessions salvage {aside}` gets back what can be read"
+            ));
             Ok(place)
         }
     });
@@ -152,6 +159,13 @@ fn any_store(place: String) -> String {
 /// A line to the person who started the agent. Where stderr is closed there is no reader.
 fn say(line: &str) {
     _ = writeln!(anstream::stderr(), "longhaul: {line}");
+}
+
+/// Prints where a person sees what the gateway does. The address has the token in it: it is for a terminal alone.
+fn name_inspector(gateway: &Gateway, token: &str) {
+    if std::io::stderr().is_terminal() {
+        say(&format!("inspector at http://{}/inspect/?token={token}", gateway.address()));
+    }
 }
 
 /// Reports, once, that the agent has been at work for so long and has not asked the gateway anything.
@@ -202,6 +216,8 @@ struct Run<'a> {
     /// Requests go on to Anthropic itself.
     is_anthropic: bool,
     recall: Recall,
+    /// The gateway only observes.
+    observes: bool,
 }
 
 impl Run<'_> {
@@ -227,6 +243,7 @@ impl Run<'_> {
             command: self.arguments.first().map(|first| first.to_string_lossy().into_owned()),
             opencode_config: reach::variable("OPENCODE_CONFIG_CONTENT"),
             recall: self.recall,
+            observes: self.observes,
         };
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());

@@ -54,6 +54,8 @@ pub struct Told {
     pub opencode_config: Option<String>,
     /// How it recalls: only who recalls by tools of ours is told of them.
     pub recall: Recall,
+    /// The gateway only observes: the agent is told where it is, and nothing else.
+    pub observes: bool,
 }
 
 /// One thing that an agent is told.
@@ -200,16 +202,16 @@ fn variable(name: &'static str, value: impl Into<String>) -> Setting {
 }
 
 fn claude(told: &Told) -> Vec<Setting> {
-    let mut settings = vec![
-        variable("ANTHROPIC_BASE_URL", told.base()),
+    let mut settings = vec![variable("ANTHROPIC_BASE_URL", told.base())];
+    if !told.observes {
         // Its own compaction would only lose what ours keeps.
-        variable("DISABLE_AUTO_COMPACT", "1"),
-    ];
+        settings.push(variable("DISABLE_AUTO_COMPACT", "1"));
+    }
     if told.is_anthropic {
         // Behind another address it takes a window of a million for one of 200,000.
         settings.push(variable("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1"));
     }
-    if told.recall == Recall::Fill {
+    if told.recall == Recall::Fill || told.observes {
         return settings;
     }
     // A tool that is loaded later would change the prompt, and all of it would be billed again.
@@ -254,9 +256,11 @@ fn opencode(told: &Told) -> Vec<Setting> {
             "anthropic": {"options": {"baseURL": told.openai()}},
             "openai": {"options": {"baseURL": told.openai()}},
         },
-        "mcp": {"longhaul": {"type": "remote", "url": format!("{}/mcp", told.base())}},
-        "compaction": {"auto": false},
     });
+    if !told.observes {
+        ours["mcp"] = json!({"longhaul": {"type": "remote", "url": format!("{}/mcp", told.base())}});
+        ours["compaction"] = json!({"auto": false});
+    }
     for (name, base) in told.behind_the_gateway() {
         ours["provider"][name] = json!({"options": {"baseURL": base}});
     }
@@ -327,6 +331,7 @@ mod tests {
             command: None,
             opencode_config: None,
             recall: Recall::Mcp,
+            observes: false,
         }
     }
 
@@ -401,6 +406,21 @@ mod tests {
         // Where the tool is added to its requests, it is told of no other.
         let filled = (find("claude").unwrap().told)(&Told { recall: Recall::Fill, ..told(true, false) });
         assert!(filled.iter().all(|setting| matches!(setting, Setting::Variable(..))));
+    }
+
+    /// Nothing of ours is in the requests of an agent that is only observed, and its own compaction stays.
+    #[test]
+    fn an_agent_that_is_observed_is_told_the_address_alone() {
+        for agent in AGENTS.iter().chain([&ANY]) {
+            for recall in [Recall::Mcp, Recall::Fill] {
+                let settings = (agent.told)(&Told { observes: true, recall, ..guarded() });
+                let told = format!("{settings:?}");
+                for ours in ["mcp", "COMPACT", "compaction"] {
+                    assert!(!told.contains(ours), "{}: {told}", agent.name);
+                }
+                assert!(told.contains("127.0.0.1:4040"), "{}: {told}", agent.name);
+            }
+        }
     }
 
     #[test]

@@ -8,14 +8,13 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use longhaul::{Summariser, Tokens};
 use longhaul_config::{Config, size_of, without_password};
-use longhaul_gateway::{DeskSettings, Figures, Limits, Recall, Settings, SummaryModel, Token};
+use longhaul_gateway::{DeskSettings, Limits, Recall, Settings, SummaryModel, Token};
 use longhaul_store::{Retention, SessionId};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
 use crate::gateway::shell::quoted;
 use crate::place::Place;
-use crate::terminal::short;
 use crate::writing_model::WritingModel;
 
 /// Anthropic's own address.
@@ -44,6 +43,9 @@ pub struct Options {
     /// How models get back what was left out: by the tools at /mcp, or by a tool that is added to requests
     #[arg(long, value_name = "WAY", value_parser = recall_ways())]
     pub recall: Option<Recall>,
+    /// Decide everything, send the agent's own requests, and report what would have been sent
+    #[arg(long)]
+    pub observe: bool,
     /// Write a line for each request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -75,6 +77,7 @@ impl Options {
             window,
             summaries,
             recall,
+            observe: self.observes(config),
             memory: bytes(gateway.memory),
             retention: kept(gateway.keep_days, gateway.keep_bytes),
             without_content: gateway.no_content,
@@ -98,9 +101,15 @@ impl Options {
         })
     }
 
-    /// Makes the store if it is not there. One that cannot be used is said now.
+    /// Whether the gateway only observes.
+    pub fn observes(&self, config: &Config) -> bool {
+        self.observe || config.gateway().observe
+    }
+
+    /// Makes the file of the store if it is not there, and reports one that cannot be used. A server may still be starting.
     pub fn make_store(&self, config: &Config) -> Result<(), Failure> {
-        self.place(config)?.open_or_make().map(drop)
+        let place = self.place(config)?;
+        if place.is_url() { Ok(()) } else { place.open_or_make().map(drop) }
     }
 
     /// Whether the command line says how the gateway is to be set up: what is wrong then may be a flag.
@@ -162,46 +171,4 @@ fn written_by(config: &Config) -> Result<SummaryModel, Failure> {
     let WritingModel { provider, frame, window } =
         WritingModel::of(config, "a profile with summariser = \"model\"")?;
     Ok(SummaryModel { model: Arc::new(provider), frame, window })
-}
-
-/// What was billed, and what was not sent, in one line.
-pub fn summary(figures: &Figures) -> String {
-    let passed_on: u64 = figures.passed_on.values().sum();
-    let others = if passed_on == 0 { String::new() } else { format!(" and {passed_on} passed on") };
-    if figures.calls == 0 {
-        return format!("longhaul: no calls{others}");
-    }
-    let calls = if figures.calls == 1 { "call" } else { "calls" };
-    let whole = figures.prompt() + figures.saved;
-    let share = (figures.saved * 100).checked_div(whole).unwrap_or_default();
-    format!(
-        "longhaul: {} {calls}{others}; billed {} read from cache, {} new, {} out; {} of {} tokens not sent ({share} %)",
-        figures.calls,
-        short(figures.cache_read),
-        short(figures.input + figures.cache_write),
-        short(figures.output),
-        short(figures.saved),
-        short(whole),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_is_one_line_of_billed_figures() {
-        assert_eq!(summary(&Figures::default()), "longhaul: no calls");
-        let figures = Figures {
-            calls: 12,
-            input: 500,
-            cache_read: 60_000,
-            cache_write: 1_500,
-            output: 700,
-            saved: 38_000,
-            ..Figures::default()
-        };
-        let line = summary(&figures);
-        assert!(line.starts_with("longhaul: 12 calls; billed ") && line.ends_with("(38 %)"), "{line}");
-    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use longhaul::conversation::RecordedCompaction;
 use longhaul::{Message, Role};
+use longhaul_lab::OwnCompaction;
 
 use crate::lab::needs::{self, Name, Needs, Piece};
 use crate::lab::prices::{OUTPUT, Prices};
@@ -36,7 +37,7 @@ enum PolicyKind {
     Clear { percent: u64, keep: usize },
     Entry { head: usize, tail: usize },
     Transform,
-    SummariseAll { percent: u64, keep: u64 },
+    SummariseAll(OwnCompaction),
     BareNames { percent: u64, keep: u64 },
     Floor,
     Oracle,
@@ -56,7 +57,7 @@ pub const POLICIES: [Policy; 12] = [
     policy("head+tail 3000+3000", PolicyKind::Entry { head: 3000, tail: 3000 }),
     policy("head+tail 1000+1000", PolicyKind::Entry { head: 1000, tail: 1000 }),
     policy("transform, origin", PolicyKind::Transform),
-    policy("summarise all at 80%", PolicyKind::SummariseAll { percent: 80, keep: 20_000 }),
+    policy("summarise all at 80%", PolicyKind::SummariseAll(OwnCompaction::USUAL)),
     policy("(bare names at 50%)", PolicyKind::BareNames { percent: 50, keep: 20_000 }),
     policy("(floor: no results)", PolicyKind::Floor),
     policy("(oracle)", PolicyKind::Oracle),
@@ -177,9 +178,9 @@ impl<'a> PolicyRun<'a> {
                 }
             }
             PolicyKind::Transform => return self.transformed(needs),
-            PolicyKind::SummariseAll { percent, keep } => {
-                if self.is_over(percent) {
-                    extra_cost = self.summarise(upto, needs, keep);
+            PolicyKind::SummariseAll(own) => {
+                if own.is_due(self.shown.tokens, self.window) {
+                    extra_cost = self.summarise(upto, needs, own.keep);
                 }
             }
             PolicyKind::BareNames { percent, keep } => {
@@ -277,7 +278,7 @@ impl<'a> PolicyRun<'a> {
     /// Everything but the newest part becomes user words and paths: a stand-in for a model's
     /// summary, whose call is priced. Gives the price.
     fn summarise(&mut self, upto: usize, needs: &mut Needs, keep: u64) -> f64 {
-        const SUMMARY: usize = 2500;
+        const SUMMARY: usize = OwnCompaction::SUMMARY as usize;
         let price = self.prices.cost(self.shown.tokens, 0.0) + OUTPUT as f64 * SUMMARY as f64;
         let cut = self.recent(upto, keep);
         for at in self.start..cut {
@@ -406,7 +407,7 @@ mod tests {
         let texts: Vec<String> = messages.iter().map(|message| needs::text_of(message)).collect();
         let pieces = texts.iter().map(|text| needs.piece(text)).collect();
         let recording = Recording { messages, texts, pieces };
-        let policy = policy("", PolicyKind::SummariseAll { percent: 80, keep: 100 });
+        let policy = policy("", PolicyKind::SummariseAll(OwnCompaction { percent: 80, keep: 100 }));
         for (prices, reading) in [("0.1,1.25", 0.1), ("0.5,1", 0.5)] {
             let mut run = PolicyRun::new(policy, 400, prices.parse().unwrap(), &recording);
             assert_eq!(run.view(3, &mut needs).extra_cost, 0.0);

@@ -3,32 +3,10 @@
 use std::collections::HashMap;
 
 use longhaul::Models;
-use longhaul::size::Price;
+use longhaul::size::{Cost, Price, Tally};
 
 use super::conversation::Call;
 use crate::lab::prices::PriceRule;
-
-/// Dollars × 10¹² by kind of token.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kinds {
-    pub input: u128,
-    pub cache_read: u128,
-    pub cache_write: u128,
-    pub output: u128,
-}
-
-impl Kinds {
-    fn add(&mut self, other: &Self) {
-        self.input += other.input;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-        self.output += other.output;
-    }
-
-    fn sum(&self) -> u128 {
-        self.input + self.cache_read + self.cache_write + self.output
-    }
-}
 
 /// Sums over calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +19,7 @@ pub struct Bill {
     /// Dollars × 10¹²: a price per million tokens is in millionths of a dollar, so that sums are exact.
     pub pico: u128,
     /// The same for each kind of token, where the table has the price.
-    pub kinds: Kinds,
+    pub kinds: Cost,
     /// Calls of models whose price nobody knows: no part of the dollars.
     pub unpriced: u64,
 }
@@ -54,7 +32,7 @@ impl Bill {
         self.cache_write += other.cache_write;
         self.output += other.output;
         self.pico += other.pico;
-        self.kinds.add(&other.kinds);
+        self.kinds += other.kinds;
         self.unpriced += other.unpriced;
     }
 
@@ -103,7 +81,7 @@ impl Prices {
     /// What a call cost. What the agent wrote down itself holds where the table has no price.
     pub fn bill(&mut self, call: &Call, model: &str) -> Bill {
         let price = self.of(model);
-        let kinds = price.map(|price| kinds(call, &price));
+        let kinds = price.map(|price| price.cost(&tally(call)));
         let pico = kinds.map_or(u128::from(call.said_micros) * 1_000_000, |kinds| kinds.sum());
         Bill {
             calls: 1,
@@ -118,16 +96,9 @@ impl Prices {
     }
 }
 
-fn kinds(call: &Call, price: &Price) -> Kinds {
-    let hour = price.cache_write_1h.unwrap_or(price.cache_write);
-    let times = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-    Kinds {
-        input: times(call.input, price.input),
-        cache_read: times(call.read, price.cache_read),
-        cache_write: times(call.write.saturating_sub(call.write_1h), price.cache_write)
-            + times(call.write_1h, hour),
-        output: times(call.output, price.output),
-    }
+fn tally(call: &Call) -> Tally {
+    let Call { input, read, write, write_1h, output, .. } = *call;
+    Tally { input, read, written: write, written_1h: write_1h, output }
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use longhaul::conversation::FactKind;
 use longhaul::{RecallError, RecallPart};
-use longhaul_store::{Filter, Hit, Keeper, StoreError};
+use longhaul_store::{Filter, Hit, Keeper, Store, StoreError};
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Refused};
 use super::{Desk, Shared};
 
 /// A stored conversation is looked into for a handle if it is among the newest ones.
@@ -47,7 +47,10 @@ impl Desk {
         let live = self.live.of_tenant(tenant);
         for shared in &live {
             match self.with(shared, |conversation| conversation.session().recall(handle, part)) {
-                Some(Ok(text)) => return Ok(text),
+                Some(Ok(text)) => {
+                    self.books.recalled();
+                    return Ok(text);
+                }
                 Some(Err(error @ RecallError::Pattern(_))) => return Err(error.into()),
                 Some(Err(error)) => refused = error,
                 None => {}
@@ -61,6 +64,7 @@ impl Desk {
             // One that cannot be loaded, or was deleted just now, hides no other.
             let stored = Keeper::open(self.store.clone(), meta.id, self.settings().profile.clone());
             if let Some(Ok(text)) = stored.ok().map(|(_, session)| session.recall(handle, part)) {
+                self.books.recalled();
                 return Ok(text);
             }
         }
@@ -77,16 +81,21 @@ impl Desk {
     pub fn act(&self, tenant: &str, action: &Action) -> Result<String, AskError> {
         let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
         let mut conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
-        if conversation.is_newest(&*self.store)? {
+        if conversation.is_newest() {
             let done = conversation.act(action);
             if matches!(done, Err(AskError::Store(_))) {
-                // What was not stored is not in force.
-                self.live.forget(shared.id);
+                // Another replica has gone on with it just now.
+                self.live.leave(&shared, &conversation, &Refused::Moved);
             }
             return done.map(|()| facts(&conversation));
         }
         // Another replica has gone on with it: the store knows it better, and the next request loads it.
-        self.live.forget(shared.id);
+        self.live.leave(&shared, &conversation, &Refused::Moved);
+        if conversation.in_arrears() {
+            // What it has sent and not stored goes on as a conversation of its own.
+            drop(conversation);
+            return self.act(tenant, action);
+        }
         let (store, api) = (self.store.clone(), conversation.api());
         let mut stored = Conversation::open(store, &self.settings(), tenant, api, shared.id)?;
         stored.act(action)?;

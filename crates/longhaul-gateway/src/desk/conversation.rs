@@ -1,12 +1,15 @@
 //! One conversation of a client with its provider: what was seen of it, its session, and where that is stored.
 
+mod catching_up;
+mod stored;
+
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::Cramped;
 use longhaul::session::journal::{Cursor, Entry, Signed};
-use longhaul::size::Measure;
+use longhaul::size::{Measure, Price};
 use longhaul::{
     Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seal,
     Seals, Session, Source, Ticket, Time, Tokens, Usage, Why,
@@ -21,8 +24,11 @@ pub(super) mod otherwise;
 use super::asking::{Action, AskError};
 use super::fill;
 use super::live::Hint;
+use super::observing::Observer;
 use super::overlap::overlap;
 use super::{Break, DeskSettings, KeptThinking, Recall};
+use crate::account::{Account, Costs};
+use crate::books::Books;
 
 /// Why a conversation was not changed.
 type ChangeError = steering::ChangeError<longhaul_inspector::Refused>;
@@ -36,12 +42,22 @@ pub(super) struct Conversation {
     relay: Relay,
     session: Session,
     keeper: Keeper,
+    /// What it has cost.
+    costs: Account,
+    /// Looks on, where Longhaul only observes.
+    observer: Option<Observer>,
     /// The messages that the session has.
     known: Vec<Identity>,
     /// By which hashes it is found: of the conversation up to each message.
     chains: Vec<Chain>,
     /// How many of these are stored.
     named: usize,
+    /// The newest entries could not be stored.
+    is_owing: bool,
+    /// It has begun with a request that is not sent yet.
+    is_unsent: bool,
+    /// How often the store had another file when it was compared with what is known here.
+    replaced: u64,
     /// By which it is found too: the end of what a client sends that has taken messages away, and how many it sends.
     also_named: Option<(usize, Chain)>,
     /// Bytes of all messages.
@@ -57,8 +73,8 @@ pub(super) struct Conversation {
     looked_at: Cursor,
     /// Its newest request asks for a window of a million tokens.
     asks_for_a_million: bool,
-    /// The session as it was before the request was sent in another form, while nothing is known of that one.
-    before_retry: Option<Box<Session>>,
+    /// What it was before the request was sent in another form, while nothing is known of that one.
+    before_retry: Option<Box<otherwise::Before>>,
     /// The provider takes the client's own bytes and none of our edits: none is made as long as they fit.
     stays_whole: bool,
 }
@@ -84,6 +100,9 @@ pub(super) enum Refused {
     /// Another request has gone on with the conversation meanwhile.
     #[error("other requests are in its way")]
     Moved,
+    /// Nobody waits for it any longer.
+    #[error("nobody waits for it any longer")]
+    TooLate,
     /// There is no view that fits.
     #[error("{0}")]
     NoView(PrepareError),
@@ -101,6 +120,20 @@ impl Conversation {
         api: Api,
         request: &Request,
     ) -> Result<Self, StoreError> {
+        let mut new = Self::begin(store, settings, about, api, request);
+        new.was_sent();
+        new.save()?;
+        Ok(new)
+    }
+
+    /// The same for one that may come to nothing: nothing of it is stored before its first request is sent.
+    pub(super) fn begin(
+        store: Arc<dyn Store>,
+        settings: &Arc<DeskSettings>,
+        about: &About,
+        api: Api,
+        request: &Request,
+    ) -> Self {
         let frame = request.frame();
         let model = Models::builtin().find(frame.model.as_deref().unwrap_or_default()).clone();
         // Thinking that was produced without a tool of ours would be refused after it.
@@ -110,8 +143,9 @@ impl Conversation {
             fill::begin(&mut session);
         }
         session.read_signatures();
-        let keeper = Keeper::create(store, about, &session)?;
-        Ok(Self::of(settings.clone(), &about.tenant, api, session, keeper))
+        let keeper = Keeper::begin(store, about);
+        let new = Self::of(settings.clone(), &about.tenant, api, session, keeper);
+        Self { is_unsent: true, ..new }
     }
 
     /// A stored conversation.
@@ -138,11 +172,18 @@ impl Conversation {
             session.log().messages().iter().map(|message| Identity::of(message)).collect();
         let chains: Vec<Chain> = Chain::start(tenant, api).over(&known).collect();
         let relay = Relay::of(api, session.log().messages());
-        let named = chains.len();
+        let (named, replaced) = (chains.len(), keeper.store().replaced());
         let said = session.log().messages().iter().map(|message| message.bytes()).sum();
         let looked_at = session.cursor();
+        let mut costs = Account::of(&session, price_of_summaries(&settings));
+        let observer = settings.observe.then(Observer::default);
+        if observer.is_some() {
+            costs = costs.observing();
+        }
         Self {
             settings,
+            costs,
+            observer,
             looked_at,
             api,
             relay,
@@ -151,6 +192,9 @@ impl Conversation {
             known,
             chains,
             named,
+            is_owing: false,
+            is_unsent: false,
+            replaced,
             also_named: None,
             said,
             cramped: None,
@@ -173,10 +217,16 @@ impl Conversation {
         if model.name != session.model().name {
             session.switch(model.clone(), Seals::Client);
         }
-        let keeper = self.keeper.fork(&session)?;
+        let keeper = self.keeper.begin_fork(&session);
         let mut fork = Self::of(self.settings.clone(), tenant, self.api, session, keeper);
-        // It may be gone on with where it leaves this one: the hash of all that both say names it too.
-        fork.named = fork.chains.len().saturating_sub(1);
+        fork.costs = Account::of_fork(&fork.session, price_of_summaries(&self.settings));
+        if fork.observer.is_some() {
+            fork.costs = fork.costs.observing();
+        }
+        fork.save()?;
+        // It may be gone on with where it leaves this one: the hash of all that both say names it too. What names this one
+        // and is not stored names it alone.
+        fork.named = fork.chains.len().saturating_sub(1).min(self.named);
         Ok(fork)
     }
 
@@ -311,15 +361,6 @@ impl Conversation {
         messages.iter().any(|message| message.role() == Role::Assistant)
     }
 
-    /// True if the store has what is known here, and nothing else.
-    pub(super) fn is_newest(&self, store: &dyn Store) -> Result<bool, StoreError> {
-        match store.meta(self.id()) {
-            Ok(meta) => Ok(meta.end == self.keeper.stored()),
-            Err(StoreError::NoSession(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Bytes that it takes in memory, about.
     pub(super) fn bytes(&self) -> usize {
         let said = self.said + self.session.log().frame().map_or(0, frame_bytes);
@@ -336,6 +377,23 @@ impl Conversation {
         request: &Request,
         shared_window: Option<Tokens>,
     ) -> Result<Ticket, Refused> {
+        self.take_in(settings, tenant, request, shared_window)?;
+        let ticket = self.prepare()?;
+        let is_tied = self.is_tied();
+        if let Some(observer) = &mut self.observer {
+            observer.prepared(&self.session, is_tied);
+        }
+        Ok(ticket)
+    }
+
+    /// Takes in what a request has more than is known.
+    pub(super) fn take_in(
+        &mut self,
+        settings: &Arc<DeskSettings>,
+        tenant: &str,
+        request: &Request,
+        shared_window: Option<Tokens>,
+    ) -> Result<(), Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
         // Nobody waits for the form that was tried last.
         self.take_back_retry();
@@ -356,6 +414,9 @@ impl Conversation {
             self.also_named = end.map(|end| (identities.len(), end));
         }
         self.session.set_taken_away(self.taken_away(request, &identities, new_from));
+        if let Some(observer) = &mut self.observer {
+            observer.came(&self.session, &request.messages()[new_from..]);
+        }
         // A client that has a tool of that name itself runs it.
         let is_ours = request.is_offering() || !fill::has_recall(request.frame());
         let fills = is_ours && fill::is_on(&self.session);
@@ -366,7 +427,12 @@ impl Conversation {
             }
         }
         self.relay.keep(request);
-        self.prepare()
+        Ok(())
+    }
+
+    /// Whether the client's own bytes are sent, whatever the view is.
+    pub(super) fn is_observed(&self) -> bool {
+        self.observer.is_some()
     }
 
     /// The window in which the provider wants prompt and allowed answer together. A request that asks for a million tokens
@@ -395,14 +461,19 @@ impl Conversation {
     }
 
     fn push(&mut self, tenant: &str, message: &Arc<Message>, identity: Identity) -> Position {
+        self.knows(tenant, message, identity);
+        self.session.push(message.clone())
+    }
+
+    /// The session is about to have this message.
+    fn knows(&mut self, tenant: &str, message: &Message, identity: Identity) {
         let before = self.chains.last().copied().unwrap_or_else(|| Chain::start(tenant, self.api));
         self.said += message.bytes();
         self.known.push(identity);
         self.chains.push(before.then(identity));
-        self.session.push(message.clone())
     }
 
-    fn prepare(&mut self) -> Result<Ticket, Refused> {
+    pub(super) fn prepare(&mut self) -> Result<Ticket, Refused> {
         let ticket = self.prepare_unsaved()?;
         if self.session.since(self.keeper.stored()).any(cannot_be_made_again) {
             self.save()?;
@@ -455,6 +526,18 @@ impl Conversation {
         let full = self.session.meter().estimate(self.session.full()).tokens;
         let edits = self.session.ledger().edits().filter(|(_, active)| *active).count();
         (self.session.size().tokens, full, edits)
+    }
+
+    /// What it has cost so far, and what it would have cost otherwise. What is new of that goes into the books.
+    pub(super) fn settle(&mut self, books: &Books) -> Costs {
+        let new = self.costs.settle(&self.session);
+        if let Some(observer) = &mut self.observer {
+            books.observed(observer.take());
+        }
+        books.add(self.api, self.session.model(), new);
+        let window = self.session.budget().window.0.max(1);
+        books.filled(self.session.size().tokens.0.saturating_mul(100) / window);
+        self.costs.total
     }
 
     /// Tokens of a request of this conversation, as they would be sent.
@@ -552,7 +635,12 @@ impl Conversation {
 
     /// What an answer said of its price counts from now on.
     pub(super) fn heard(&mut self, ticket: Ticket, usage: &Usage) {
-        self.session.observe(ticket, usage);
+        if self.is_observed() {
+            let usage = self.costs.as_if_sent(&self.session, ticket, usage);
+            self.session.observe(ticket, &usage);
+        } else {
+            self.session.observe(ticket, usage);
+        }
     }
 
     /// The provider answered.
@@ -573,19 +661,6 @@ impl Conversation {
         self.session.overflowed(ticket, overflow);
         self.save()
     }
-
-    /// Stores what is new.
-    fn save(&mut self) -> Result<(), StoreError> {
-        self.keeper.save(&self.session)?;
-        let new: Vec<[u8; 16]> = self.chains[self.named..].iter().map(Chain::bytes).collect();
-        self.keeper.keep_prefixes(self.named, &new)?;
-        self.named = self.chains.len();
-        if let Some((messages, end)) = self.also_named {
-            self.keeper.keep_prefixes(messages.saturating_sub(1), &[end.bytes()])?;
-            self.also_named = None;
-        }
-        Ok(())
-    }
 }
 
 /// Bytes of what comes before the messages.
@@ -595,7 +670,7 @@ fn frame_bytes(frame: &Frame) -> usize {
 }
 
 /// The signatures of the thinking in a message.
-fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
+pub(super) fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
     message.blocks().iter().filter_map(|block| match block {
         Block::Thinking(thinking) if matches!(thinking.seal, Seal::Signed(_) | Seal::Redacted(_)) => {
             thinking.seal.data()
@@ -634,6 +709,12 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
         | Entry::Switched { .. } => true,
         _ => false,
     }
+}
+
+/// The price list of the model that writes summaries, if there is one.
+fn price_of_summaries(settings: &DeskSettings) -> Option<Price> {
+    let model = settings.summaries.as_ref()?.frame.model.as_deref()?;
+    Models::builtin().find(model).price
 }
 
 /// What fits into the window: as set, or a million where the client asks for it; else the model's own.

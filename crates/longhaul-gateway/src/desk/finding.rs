@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longhaul::Models;
-use longhaul_store::{About, Alike, Meta, StoreError};
+use longhaul_store::{About, Alike, Meta, Store, StoreError};
 use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused, now};
@@ -38,6 +38,9 @@ struct Candidate {
 
 /// A request with no more messages than these, and no tools, begins no conversation: it is for a title or the like.
 const FEW: usize = 3;
+
+/// What a list says behind the name of an agent whose conversation was only observed.
+const OBSERVED: &str = " (observed)";
 
 /// So many stored conversations are looked at for one that goes on.
 const WAYS: usize = 4;
@@ -120,7 +123,9 @@ impl Desk {
         // Behind another way of the conversation, which was not gone on with, there may be the one that goes on.
         let (mut upto, mut looked_at) = (hashes.len(), Vec::new());
         for _ in 0..BACK {
-            let alike = self.store.find_prefix(&hashes[..upto])?.filter(|alike| alike.messages >= known);
+            // While the store does not work, the request begins a conversation in memory.
+            let Ok(alike) = self.store.find_prefix(&hashes[..upto]) else { return Ok(None) };
+            let alike = alike.filter(|alike| alike.messages >= known);
             let Some(Alike { messages, mut sessions }) = alike.filter(|_| looked_at.len() < WAYS) else {
                 break;
             };
@@ -135,7 +140,15 @@ impl Desk {
                 looked_at.push(meta.id);
                 let shared = match self.live.get(meta.id) {
                     Some(shared) => shared,
-                    None => self.load(incoming, meta.id)?,
+                    None => match self.load(incoming, meta.id) {
+                        Ok(shared) => shared,
+                        // It was deleted just now: it is looked again.
+                        Err(error @ StoreError::NoSession(_)) => return Err(error.into()),
+                        Err(error) => {
+                            tracing::warn!(session = %meta.id, %error, "a stored conversation cannot be gone on with");
+                            continue;
+                        }
+                    },
                 };
                 let one = std::iter::once(shared);
                 if let Some(found) = self.going_on(incoming, one, seen, best)? {
@@ -178,13 +191,10 @@ impl Desk {
 
     /// What a request has in common with a conversation; `None` if that is nothing.
     fn candidate(&self, incoming: &Incoming, shared: Shared) -> Result<Option<Candidate>, Refused> {
-        let Ok(conversation) = shared.lock() else {
-            self.live.forget(shared.id);
-            return Err(Refused::Broken);
-        };
-        if !conversation.is_newest(&*self.store)? {
+        let mut conversation = self.lock(&shared).inspect_err(|_| self.live.salvage(&shared))?;
+        if !conversation.is_newest() {
             // Another replica has gone on with it, perhaps just now: it is loaded again.
-            self.live.forget(shared.id);
+            self.live.leave(&shared, &conversation, &Refused::Moved);
             return Err(Refused::Moved);
         }
         let Some(request) = conversation.read(incoming.body.clone()) else { return Err(Refused::Unreadable) };
@@ -225,11 +235,14 @@ impl Desk {
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, mut settings) = (self.store.clone(), self.settings());
+        let mut about = About { without_content: settings.without_content, ..incoming.about() };
+        if settings.observe {
+            about.agent += OBSERVED;
+        }
         let model = request.frame().model.as_deref().unwrap_or_default();
         if self.refusals.has(&incoming.upstream, model, Form::Tool, now()) {
             settings = Arc::new(DeskSettings { recall: Recall::Mcp, ..(*settings).clone() });
         }
-        let about = About { without_content: settings.without_content, ..incoming.about() };
         let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
@@ -239,9 +252,13 @@ impl Desk {
 impl Beginning {
     /// True if it is no conversation of an agent: for a title or the like.
     pub(super) fn is_side(&self) -> bool {
-        let (frame, messages) = (self.request.frame(), self.request.messages().len());
-        self.leaves.is_none() && frame.tools.is_empty() && messages <= FEW
+        self.leaves.is_none() && is_side(&self.request)
     }
+}
+
+/// True if a request is of no conversation of an agent, where it goes on with none.
+pub(super) fn is_side(request: &Request) -> bool {
+    request.frame().tools.is_empty() && request.messages().len() <= FEW
 }
 
 /// True if a request hardly goes on with a stored session of which it has so many messages: another model speaks
@@ -266,7 +283,7 @@ impl Candidate {
     }
 }
 
-fn read(relay: &Relay, incoming: &Incoming) -> Result<Request, Refused> {
+pub(super) fn read(relay: &Relay, incoming: &Incoming) -> Result<Request, Refused> {
     let request = relay.read(incoming.body.clone()).map_err(|_| Refused::Unreadable)?;
     match request.is_stateful() {
         true => Err(stateful(&request)),
@@ -279,7 +296,7 @@ fn stateful(request: &Request) -> Refused {
     if request.begins_thread() { Refused::NewThread } else { Refused::Stateful }
 }
 
-fn with_betas(request: Request, incoming: &Incoming) -> Request {
+pub(super) fn with_betas(request: Request, incoming: &Incoming) -> Request {
     let betas: Vec<&str> =
         incoming.headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok()).collect();
     if betas.is_empty() { request } else { request.with_betas(&betas.join(",")) }

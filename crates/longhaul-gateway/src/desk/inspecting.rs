@@ -42,19 +42,15 @@ impl Host for Desk {
         let shared = self.live.get(id)?;
         // One that a panic left half done is not used again: what is stored is changed.
         let mut conversation = shared.lock().ok()?;
-        match conversation.is_newest(&*self.store) {
-            Ok(true) => {}
-            Ok(false) => {
-                // Another replica has gone on with it: the store knows it better, and the next request loads it.
-                self.live.forget(id);
-                return None;
-            }
-            Err(error) => return Some(Err(error.into())),
+        if !conversation.is_newest() {
+            // Another replica has gone on with it: the store knows it better, and the next request loads it.
+            self.live.leave(&shared, &conversation, &super::Refused::Moved);
+            return None;
         }
         let changed = conversation.change(act);
         if let Err(ChangeError::Store(_)) = changed {
-            // What was not stored is not in force.
-            self.live.forget(id);
+            // Another replica has gone on with it just now.
+            self.live.leave(&shared, &conversation, &super::Refused::Moved);
         }
         Some(changed.map_err(Refused::from))
     }

@@ -2,8 +2,8 @@
 //! the store: those that were used last stay, as many as fit.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use longhaul::{Ticket, Usage};
@@ -11,6 +11,7 @@ use longhaul_store::SessionId;
 
 use super::KeptThinking;
 use super::conversation::{Conversation, Refused};
+use super::last_sent::{LastSent, SentAlone};
 
 /// A conversation that several requests may want at once.
 pub(super) type Shared = Arc<Seat>;
@@ -22,6 +23,8 @@ pub(super) struct Seat {
     /// Whose it is.
     tenant: Arc<str>,
     conversation: Mutex<Conversation>,
+    /// Another one has taken its place.
+    is_closed: AtomicBool,
     /// What answers have said since the conversation was worked with.
     heard: Mutex<Vec<Heard>>,
 }
@@ -41,19 +44,59 @@ impl Seat {
             id: conversation.id(),
             tenant,
             conversation: Mutex::new(conversation),
+            is_closed: AtomicBool::new(false),
             heard: Mutex::default(),
         })
     }
 
     /// The conversation for one request alone. One that a panic left half done is not used again.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Conversation>, Refused> {
-        let mut conversation = self.conversation.lock().map_err(|_| Refused::Broken)?;
+        let conversation = self.conversation.lock().map_err(|_| Refused::Broken)?;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(Refused::Moved);
+        }
+        Ok(self.told(conversation))
+    }
+
+    /// The same if nobody works with it now.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Conversation>> {
+        let conversation = self.conversation.try_lock().ok();
+        let open = conversation.filter(|_| !self.is_closed.load(Ordering::Relaxed));
+        open.map(|conversation| self.told(conversation))
+    }
+
+    fn told<'a>(&self, mut conversation: MutexGuard<'a, Conversation>) -> MutexGuard<'a, Conversation> {
         let heard = std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner));
         for Heard { ticket, usage, seals } in heard {
             conversation.signed(ticket, &seals);
             usage.iter().for_each(|usage| conversation.heard(ticket, usage));
         }
-        Ok(conversation)
+        conversation
+    }
+
+    /// The conversation as a panic left it; `None` if there was none.
+    pub(super) fn broken(&self) -> Option<MutexGuard<'_, Conversation>> {
+        let broken = self.conversation.lock().err().map(PoisonError::into_inner);
+        broken.filter(|_| !self.is_closed.load(Ordering::Relaxed))
+    }
+
+    /// Another one has taken its place: whoever still has this one looks again.
+    pub(super) fn closes(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whose it is.
+    pub(super) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// True if the store does not have it as it is. One that is worked with is not asked: it is stored behind that.
+    fn is_in_arrears(&self) -> bool {
+        match self.conversation.try_lock() {
+            Ok(conversation) => conversation.in_arrears(),
+            Err(TryLockError::Poisoned(broken)) => broken.into_inner().in_arrears(),
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// Whoever works with the conversation next knows this first. Waits for nobody who does.
@@ -92,7 +135,8 @@ struct Inner {
 
 #[derive(Debug)]
 struct Slot {
-    conversation: Shared,
+    /// `None` for one that is not what the store has: what was sent last of it can be gone on with.
+    conversation: Option<Shared>,
     bytes: usize,
     used: u64,
     /// When it was used last.
@@ -102,9 +146,16 @@ struct Slot {
     /// The hash of all that is said in it.
     end: Option<Hint>,
     outside: KeptThinking,
+    /// The request that was sent last.
+    last: Option<Arc<LastSent>>,
+    /// The signatures of the thinking that it was answered with.
+    seals: Vec<String>,
+    /// Requests that were sent without it, and that it has not taken in.
+    alone: Vec<Arc<SentAlone>>,
 }
 
 /// The facts that a use of a conversation leaves behind.
+#[derive(Debug, Clone)]
 pub(super) struct Used {
     pub(super) bytes: usize,
     pub(super) outside: KeptThinking,
@@ -120,7 +171,60 @@ impl Live {
     pub(super) fn hinted(&self, hint: &Hint) -> Vec<Shared> {
         let inner = self.lock();
         let ids = inner.hints.get(hint).into_iter().flatten().rev();
-        ids.filter_map(|id| inner.conversations.get(id)).map(|slot| slot.conversation.clone()).collect()
+        ids.filter_map(|id| inner.conversations.get(id))
+            .filter_map(|slot| slot.conversation.clone())
+            .collect()
+    }
+
+    /// What was sent last of the conversations that these hints spoke of.
+    pub(super) fn last_sent(&self, hints: &[Hint]) -> Vec<Arc<LastSent>> {
+        let inner = self.lock();
+        let mut ids: Vec<SessionId> = Vec::new();
+        for id in hints.iter().filter_map(|hint| inner.hints.get(hint)).flatten() {
+            if !ids.contains(id) {
+                ids.push(*id);
+            }
+        }
+        ids.iter().filter_map(|id| inner.conversations.get(id)?.last.clone()).collect()
+    }
+
+    /// A request is sent: the next one can go on from it. `alone` if its conversation does not know.
+    pub(super) fn sent(&self, last: Arc<LastSent>, alone: Option<Arc<SentAlone>>) {
+        if let Some(slot) = self.lock().conversations.get_mut(&last.session) {
+            (slot.last, slot.seals) = (Some(last), Vec::new());
+            let is_new = |alone: &Arc<SentAlone>| !slot.alone.iter().any(|other| Arc::ptr_eq(other, alone));
+            let alone = alone.filter(is_new);
+            slot.alone.extend(alone);
+        }
+    }
+
+    /// The request that was sent last was answered with thinking that has these signatures.
+    pub(super) fn answered_with(&self, id: SessionId, seals: &[String]) {
+        if !seals.is_empty()
+            && let Some(slot) = self.lock().conversations.get_mut(&id)
+        {
+            slot.seals = seals.to_vec();
+        }
+    }
+
+    /// True if all these signatures are of the answer to the request that was sent last.
+    pub(super) fn is_answer<'a>(&self, id: SessionId, mut seals: impl Iterator<Item = &'a str>) -> bool {
+        let inner = self.lock();
+        let known = inner.conversations.get(&id).map(|slot| &slot.seals);
+        seals.all(|seal| known.is_some_and(|known| known.iter().any(|other| other == seal)))
+    }
+
+    /// The requests of a conversation that were sent without it. They are told of once.
+    pub(super) fn sent_alone(&self, id: SessionId) -> Vec<Arc<SentAlone>> {
+        let mut inner = self.lock();
+        inner.conversations.get_mut(&id).map(|slot| std::mem::take(&mut slot.alone)).unwrap_or_default()
+    }
+
+    /// A request that was sent without its conversation was refused: there is nothing to be told.
+    pub(super) fn was_refused(&self, alone: &Arc<SentAlone>) {
+        if let Some(slot) = self.lock().conversations.get_mut(&alone.session) {
+            slot.alone.retain(|other| !Arc::ptr_eq(other, alone));
+        }
     }
 
     /// Which messages of a request may keep their thinking where all are sent as they came: of the newest conversation
@@ -141,7 +245,7 @@ impl Live {
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
-        self.lock().conversations.get(&id).map(|slot| slot.conversation.clone())
+        self.lock().conversations.get(&id)?.conversation.clone()
     }
 
     /// Other bytes that they may take together, from the next use on.
@@ -159,10 +263,11 @@ impl Live {
     /// The conversations of a tenant, the one that was used last first.
     pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Shared> {
         let inner = self.lock();
-        let own = inner.conversations.values().filter(|slot| &*slot.conversation.tenant == tenant);
-        let mut own: Vec<&Slot> = own.collect();
-        own.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.used));
-        own.into_iter().map(|slot| slot.conversation.clone()).collect()
+        let all =
+            inner.conversations.values().filter_map(|slot| Some((slot.used, slot.conversation.as_ref()?)));
+        let mut own: Vec<_> = all.filter(|(_, shared)| &*shared.tenant == tenant).collect();
+        own.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
+        own.into_iter().map(|(_, shared)| shared.clone()).collect()
     }
 
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.
@@ -173,18 +278,21 @@ impl Live {
         inner.clock += 1;
         let used = inner.clock;
         let slot = inner.conversations.entry(id).or_insert_with(|| Slot {
-            conversation: conversation.clone(),
+            conversation: None,
             bytes: 0,
             used,
             when: Instant::now(),
             hints: Vec::new(),
             end: None,
             outside: KeptThinking::Unknown,
+            last: None,
+            seals: Vec::new(),
+            alone: Vec::new(),
         });
         slot.outside = outside;
         let end_before = std::mem::replace(&mut slot.end, end.clone());
         let before = std::mem::replace(&mut slot.bytes, bytes);
-        (slot.used, slot.when, slot.conversation) = (used, Instant::now(), conversation.clone());
+        (slot.used, slot.when, slot.conversation) = (used, Instant::now(), Some(conversation.clone()));
         slot.hints.retain(|hint| !hints.contains(hint));
         slot.hints.extend_from_slice(hints);
         let too_many = slot.hints.len().saturating_sub(HINTS);
@@ -200,26 +308,43 @@ impl Live {
             let too_many = spoken_of.len().saturating_sub(SPOKEN_OF);
             spoken_of.drain(..too_many);
         }
-        let limit = self.limit.load(Ordering::Relaxed);
-        while inner.bytes > limit && inner.conversations.len() > 1 {
-            let Some(oldest) =
-                inner.conversations.iter().min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
-            else {
-                return;
-            };
-            inner.remove(oldest);
-        }
+        inner.make_room(id, self.limit.load(Ordering::Relaxed));
     }
 
-    /// A conversation is not what the store has: the next request loads it.
+    /// The conversations that the store does not have as they are.
+    pub(super) fn in_arrears(&self) -> Vec<Shared> {
+        let all: Vec<Shared> =
+            self.lock().conversations.values().filter_map(|slot| slot.conversation.clone()).collect();
+        all.into_iter().filter(|shared| shared.is_in_arrears()).collect()
+    }
+
+    /// What speaks of one conversation speaks of another from now on.
+    pub(super) fn replace(&self, before: SessionId, new: &Shared, used: Used) {
+        let hints = {
+            let mut inner = self.lock();
+            let slot = inner.conversations.get(&before);
+            let hints = slot.map(|slot| slot.hints.clone()).unwrap_or_default();
+            inner.remove(before);
+            hints
+        };
+        self.used(new, &hints, used);
+    }
+
+    /// A conversation is not what the store has: the next request loads it. What was sent last of it stays, as long as
+    /// there is room.
     pub(super) fn forget(&self, id: SessionId) {
-        self.lock().remove(id);
+        let mut inner = self.lock();
+        match inner.conversations.get_mut(&id) {
+            Some(slot) if slot.last.is_some() => slot.conversation = None,
+            _ => inner.remove(id),
+        }
     }
 
     /// How many there are, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let inner = self.lock();
-        (inner.conversations.len(), inner.bytes)
+        let live = inner.conversations.values().filter(|slot| slot.conversation.is_some());
+        (live.count(), inner.bytes)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -228,6 +353,32 @@ impl Live {
 }
 
 impl Inner {
+    /// Those that were left alone longest go, but for the one that is used now. What is not stored is nowhere else: it
+    /// stays while others can go, and while it takes no more than as much again.
+    fn make_room(&mut self, used: SessionId, limit: usize) {
+        while self.bytes > limit {
+            let oldest = |slots: &mut dyn Iterator<Item = (&SessionId, &Slot)>| {
+                slots.filter(|(id, _)| **id != used).min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
+            };
+            let is_stored = |(_, slot): &(&SessionId, &Slot)| {
+                slot.conversation.as_ref().is_none_or(|conversation| !conversation.is_in_arrears())
+            };
+            if let Some(stored) = oldest(&mut self.conversations.iter().filter(is_stored)) {
+                self.remove(stored);
+                continue;
+            }
+            if self.bytes <= limit.saturating_mul(2) {
+                return;
+            }
+            let Some(lost) = oldest(&mut self.conversations.iter()) else { return };
+            tracing::warn!(
+                session = %lost,
+                "what was said last in a conversation is lost: it could not be stored, and memory is full"
+            );
+            self.remove(lost);
+        }
+    }
+
     fn remove(&mut self, id: SessionId) {
         let Some(slot) = self.conversations.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(slot.bytes);

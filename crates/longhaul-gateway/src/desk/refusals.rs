@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use longhaul::{Time, Voice};
 use longhaul_store::{Store, StoreError, UpstreamRefusal};
+use longhaul_wire::api::Request;
 
-use super::conversation::now;
-use super::conversation::otherwise::Rung;
+use super::conversation::otherwise::Attempt;
+use super::conversation::{Conversation, now};
 use super::{At, Call, Desk};
 
 /// Refusals kept at most: clients choose the names of models, so there is no end to them.
@@ -53,7 +54,7 @@ pub enum AfterRefusal {
 /// A request that is sent once more, in another form.
 #[derive(Debug)]
 pub(super) struct Retry {
-    pub(super) rung: Rung,
+    pub(super) attempt: Attempt,
     /// What the provider takes back by answering it.
     pub(super) refused: Option<Form>,
     /// What the provider said of the first one.
@@ -156,28 +157,27 @@ impl Desk {
         let model = request.frame().model.clone().unwrap_or_default();
         let refuses = |form| self.refusals.has(upstream, &model, form, now());
         let (says, after) = match retry {
-            Some(retry) => (retry.says, Some(retry.rung)),
+            Some(retry) => (retry.says, Some(retry.attempt)),
             // What the client sent is for the client to put right.
             None if call.body.is_none() => return None,
             None => (says.into(), None),
         };
         let otherwise = match after {
             // The client's own bytes are refused too: it is nothing of ours.
-            Some(Rung::Own) if !is_too_long => None,
+            Some(Attempt::Own) if !is_too_long => None,
             after => conversation.otherwise(request, after, refuses),
         };
         let Some(otherwise) = otherwise else {
-            conversation.take_back_retry();
+            self.revert(&mut conversation, Some(request));
             return None;
         };
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let (conversation_of, upstream) = (shared.clone(), upstream.clone());
-        let at = At { ticket: otherwise.ticket, conversation: conversation_of, upstream, request: None };
-        let mut next = super::call(&mut conversation, otherwise.request, call.how, at);
+        let at = At::new(otherwise.ticket, shared.clone(), upstream.clone());
+        let mut next = super::call(&self.books, &mut conversation, otherwise.request, call.how, at);
         if let Some(body) = otherwise.body {
             next.body = (!body.is_clients()).then(|| String::from(body).into());
         }
-        next.retry = Some(Retry { rung: otherwise.rung, refused: otherwise.refused, says });
+        next.retry = Some(Retry { attempt: otherwise.attempt, refused: otherwise.refused, says });
         Some(next)
     }
 
@@ -187,11 +187,20 @@ impl Desk {
         let Some((at, retry)) = call.at.as_ref().zip(call.retry.take()) else { return };
         let Ok(mut conversation) = at.conversation.lock() else { return };
         if !is_taken {
-            return conversation.take_back_retry();
+            return self.revert(&mut conversation, at.request.as_ref());
         }
         conversation.keep_retry(retry.refused);
         let Some((form, request)) = retry.refused.zip(at.request.as_ref()) else { return };
         self.learn_refusal(at, request.frame().model.as_deref().unwrap_or_default(), form, &retry.says);
+    }
+
+    /// The conversation is as it was before the form that was tried, also for requests that go on without it.
+    fn revert(&self, conversation: &mut Conversation, request: Option<&Request>) {
+        if conversation.take_back_retry()
+            && let Some(last) = request.and_then(|request| conversation.last_sent(request))
+        {
+            self.live.sent(Arc::new(last), None);
+        }
     }
 
     fn learn_refusal(&self, at: &At, model: &str, form: Form, says: &str) {

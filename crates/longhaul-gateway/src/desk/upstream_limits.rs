@@ -3,7 +3,7 @@
 //! limits, and only a request that is refused again shows whether this one still holds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use longhaul::{Overflow, Time, Tokens};
 use longhaul_store::{Store, StoreError, UpstreamLimit};
@@ -19,6 +19,8 @@ const WEEK: i64 = 7 * 24 * 3_600 * 1_000_000;
 pub(super) struct UpstreamLimits {
     store: Arc<dyn Store>,
     known: RwLock<HashMap<Key, Limit>>,
+    /// How often the store had another file when it had all that is known; `None` if it lacks something.
+    stored: Mutex<Option<u64>>,
 }
 
 /// An upstream and a model.
@@ -47,7 +49,8 @@ impl UpstreamLimits {
             ((upstream, model), Limit { window, learnt })
         });
         let known = RwLock::new(known.collect());
-        Ok(Self { store, known })
+        let stored = Mutex::new(Some(store.replaced()));
+        Ok(Self { store, known, stored })
     }
 
     /// The window in which this upstream wants prompt and allowed answer together, if it is known to want that.
@@ -61,7 +64,7 @@ impl UpstreamLimits {
         limit.filter(|limit| limit.holds(now)).map(|limit| limit.window)
     }
 
-    /// An upstream refused a request. A limit that cannot be stored is known until the gateway stops.
+    /// An upstream refused a request. A limit that cannot be stored is stored later.
     pub(super) fn refused(&self, upstream: &str, model: &str, overflow: Overflow, now: Time) {
         let (Some(_), Some(window)) = (overflow.answer, overflow.believed_window()) else { return };
         if self.window(upstream, model, now) == Some(window) {
@@ -79,8 +82,27 @@ impl UpstreamLimits {
             known.insert(key, Limit { window, learnt: now });
         }
         let limit = UpstreamLimit { upstream: upstream.into(), model: model.into(), window, learnt: now };
-        if let Err(error) = self.store.keep_limit(&limit) {
-            tracing::warn!(%error, "the limit of an upstream was not stored");
+        if self.store.keep_limit(&limit).is_err() {
+            *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    /// Stores what could not be stored, or is no longer where it was stored.
+    pub(super) fn tend(&self) {
+        let replaced = Some(self.store.replaced());
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stored == replaced {
+            return;
+        }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let limits = known.into_iter().map(|((upstream, model), Limit { window, learnt })| UpstreamLimit {
+            upstream,
+            model,
+            window,
+            learnt,
+        });
+        if limits.into_iter().all(|limit| self.store.keep_limit(&limit).is_ok()) {
+            *stored = replaced;
         }
     }
 }

@@ -2,9 +2,12 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use longhaul::{Profile, Tokens};
 use longhaul_fake::{Answer, AtEnd, Fake, Settings as Script, StaleCounts, Twin};
-use longhaul_gateway::{DeskSettings, Gateway, start};
+use longhaul_gateway::{Decide, DeskSettings, Gateway, start, start_with};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
@@ -37,6 +40,8 @@ pub struct Client {
     pub tries: usize,
     /// It asks the provider itself.
     pub is_alone: bool,
+    /// The desk of a gateway that is started, if it is not the usual one.
+    pub desk_of: Option<Box<dyn Fn(DeskSettings) -> Arc<dyn Decide> + Send + Sync>>,
 }
 
 /// A model that thinks before each of its calls.
@@ -80,6 +85,7 @@ impl Client {
             session: None,
             tries: 1,
             is_alone: false,
+            desk_of: None,
         };
         client.restart().await;
         client
@@ -90,11 +96,15 @@ impl Client {
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
         }
-        self.gateway = Some(
-            start(longhaul_gateway::Settings { desk: self.desk.clone(), ..settings(&self.fake) })
-                .await
-                .unwrap(),
-        );
+        let mut settings = longhaul_gateway::Settings { desk: self.desk.clone(), ..settings(&self.fake) };
+        let started = match &self.desk_of {
+            Some(desk_of) => {
+                settings.limits.decide = Duration::from_millis(400);
+                start_with(settings, desk_of(self.desk.clone())).await
+            }
+            None => start(settings).await,
+        };
+        self.gateway = Some(started.unwrap());
     }
 
     /// The gateway is another one, which knows nothing.

@@ -14,7 +14,7 @@ use agents::{AGENTS, Agent};
 use common::{End, LONG, client, path, see, settings, url};
 use longhaul::Tokens;
 use longhaul_fake::{Answer, Api, Call, Fake, Settings as Script};
-use longhaul_gateway::{Gateway, start};
+use longhaul_gateway::{Costs, Gateway, start};
 use serde_json::Value;
 
 /// The cost of a conversation through the gateway is at most this many percent of its cost without.
@@ -22,6 +22,9 @@ const MOST_PERCENT: u64 = 105;
 
 /// At most one call in this many is a break: a compaction must leave room for the steps that come.
 const CALLS_PER_BREAK: usize = 6;
+
+/// What the gateway says that a conversation would have cost without it is off by so many percent at most.
+const MOST_OFF: u64 = 2;
 
 /// What a provider counted of a conversation.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,6 +49,10 @@ impl Bill {
         let prompts: u64 = log.iter().map(|call| call.counts.prompt).sum();
         let peak = log.iter().map(|call| call.counts.prompt).max().unwrap();
         Self { calls: log.len(), breaks: breaks.count(), read, new: prompts - read, peak }
+    }
+
+    fn of_calls(calls: u64) -> Self {
+        Self { calls: calls as usize, breaks: 0, read: 0, new: 0, peak: 0 }
     }
 
     /// In tokens of uncached input: reading costs a tenth of it, and writing a quarter more.
@@ -93,8 +100,8 @@ async fn without(agent: &Agent) -> Bill {
     Bill::of(&fake)
 }
 
-/// The bill with a gateway, and how many folds it made.
-async fn with(agent: &Agent) -> (Bill, usize) {
+/// The bill with a gateway, how many folds it made, and what its books say.
+async fn with(agent: &Agent) -> (Bill, usize, Costs) {
     let (fake, folder) = (provider(agent).await, tempfile::tempdir().unwrap());
     let mut settings = settings(&fake);
     settings.desk.store = folder.path().join("sessions.db").display().to_string();
@@ -104,8 +111,8 @@ async fn with(agent: &Agent) -> (Bill, usize) {
     play(agent, &url(&gateway)).await;
     assert_eq!(fake.violations(), [""; 0], "{}", agent.name);
     let folds = folds(&gateway).await;
-    gateway.stop().await;
-    (Bill::of(&fake), folds)
+    let figures = gateway.stop().await;
+    (Bill::of(&fake), folds, figures.bookings.total())
 }
 
 /// How often the only conversation was folded. One compaction may make several folds, one around the other.
@@ -142,8 +149,27 @@ async fn no_agent_costs_more_through_the_gateway() {
     );
     let mut too_much = Vec::new();
     for agent in &AGENTS {
-        let (bill, folds) = with(agent).await;
+        let (bill, folds, costs) = with(agent).await;
         let plain = without(agent).await;
+        let [billed, estimated] = [costs.billed, costs.otherwise].map(|spent| Bill {
+            read: spent.tokens.read,
+            new: spent.tokens.input + spent.tokens.written,
+            ..Bill::of_calls(costs.calls)
+        });
+        assert_eq!(
+            (billed.calls, billed.read, billed.new),
+            (bill.calls, bill.read, bill.new),
+            "{}",
+            agent.name
+        );
+        assert_eq!(costs.folds as usize, folds, "{}", agent.name);
+        assert!(
+            estimated.cost().abs_diff(plain.cost()) * 100 <= plain.cost() * MOST_OFF,
+            "{}: {} without, estimated as {}",
+            agent.name,
+            plain.cost(),
+            estimated.cost()
+        );
         assert_eq!(
             (plain.calls, plain.breaks),
             (agent.files + 1, 0),

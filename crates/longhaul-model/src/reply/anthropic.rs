@@ -237,13 +237,16 @@ fn message_of(content: Value) -> Value {
 fn usage_of(usage: &Map<String, Value>) -> Option<Usage> {
     let usage = Value::Object(usage.clone());
     usage.get("input_tokens").or(usage.get("output_tokens"))?;
-    Some(Usage {
+    let for_an_hour = usage.get("cache_creation").map_or(0, |kept| number(kept, "ephemeral_1h_input_tokens"));
+    let mut usage = Usage {
         input: number(&usage, "input_tokens"),
         output: number(&usage, "output_tokens"),
         cache_read: number(&usage, "cache_read_input_tokens"),
         cache_write: number(&usage, "cache_creation_input_tokens"),
         ..Usage::default()
-    })
+    };
+    usage.set_written_for_an_hour(for_an_hour);
+    Some(usage)
 }
 
 fn stop_of(word: Option<&str>) -> Stop {

@@ -29,7 +29,7 @@ impl Address {
         let url = url.replace("sslmode=verify-full", "sslmode=require");
         let url = url.replace("sslmode=verify-ca", "sslmode=require");
         // What is wrong with the URL is not said: it might be a part of the password.
-        let mut config = Config::from_str(&url).map_err(|_| StoreError::Unavailable {
+        let mut config = Config::from_str(&url).map_err(|_| StoreError::BadUrl {
             place: "postgres://…".to_owned(),
             problem: "its URL cannot be read; it must look like postgres://user:password@host:5432/database"
                 .to_owned(),

@@ -57,13 +57,17 @@ const ADD_SUM: &str = "
         title = CASE title WHEN '' THEN coalesce($8, '') ELSE title END
     WHERE n = $1";
 
-pub(super) async fn create(connection: &mut Connection, about: &About, now: Now) -> Result<SessionId, Fault> {
-    let id = SessionId::fresh();
+pub(super) async fn create(
+    connection: &mut Connection,
+    id: SessionId,
+    about: &About,
+    now: Now,
+) -> Result<(), Fault> {
     let insert = "
         INSERT INTO longhaul.session
             (id, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes,
              without_content)
-        VALUES ($1, $2, $3, $4, $5, '', $6, $6, 0, 0, 0, 0, $7)";
+        VALUES ($1, $2, $3, $4, $5, '', $6, $6, 0, 0, 0, 0, $7) ON CONFLICT (id) DO NOTHING";
     let insert = connection.statement(insert).await?;
     let title = about.title.as_deref().map(title_of).unwrap_or_default();
     let (tenant, agent, project, title) =
@@ -71,7 +75,7 @@ pub(super) async fn create(connection: &mut Connection, about: &About, now: Now)
     let row: [&(dyn ToSql + Sync); 7] =
         [&uuid(id), &tenant, &agent, &project, &title, &now.0, &about.without_content];
     connection.client.execute(&insert, &row).await?;
-    Ok(id)
+    Ok(())
 }
 
 /// The id of a session as the server takes it.

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// Wakes a thread that is parked.
 struct Parked(Thread);
@@ -16,15 +17,19 @@ impl Wake for Parked {
     }
 }
 
-/// Blocks this thread until the future is done.
-pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
+/// Blocks this thread until the future is done, or until it has taken too long: `None` then.
+pub(super) fn wait<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
     let waker = Waker::from(Arc::new(Parked(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => thread::park(),
+        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
+            return Some(done);
+        }
+        match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => return None,
+            Some(left) => thread::park_timeout(left),
+            None => thread::park(),
         }
     }
 }

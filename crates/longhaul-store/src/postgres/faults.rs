@@ -30,6 +30,9 @@ fn of_server(said: &DbError) -> Fault {
         SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => Fault::Again,
         // Somebody has just stored the same text: it is there now.
         SqlState::UNIQUE_VIOLATION if said.constraint() == Some(CONTENT_BY_HASH) => Fault::Again,
+        SqlState::INVALID_PASSWORD
+        | SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+        | SqlState::INVALID_CATALOG_NAME => Fault::Denied(problem),
         SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE => Fault::ReadOnly(problem),
         // A table that is missing or a row that stands twice is none that was written here.
         SqlState::DATA_CORRUPTED

@@ -28,7 +28,7 @@ const FORK: &str = "
                 coalesce(sum(bytes), 0) AS bytes
             FROM longhaul.entry WHERE session = $7 AND seq < $4
         ) AS sum
-        WHERE n = $7 RETURNING n
+        WHERE n = $7 ON CONFLICT (id) DO NOTHING RETURNING n
     )
     INSERT INTO longhaul.entry (session, seq, kind, bytes, packed, content, apart)
     SELECT fork.n, entry.seq, entry.kind, entry.bytes, entry.packed, entry.content, entry.apart
@@ -37,10 +37,10 @@ const FORK: &str = "
 /// Makes a session of the entries before `at`. Its parent is locked, so that what both hold stays held.
 pub(super) async fn fork(
     connection: &mut Connection,
-    id: SessionId,
-    at: Cursor,
+    fork: SessionId,
+    (id, at): (SessionId, Cursor),
     now: Now,
-) -> Result<SessionId, Fault> {
+) -> Result<(), Fault> {
     let (lock, newest, insert) = (
         connection.statement(LOCK_SESSION).await?,
         connection.statement(NEWEST_MODEL).await?,
@@ -64,11 +64,11 @@ pub(super) async fn fork(
         Some(row) => unpacking::model(&mut connection.unpacker, row.try_get(0)?)?.unwrap_or_default(),
         None => String::new(),
     };
-    let (fork, model) = (SessionId::fresh(), text(&model));
+    let model = text(&model);
     let (fork_there, message, request) = (uuid(fork), Kind::Message.number(), Kind::Request.number());
     all_at_once!(
         client.execute(&insert, &[&fork_there, &model, &now.0, &end, &message, &request, &session]),
         client.batch_execute("COMMIT"),
     )?;
-    Ok(fork)
+    Ok(())
 }

@@ -124,17 +124,20 @@ impl Pool {
     /// Makes a call with a connection, and waits for it. If it fails, nothing of its transaction stays.
     pub(super) fn call<T>(
         &self,
+        deadline: Option<Instant>,
         run: impl AsyncFnOnce(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut lent = self.take()?;
+        let mut lent = self.take(deadline)?;
         let Some(connection) = &mut lent.connection else {
             return Err(Fault::Unavailable("the connection is gone".to_owned()));
         };
-        let (done, is_sound) = wait(async {
+        // A connection whose answer is not waited for is not used again.
+        let (done, is_sound) = wait(deadline, async {
             let done = run(connection).await;
             let is_sound = done.is_ok() || connection.client.batch_execute("ROLLBACK").await.is_ok();
             (done, is_sound)
-        });
+        })
+        .ok_or_else(no_answer)?;
         lent.is_sound = is_sound;
         done
     }
@@ -144,8 +147,8 @@ impl Pool {
     }
 
     /// A connection for one call.
-    fn take(&self) -> Result<Lent<'_>, Fault> {
-        let deadline = Instant::now() + PATIENCE;
+    fn take(&self, deadline: Option<Instant>) -> Result<Lent<'_>, Fault> {
+        let until = deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
         let mut connections = self.lock();
         loop {
             while let Some(connection) = connections.idle.pop() {
@@ -157,7 +160,7 @@ impl Pool {
             if connections.open < CONNECTIONS {
                 break;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Fault::Busy);
             }
@@ -168,21 +171,21 @@ impl Pool {
         drop(connections);
         // If connecting fails, its place is free again.
         let mut lent = Lent { pool: self, connection: None, is_sound: false };
-        lent.connection = Some(self.connect()?);
+        lent.connection = Some(self.connect(deadline)?);
         Ok(lent)
     }
 
-    fn connect(&self) -> Result<Connection, Fault> {
+    fn connect(&self, deadline: Option<Instant>) -> Result<Connection, Fault> {
         let client = match &self.tls {
-            Some(tls) => self.connect_with(tls.clone()),
-            None => self.connect_with(NoTls),
+            Some(tls) => self.connect_with(deadline, tls.clone()),
+            None => self.connect_with(deadline, NoTls),
         }?;
-        wait(client.batch_execute(SETTINGS))?;
+        wait(deadline, client.batch_execute(SETTINGS)).ok_or_else(no_answer)??;
         let (packer, unpacker) = (Packer::new()?, Unpacker::new()?);
         Ok(Connection { client, packer, unpacker, statements: HashMap::new() })
     }
 
-    fn connect_with<T>(&self, tls: T) -> Result<Client, Fault>
+    fn connect_with<T>(&self, deadline: Option<Instant>, tls: T) -> Result<Client, Fault>
     where
         T: MakeTlsConnect<Socket> + Send + 'static,
         T::Stream: Send,
@@ -193,11 +196,20 @@ impl Pool {
         let runtime = self.runtime.as_ref().ok_or_else(gone)?;
         let config = self.address.config().clone();
         let connecting = runtime.spawn(async move { config.connect(tls).await });
-        let (client, connection) = wait(connecting).map_err(|_| gone())??;
+        let stop = connecting.abort_handle();
+        let connected = wait(deadline, connecting).ok_or_else(|| {
+            stop.abort();
+            no_answer()
+        })?;
+        let (client, connection) = connected.map_err(|_| gone())??;
         // It ends with the client, or with the server; who asks then is told.
         runtime.spawn(async move { connection.await.ok() });
         Ok(client)
     }
+}
+
+fn no_answer() -> Fault {
+    Fault::Unavailable("the server does not answer in time".to_owned())
 }
 
 impl Drop for Pool {

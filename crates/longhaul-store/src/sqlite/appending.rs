@@ -11,13 +11,12 @@ use crate::packing::Packer;
 use crate::rows::{Apart, Body, EntryRow, Now, Sum, bytes_of, title_of};
 use crate::store::{About, SessionId};
 
-pub(super) fn create(connection: &Connection, about: &About, now: Now) -> Result<SessionId, Fault> {
-    let id = SessionId::fresh();
+pub(super) fn create(connection: &Connection, id: SessionId, about: &About, now: Now) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO session (id, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes,
                  without_content)
-             VALUES (?1, ?2, ?3, ?4, ?5, '', ?6, ?6, 0, 0, 0, 0, ?7)",
+             VALUES (?1, ?2, ?3, ?4, ?5, '', ?6, ?6, 0, 0, 0, 0, ?7) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             id.as_bytes(),
@@ -28,7 +27,7 @@ pub(super) fn create(connection: &Connection, about: &About, now: Now) -> Result
             now.0,
             about.without_content
         ])?;
-    Ok(id)
+    Ok(())
 }
 
 /// Appends entries, inside of a transaction.

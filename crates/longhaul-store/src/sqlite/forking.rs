@@ -15,25 +15,24 @@ use crate::store::SessionId;
 pub(super) fn fork(
     connection: &Connection,
     unpacker: &mut Unpacker,
-    id: SessionId,
-    at: Cursor,
+    fork: SessionId,
+    (id, at): (SessionId, Cursor),
     now: Now,
-) -> Result<SessionId, Fault> {
+) -> Result<(), Fault> {
     let (parent, stored) = place_of(connection, id)?;
     if at > stored {
         return Err(StoreError::PastEnd { session: id, at, stored }.into());
     }
     let shared = parent.entries(0..at.0)?;
     let model = reading::model_in(connection, unpacker, &shared)?.unwrap_or_default();
-    let fork = SessionId::fresh();
-    connection
+    let inserted = connection
         .prepare_cached(
             "INSERT INTO session (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes, without_content)
              SELECT ?1, id, tenant, agent, project, title, ?2, ?3, ?3, ?4,
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?7),
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?8),
                  (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6), without_content
-             FROM session WHERE n = ?9",
+             FROM session WHERE n = ?9 ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             fork.as_bytes(),
@@ -46,6 +45,9 @@ pub(super) fn fork(
             Kind::Request.number(),
             parent.0
         ])?;
+    if inserted == 0 {
+        return Ok(());
+    }
     let place = Place(connection.last_insert_rowid());
     connection
         .prepare_cached(
@@ -53,5 +55,5 @@ pub(super) fn fork(
              SELECT at - ?1 + ?2, kind, bytes, packed, content, apart FROM entry WHERE at >= ?1 AND at < ?3 ORDER BY at",
         )?
         .execute([shared.start, place.entry(0)?, shared.end])?;
-    Ok(fork)
+    Ok(())
 }

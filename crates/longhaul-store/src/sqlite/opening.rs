@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::faults::Faults;
 use crate::error::StoreError;
 use crate::fault::Fault;
+use crate::store::Patience;
 
 /// The mark of our databases in their header: `LHsn`.
 const APPLICATION: i64 = 0x4C48_736E;
@@ -34,6 +35,9 @@ const FORM: i64 = STEPS.len() as i64;
 /// How often a call looks whether another writer is done: about ten seconds long.
 const LOOKS: i32 = 4_000;
 
+/// The same for who can go on without the store: about a third of a second.
+const BRIEF_LOOKS: i32 = 130;
+
 /// A file is opened again while others are in the way, for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -55,20 +59,20 @@ pub(super) fn is_in_memory(path: &Path) -> bool {
 }
 
 /// A connection that writes. The file is made if it is not there, and brought to the newest form.
-pub(super) fn writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
+pub(super) fn writer(path: &Path, patience: Patience, faults: &Faults) -> Result<Connection, StoreError> {
     // SQLite does not wait where two turn the write-ahead log on at once, or where one recovers it.
-    let begun = Instant::now();
+    let (begun, longest) = (Instant::now(), patience.most().unwrap_or(PATIENCE));
     loop {
-        match try_writer(path, faults) {
-            Err(StoreError::Busy { .. }) if begun.elapsed() < PATIENCE && wait(0) => {}
+        match try_writer(path, patience, faults) {
+            Err(StoreError::Busy { .. }) if begun.elapsed() < longest && wait(0) => {}
             opened => return opened,
         }
     }
 }
 
-fn try_writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
+fn try_writer(path: &Path, patience: Patience, faults: &Faults) -> Result<Connection, StoreError> {
     refuse_other_files(path, faults)?;
-    let mut connection = connect(path).map_err(|fault| faults.when_opening(fault))?;
+    let mut connection = connect(path, patience).map_err(|fault| faults.when_opening(fault))?;
     let form = {
         // All of it is read at one moment: another process may be about to make the tables.
         let moment = connection.unchecked_transaction().map_err(|error| faults.when_opening(error.into()))?;
@@ -90,20 +94,29 @@ fn try_writer(path: &Path, faults: &Faults) -> Result<Connection, StoreError> {
 }
 
 /// A connection that reads a file that was opened before.
-pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
-    let connection = connect(path)?;
+pub(super) fn reader(path: &Path, patience: Patience) -> Result<Connection, Fault> {
+    let connection = connect(path, patience)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
-fn connect(path: &Path) -> Result<Connection, Fault> {
+fn connect(path: &Path, patience: Patience) -> Result<Connection, Fault> {
     let mut flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     flags.set(OpenFlags::SQLITE_OPEN_URI, is_in_memory(path));
     let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_handler(Some(wait))?;
+    wait_for_others(&mut connection, patience)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// How long calls of a connection wait for other writers from now on.
+pub(super) fn wait_for_others(connection: &mut Connection, patience: Patience) -> Result<(), Fault> {
+    let wait = match patience {
+        Patience::Long => wait,
+        Patience::Brief => wait_briefly,
+    };
+    Ok(connection.busy_handler(Some(wait))?)
 }
 
 /// Waits a moment for another writer; false if it has been long enough. SQLite's own handler sleeps for up
@@ -115,8 +128,13 @@ fn wait(looks: i32) -> bool {
     looks < LOOKS
 }
 
+/// The same for who can go on without the store.
+fn wait_briefly(looks: i32) -> bool {
+    wait(looks) && looks < BRIEF_LOOKS
+}
+
 /// A short file that is no database would be taken for an empty one.
-fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
+pub(super) fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
     let Ok(mut file) = File::open(path) else { return Ok(()) };
     let mut start = Vec::new();
     let read = file.by_ref().take(16).read_to_end(&mut start);
@@ -128,7 +146,7 @@ fn refuse_other_files(path: &Path, faults: &Faults) -> Result<(), StoreError> {
 }
 
 /// The form of the database; `None` if there is nothing in it.
-fn form_of(connection: &Connection, faults: &Faults) -> Result<Option<i64>, StoreError> {
+pub(super) fn form_of(connection: &Connection, faults: &Faults) -> Result<Option<i64>, StoreError> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let read = || {
         let tables = number("SELECT count(*) FROM sqlite_schema")?;

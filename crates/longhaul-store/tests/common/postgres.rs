@@ -195,6 +195,22 @@ impl Server {
         }
     }
 
+    /// Stops all processes of the server where they are.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap().to_owned();
+        run(Command::new("kill").arg(signal).arg(&pid).args(children_of(&pid))).unwrap();
+    }
+
     /// Ends the server as an administrator does who is in a hurry.
     pub fn stop_at_once(&self) {
         run(self.program("pg_ctl").args(["stop", "-m", "immediate", "-D"]).arg(self.data())).unwrap();

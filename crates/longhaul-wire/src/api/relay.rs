@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul::{Message, Role};
+use longhaul::{Frame, Message, Role};
 
 use super::body::{Body, Read};
 use super::format::Unit;
-use super::{Api, Encoded, LeftOut, Request, RequestError, SharedText};
+use super::{Api, Encoded, Identity, LeftOut, Request, RequestError, SharedText};
 
 /// One conversation of a client with its provider, request by request.
 ///
@@ -46,6 +46,11 @@ impl Relay {
         Self { last: Some(Arc::new(Read::of(api, messages.to_vec()))), ..Self::new(api) }
     }
 
+    /// A conversation of which one request was read elsewhere.
+    pub fn knowing(last: &LastRead) -> Self {
+        Self { last: Some(last.0.clone()), ..Self::new(last.0.api) }
+    }
+
     /// Reads a request with the help of the one before it. One that turns out to be of another
     /// conversation costs this one nothing: the one before is what was [kept](Self::keep) or written last.
     pub fn read(&self, body: impl Into<SharedText>) -> Result<Request, RequestError> {
@@ -61,10 +66,37 @@ impl Relay {
         }
     }
 
+    /// The same for a request that was read elsewhere.
+    pub fn keep_read(&mut self, last: &LastRead) {
+        self.last = Some(last.0.clone());
+    }
+
     /// Writes a request of this conversation to the provider that the client speaks to.
     pub fn write(&mut self, request: &Request) -> Encoded {
         self.keep(request);
         request.encode_with(self.api, &mut self.units)
+    }
+}
+
+/// What was read from a request, without the text that it was read from: the next request of the conversation can be
+/// read with its help, by whoever has it. Clones share it.
+#[derive(Debug, Clone)]
+pub struct LastRead(pub(super) Arc<Read>);
+
+impl LastRead {
+    /// Model, system prompt, tools and settings, as the body has them.
+    pub fn frame(&self) -> &Frame {
+        &self.0.frame
+    }
+
+    /// The messages that the client sent.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.0.messages
+    }
+
+    /// Which messages these are.
+    pub fn identities(&self) -> &[Identity] {
+        self.0.identities()
     }
 }
 

@@ -14,7 +14,7 @@ use super::format::Unit;
 use super::held::Held;
 use super::identity::Identity;
 use super::marks::{self, ClientMark, MOST, Mark, MarkPlace};
-use super::relay::Units;
+use super::relay::{LastRead, Units};
 use super::settings::{self, BETAS};
 use super::{Api, LeftOut, RequestError, is_own};
 use crate::transcript;
@@ -146,6 +146,11 @@ impl Request {
         self.body.as_ref().map(|body| body.read.clone())
     }
 
+    /// What was read from its body, to read the next request of the conversation with.
+    pub fn last_read(&self) -> Option<LastRead> {
+        self.read_before().map(LastRead)
+    }
+
     /// The request that a session sends. Anthropic's cache is told where prefixes end by up to four
     /// marks; the others find out by themselves.
     ///
@@ -173,12 +178,13 @@ impl Request {
     /// stays what it was. A session that sends what the client sent changes nothing: the body is the
     /// client's own, with its marks.
     pub fn sending(self, outgoing: &Outgoing<'_>) -> Self {
-        let messages: Vec<Arc<Message>> = outgoing.messages().cloned().collect();
-        let ends = match &self.body {
-            Some(body) if same(&messages, &body.read.messages) => Vec::new(),
-            _ => outgoing.ends.clone(),
-        };
-        Self { messages, ends, ..self }
+        self.sending_messages(outgoing.messages().cloned().collect(), outgoing.ends.clone())
+    }
+
+    /// The same with messages and ends that were taken from a session before.
+    pub fn sending_messages(self, messages: Vec<Arc<Message>>, ends: Vec<End>) -> Self {
+        let is_clients = self.body.as_ref().is_some_and(|body| same(&messages, &body.read.messages));
+        Self { messages, ends: if is_clients { Vec::new() } else { ends }, ..self }
     }
 
     /// Reads a body. A [`Relay`](super::Relay) reads one that is much like the one before it without

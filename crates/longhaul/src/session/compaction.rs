@@ -3,7 +3,7 @@
 //! through the guard and into the journal.
 
 use super::carrying::Carrying;
-use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest};
+use super::journal::{Compaction, Counting, Entry, JobEnd, PaysBack, SentRequest, Ticket};
 use super::room::Target;
 use super::state::State;
 use super::{Notice, PrepareError, Prepared, Session, Stays, TooLarge};
@@ -108,17 +108,17 @@ impl Session {
             let (what, hard) = (TooLarge::Together, refused - Tokens(1));
             return Err(PrepareError::TooLarge { what, tokens: size, hard, window: refused });
         }
-        Ok(self.send(size, now))
+        Ok(Prepared::Send(self.send(size, now)))
     }
 
     /// Takes in that the request is sent.
-    fn send(&mut self, size: Tokens, now: Option<Time>) -> Prepared {
+    pub(super) fn send(&mut self, size: Tokens, now: Option<Time>) -> Ticket {
         if let Some(ticket) = self.state.requests.retried(self.state.view.measure()) {
             if let Some(time) = now {
                 self.record(Entry::SentAgain { ticket, time });
             }
             self.prepared = true;
-            return Prepared::Send(ticket);
+            return ticket;
         }
         let warn = self.budget().warn;
         let large = size > warn;
@@ -150,7 +150,7 @@ impl Session {
         }));
         self.checkpoints.pass(self.journal.end(), &self.state);
         self.prepared = true;
-        Prepared::Send(ticket)
+        ticket
     }
 
     /// Starts a compaction, if a trigger fires.

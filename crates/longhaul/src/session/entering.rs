@@ -20,6 +20,8 @@ impl Session {
         let at = self.log().end();
         self.record(Entry::Message(message));
         self.entered(at);
+        // Each message takes its own time: the request behind a long step is not the one that waits for all of it.
+        self.uses.follow(&self.state.log, &self.profile.aliases);
         at
     }
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::json::Extra;
+use crate::conversation::json::{Extra, Json};
 use crate::size::tokens::Tokens;
 
 /// What one call used.
@@ -33,6 +33,22 @@ impl Usage {
     pub fn prompt(&self) -> Tokens {
         Tokens(self.input.saturating_add(self.cache_read).saturating_add(self.cache_write))
     }
+
+    /// The field of [`extra`](Self::extra) for the part of `cache_write` that the cache keeps for an hour.
+    pub const WRITTEN_FOR_AN_HOUR: &str = "cache_write_1h";
+
+    /// Sets what [`written_for_an_hour`](Self::written_for_an_hour) gives.
+    pub fn set_written_for_an_hour(&mut self, tokens: u64) {
+        if tokens > 0 || self.extra.is_set(Self::WRITTEN_FOR_AN_HOUR) {
+            self.extra.set(Self::WRITTEN_FOR_AN_HOUR, Json::from(&serde_json::Value::from(tokens)));
+        }
+    }
+
+    /// The part of `cache_write` that the cache keeps for an hour, which some providers price differently.
+    pub fn written_for_an_hour(&self) -> u64 {
+        let field = self.extra.get(Self::WRITTEN_FOR_AN_HOUR);
+        field.and_then(|tokens| tokens.as_str().parse().ok()).unwrap_or_default()
+    }
 }
 
 /// What a provider billed for one call: what of the prompt its cache had and kept, and the answer. The rest of the
@@ -43,14 +59,22 @@ pub struct Charged {
     pub read: Tokens,
     /// Prompt tokens written to the cache.
     pub written: Tokens,
+    /// The part of `written` that the cache keeps for an hour. A journal of an older engine does not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub written_1h: Tokens,
     /// Tokens the model wrote.
     pub output: Tokens,
+}
+
+fn is_zero(tokens: &Tokens) -> bool {
+    *tokens == Tokens::ZERO
 }
 
 impl From<&Usage> for Charged {
     fn from(usage: &Usage) -> Self {
         let (read, written) = (Tokens(usage.cache_read), Tokens(usage.cache_write));
-        Self { read, written, output: Tokens(usage.output) }
+        let written_1h = Tokens(usage.written_for_an_hour());
+        Self { read, written, written_1h, output: Tokens(usage.output) }
     }
 }
 

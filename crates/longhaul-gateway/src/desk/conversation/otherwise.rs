@@ -3,15 +3,16 @@
 
 use longhaul::digest::Cut;
 use longhaul::policy::Triggers;
-use longhaul::{Part, Profile, RecallBy, Source, Ticket, Voice};
+use longhaul::{Part, Profile, RecallBy, Session, Source, Ticket, Voice};
 use longhaul_wire::api::{Api, BodyText, Request};
 
 use super::super::refusals::Form;
 use super::{Conversation, fill};
+use crate::account::Account;
 
 /// The other forms, in the order in which they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Rung {
+pub(in super::super) enum Attempt {
     /// The client's own bytes.
     Own,
     /// Texts of ours in another voice.
@@ -20,13 +21,20 @@ pub(in super::super) enum Rung {
     NoTool,
 }
 
-impl Rung {
+impl Attempt {
     const ALL: [Self; 3] = [Self::Own, Self::Voice, Self::NoTool];
+}
+
+/// A conversation before its request was sent in another form.
+#[derive(Debug)]
+pub(super) struct Before {
+    session: Session,
+    costs: Account,
 }
 
 /// A request in another form.
 pub(in super::super) struct Otherwise {
-    pub(in super::super) rung: Rung,
+    pub(in super::super) attempt: Attempt,
     /// What the provider refused, if it takes this one.
     pub(in super::super) refused: Option<Form>,
     pub(in super::super) ticket: Ticket,
@@ -41,35 +49,36 @@ impl Conversation {
     pub(in super::super) fn otherwise(
         &mut self,
         request: &Request,
-        after: Option<Rung>,
+        after: Option<Attempt>,
         refuses: impl Fn(Form) -> bool,
     ) -> Option<Otherwise> {
         self.take_back_retry();
-        let rungs = Rung::ALL.into_iter().filter(|rung| after.is_none_or(|after| *rung > after));
-        for rung in rungs {
-            let before = self.session.clone();
-            let tried = match rung {
-                Rung::Own => self.own_bytes(request, &refuses),
-                Rung::Voice => self.in_another_voice(request),
-                Rung::NoTool => self.without_tool(request),
+        let attempts = Attempt::ALL.into_iter().filter(|attempt| after.is_none_or(|after| *attempt > after));
+        for attempt in attempts {
+            let before = Before { session: self.session.clone(), costs: self.costs.clone() };
+            let tried = match attempt {
+                Attempt::Own => self.own_bytes(request, &refuses),
+                Attempt::Voice => self.in_another_voice(request),
+                Attempt::NoTool => self.without_tool(request),
             };
             match tried {
                 Some(otherwise) => {
                     self.before_retry = Some(Box::new(before));
                     return Some(otherwise);
                 }
-                None => self.session = before,
+                None => self.session = before.session,
             }
         }
         None
     }
 
-    /// The form that is tried is not taken, or nothing is said of it: the session is as it was before.
-    pub(in super::super) fn take_back_retry(&mut self) {
-        if let Some(before) = self.before_retry.take() {
-            self.session = *before;
-            self.looked_at = self.session.cursor();
-        }
+    /// The form that is tried is not taken, or nothing is said of it: the session is as it was before. False if none is
+    /// tried.
+    pub(in super::super) fn take_back_retry(&mut self) -> bool {
+        let Some(before) = self.before_retry.take() else { return false };
+        (self.session, self.costs) = (before.session, before.costs);
+        self.looked_at = self.session.cursor();
+        true
     }
 
     /// The provider took the form that was tried. Where no other form is left to try, edits wait until the client's own
@@ -111,7 +120,7 @@ impl Conversation {
         self.session.set_profile(self.settings.profile.clone());
         let messages = self.session.outgoing().parts.iter().map(|part| part.message.clone()).collect();
         let body = self.relay.write(&own.clone().with_messages(messages)).body;
-        Some(Otherwise { rung: Rung::Own, refused, ticket, request: own, body: Some(body) })
+        Some(Otherwise { attempt: Attempt::Own, refused, ticket, request: own, body: Some(body) })
     }
 
     /// The same view, with texts of ours in another voice.
@@ -120,7 +129,7 @@ impl Conversation {
         self.session.revoice(voice.other());
         let ticket = self.prepare_unsaved().ok()?;
         let refused = Some(Form::Text(voice));
-        Some(Otherwise { rung: Rung::Voice, refused, ticket, request: request.clone(), body: None })
+        Some(Otherwise { attempt: Attempt::Voice, refused, ticket, request: request.clone(), body: None })
     }
 
     /// The same view, with the client's tools alone.
@@ -131,7 +140,13 @@ impl Conversation {
         let own = self.relay.read(request.body()?.to_owned()).ok()?;
         self.end_recall(&own);
         let ticket = self.prepare_unsaved().ok()?;
-        Some(Otherwise { rung: Rung::NoTool, refused: Some(Form::Tool), ticket, request: own, body: None })
+        Some(Otherwise {
+            attempt: Attempt::NoTool,
+            refused: Some(Form::Tool),
+            ticket,
+            request: own,
+            body: None,
+        })
     }
 
     /// Ends recall by a tool of ours: the frame is that of the client's own request.
