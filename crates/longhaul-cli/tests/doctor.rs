@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Home, refused, text};
 use longhaul_fake::Settings;
@@ -209,4 +209,33 @@ fn a_shim_is_known_and_one_without_its_agent_is_a_problem() {
     assert!(found.get("claude").1.contains(" behind our shim "), "{:?}", found.0);
     fs::remove_file(agent).unwrap();
     assert_eq!(Found::of(&mut doctor(&home, &url, &[])).state("claude"), "problem");
+}
+
+#[test]
+fn edits_that_a_provider_refuses_are_named_for_a_week() {
+    let (home, (_provider, url)) = (Home::new(), provider());
+    let place = home.at("refusals.db").display().to_string();
+    let store = longhaul_store::open(&place).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+    let days_ago = |days: i64| longhaul::Time(i64::try_from(now).unwrap() - days * 24 * 3_600_000_000);
+    let refusal = |model: &str, form: &str, days| longhaul_store::UpstreamRefusal {
+        upstream: "http://gpu:8000/v1".into(),
+        model: model.into(),
+        form: form.into(),
+        says: "System message must be at the beginning.".into(),
+        learnt: days_ago(days),
+    };
+    for refusal in [refusal("qwen3.8", "system", 2), refusal("older", "tool", 8)] {
+        store.keep_refusal(&refusal).unwrap();
+    }
+    drop(store);
+    let found = Found::of(&mut doctor(&home, &url, &["--store", &place]));
+    let (state, says) = found.get("refused edits");
+    assert_eq!(state, "hint");
+    assert!(
+        says.starts_with("http://gpu:8000/v1 refuses summaries and notes as system text for qwen3.8"),
+        "{says}"
+    );
+    assert!(says.ends_with(": \"System message must be at the beginning.\""), "{says}");
+    assert!(!says.contains("older") && found.1 == Some(0), "{says}");
 }

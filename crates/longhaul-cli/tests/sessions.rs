@@ -526,7 +526,10 @@ fn sessions_are_salvaged_from_a_damaged_file() {
     let said = user.text(&["salvage", file]);
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with(&id) && lines[0].contains(", 1 lost: Read all about alpha."), "{said}");
-    assert!(lines[1].contains("; 1 entry cannot be read. ") && lines[1].ends_with("was not changed."), "{said}");
+    assert!(
+        lines[1].contains("; 1 entry cannot be read. ") && lines[1].ends_with("was not changed."),
+        "{said}"
+    );
     let again = user.json(&["salvage", file]);
     assert_eq!((&again[0]["session"], &again[0]["new"]), (&json!(id), &json!(false)));
     let shown = user.json(&["show", &id]);
@@ -539,9 +542,10 @@ fn sessions_are_salvaged_from_a_damaged_file() {
 #[test]
 fn help_has_examples() {
     let user = User::new();
-    for what in
-        ["list", "show", "search", "pin", "undo", "redo", "recall", "fork", "export", "delete", "import", "salvage"]
-    {
+    for what in [
+        "list", "show", "search", "pin", "undo", "redo", "recall", "fork", "export", "delete", "import",
+        "salvage",
+    ] {
         let help = user.text(&[what, "--help"]);
         assert!(help.contains("--store") && (what == "list" || help.contains("Examples:")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");

@@ -338,7 +338,8 @@ impl State {
             Api::Responses => self.items.violation(twin, list(&call.body, "input")),
             Api::Chat | Api::Messages => None,
         };
-        call.api.protocol().violation(twin, &call.body).or_else(of_items)
+        let of_settings = || self.settings.refuses.and_then(|refuses| refuses(&call.body)).map(Said::invalid);
+        call.api.protocol().violation(twin, &call.body).or_else(of_items).or_else(of_settings)
     }
 
     fn wrong_key(&self, protocol: &dyn Protocol, received: &Received) -> Option<Delivery> {

@@ -3,6 +3,8 @@
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::script::{Answer, AtEnd};
 use crate::server::Fake;
 use crate::trouble::Trouble;
@@ -10,6 +12,9 @@ use crate::twin::Twin;
 
 /// The numbers of calls from the one to the other.
 type Calls = (Bound<usize>, Bound<usize>);
+
+/// Words that refuse the body of a request, if it is refused.
+pub(crate) type Refuses = fn(&Value) -> Option<&'static str>;
 
 /// What the fake shall do.
 #[derive(Debug, Clone)]
@@ -22,6 +27,7 @@ pub struct Settings {
     pub(crate) window: Option<u64>,
     pub(crate) overflow_by_status: bool,
     pub(crate) refusals_in_stream: bool,
+    pub(crate) refuses: Option<Refuses>,
     /// So many characters of an answer come in one event.
     pub(crate) piece: usize,
     pub(crate) pause: Duration,
@@ -38,6 +44,7 @@ impl Default for Settings {
             window: None,
             overflow_by_status: false,
             refusals_in_stream: false,
+            refuses: None,
             piece: 8,
             pause: Duration::ZERO,
         }
@@ -97,6 +104,11 @@ impl Settings {
     /// Makes OpenAI Responses tell a streamed request inside its stream what it refuses, as some servers do.
     pub fn refusals_in_stream(self) -> Self {
         Self { refusals_in_stream: true, ..self }
+    }
+
+    /// Sets what else the provider refuses with status 400: requests for whose body this gives words.
+    pub fn refuses(self, refuses: fn(&Value) -> Option<&'static str>) -> Self {
+        Self { refuses: Some(refuses), ..self }
     }
 
     /// Sets how many characters of an answer come in one event; 8 if nothing is set.

@@ -15,6 +15,7 @@ mod live;
 mod observing;
 mod overlap;
 mod pruning;
+mod refusals;
 mod summarising;
 mod turns;
 mod upstream_limits;
@@ -46,6 +47,7 @@ pub use kept_thinking::KeptThinking;
 use last_sent::LastSent;
 use live::{Heard, Hint, Live, Shared, Used};
 pub use observing::Observed;
+use refusals::{Retry, UpstreamRefusals};
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -281,6 +283,8 @@ pub struct Call {
     is_heard: bool,
     /// What it is, if there was no decision.
     pub(crate) rung: Option<Rung>,
+    /// It is a request that the provider refused, in another form.
+    retry: Option<Retry>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
     /// The same for a call that does not need its conversation.
@@ -307,6 +311,11 @@ impl At {
 }
 
 impl Call {
+    /// True if it is a request that the provider refused, in another form.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;
@@ -334,6 +343,7 @@ impl Call {
             is_observed: false,
             is_heard: false,
             rung: None,
+            retry: None,
             at: None,
             alone: None,
         }
@@ -363,6 +373,7 @@ pub struct Desk {
     news: Arc<News>,
     upstream_limits: UpstreamLimits,
     pub(crate) books: Arc<Books>,
+    refusals: UpstreamRefusals,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -385,9 +396,11 @@ impl Desk {
         let live = Arc::new(Live::new(settings.memory));
         let (writer, turns, news) = (OnceLock::new(), Turns::new(), Arc::default());
         let upstream_limits = UpstreamLimits::open(store.clone())?;
+        let refusals = UpstreamRefusals::open(store.clone())?;
         let current = RwLock::new(Arc::new(settings.clone()));
         let books = Arc::default();
-        let desk = Self { settings: current, store, live, turns, news, upstream_limits, books, writer };
+        let desk =
+            Self { settings: current, store, live, turns, news, upstream_limits, refusals, books, writer };
         desk.change(settings);
         Ok(desk)
     }
@@ -490,6 +503,7 @@ impl Desk {
         }
         let model = request.frame().model.as_deref().unwrap_or_default();
         let shared_window = self.upstream_limits.window(&incoming.upstream, model, now());
+        locked.speak_as(self.refusals.voice(&incoming.upstream, model, now()));
         match locked.take(&self.settings(), &incoming.tenant, &request, shared_window) {
             Ok(ticket) => {
                 locked.came_with(incoming.account);
@@ -690,6 +704,7 @@ fn call(books: &Books, conversation: &mut Conversation, request: Request, how: H
         is_observed: conversation.is_observed(),
         is_heard: false,
         rung: None,
+        retry: None,
         at: Some(at),
         alone: None,
     }

@@ -39,6 +39,13 @@ pub trait Decide: Send + Sync + 'static {
     fn refused_thinking(&self, _call: Call, _from: Option<&str>) -> Option<Call> {
         None
     }
+    /// The provider refused what stands in a call, in these words, or found it too long in the form that was tried last:
+    /// what to send instead, or the call as it was.
+    fn refused_content(&self, call: Call, _says: &str, _is_too_long: bool) -> Result<Call, Call> {
+        Err(call)
+    }
+    /// A call that was sent in another form ends, and whether the provider took it.
+    fn retried(&self, _call: &mut Call, _is_taken: bool) {}
     /// Which messages of a request may keep their thinking if it is passed on as it came. Waits for nothing.
     fn thinking_outside(&self, _incoming: &Incoming) -> KeptThinking {
         KeptThinking::All
@@ -110,6 +117,14 @@ impl Decide for Desk {
 
     fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
         Desk::refused_thinking(self, call, from)
+    }
+
+    fn refused_content(&self, call: Call, says: &str, is_too_long: bool) -> Result<Call, Call> {
+        Desk::refused_content(self, call, says, is_too_long)
+    }
+
+    fn retried(&self, call: &mut Call, is_taken: bool) {
+        Desk::retried(self, call, is_taken);
     }
 
     fn thinking_outside(&self, incoming: &Incoming) -> KeptThinking {
@@ -599,6 +614,38 @@ impl OpenCall {
             desk.refused_thinking(call, from.as_deref()).map(|call| OpenCall::new(call, engine))
         });
         next.await.ok().flatten()
+    }
+
+    /// True if it is a request that the provider refused, in another form.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.call.as_ref().is_some_and(Call::is_retry)
+    }
+
+    /// The provider refused what stands in the call, in these words, or found it too long in the form that was tried last.
+    /// What to send instead; otherwise the call, unless it has ended.
+    pub(crate) async fn refused_content(
+        mut self,
+        says: Box<str>,
+        is_too_long: bool,
+    ) -> Result<Self, Option<Self>> {
+        const MOST: Duration = Duration::from_secs(10);
+        let (call, engine) = (self.call.take().ok_or(None)?, self.engine.clone());
+        let next = self.engine.ask(MOST, move |desk| match desk.refused_content(call, &says, is_too_long) {
+            Ok(next) => Ok(OpenCall::new(next, engine)),
+            Err(call) => Err(Some(OpenCall::new(call, engine))),
+        });
+        next.await.unwrap_or(Err(None))
+    }
+
+    /// The call was sent in another form, and the provider took it or not.
+    pub(crate) async fn retried(mut self, is_taken: bool) -> Option<Self> {
+        const MOST: Duration = Duration::from_secs(10);
+        let (mut call, engine) = (self.call.take()?, self.engine.clone());
+        let ended = self.engine.ask(MOST, move |desk| {
+            desk.retried(&mut call, is_taken);
+            OpenCall::new(call, engine)
+        });
+        ended.await.ok()
     }
 
     /// The provider refused the call as too long. What to send instead.

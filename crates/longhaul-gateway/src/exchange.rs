@@ -19,6 +19,7 @@ use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use crate::another_form::{Next, concerns_form};
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
 use crate::desk::{Incoming, Reason};
@@ -337,6 +338,16 @@ impl Shared {
                             self.no_usage.store(true, Ordering::Relaxed);
                             self.counters.resent("usage-option");
                             continue;
+                        }
+                        said if concerns_form(&call, &said) => {
+                            match self.in_another_form(call, said, held.head.status, &mut report.resent).await
+                            {
+                                Next::Send(next) => {
+                                    call = next;
+                                    continue;
+                                }
+                                Next::Answer(call) => self.answer(asked.api, held, call, keep_back),
+                            }
                         }
                         Said::WrongThinking(from)
                             if !report.without_thinking && !asks_for_error(&bodies.plain) =>

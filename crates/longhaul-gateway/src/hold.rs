@@ -33,7 +33,7 @@ pub(crate) enum Rest {
 }
 
 /// What the first bytes say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The request is too long.
     TooLong(Overflow),
@@ -41,6 +41,8 @@ pub(crate) enum Said {
     WrongThinking(Option<BlockPlace>),
     /// The provider does not know the option by which we asked for usage.
     NoSuchOption,
+    /// Something in the request is not to the provider's liking, in its words.
+    Refused(Box<str>),
     /// Nothing that concerns us.
     Nothing,
 }
@@ -155,7 +157,7 @@ impl Look {
                         Said::WrongThinking(BlockPlace::named_in(&body))
                     }
                     Fault::Refused { .. } if body.contains("stream_options") => Said::NoSuchOption,
-                    _ => Said::Nothing,
+                    fault => refused(&fault),
                 }
             }
             Self::Whole { .. } | Self::Nothing => Said::Nothing,
@@ -211,8 +213,13 @@ fn said_in(api: Api, event: Event<'_>) -> Said {
     match ReplyReader::new(api).push(text.as_bytes(), &mut |_| {}) {
         Err(Fault::TooLong { overflow, .. }) => Said::TooLong(overflow),
         Err(_) if refuses_thinking(event.data) => Said::WrongThinking(BlockPlace::named_in(event.data)),
-        _ => Said::Nothing,
+        Err(fault) => refused(&fault),
+        Ok(_) => Said::Nothing,
     }
+}
+
+fn refused(fault: &Fault) -> Said {
+    fault.refused_content().map_or(Said::Nothing, |says| Said::Refused(says.into()))
 }
 
 #[cfg(test)]

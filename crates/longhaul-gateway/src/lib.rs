@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod another_form;
 mod answer;
 mod ask_usage;
 mod books;

@@ -31,7 +31,21 @@ impl Shared {
         }
         let ms = report.own_time.as_secs_f64() * 1_000.0;
         match (report.sent, report.passed_on) {
-            (Some(Brief { session, how, view, full, edits, shorter_answer, costs, is_observed, fallen, .. }), _) => {
+            (
+                Some(Brief {
+                    session,
+                    how,
+                    view,
+                    full,
+                    edits,
+                    shorter_answer,
+                    costs,
+                    is_observed,
+                    fallen,
+                    ..
+                }),
+                _,
+            ) => {
                 tracing::info!(
                     api,
                     status,

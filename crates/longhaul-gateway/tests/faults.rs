@@ -112,9 +112,13 @@ async fn a_client_sees_no_other_fault_than_without_a_gateway() {
                 }
                 assert_eq!(through.without_ours(), direct, "{trouble:?} {api:?} {stream}");
                 assert_eq!(behind.violations(), [""; 0], "{trouble:?} {api:?}");
-                // The provider was asked once: a fault is the client's to deal with. But for a request that is too large:
-                // a smaller one is tried.
-                let most = if trouble == Trouble::Status(413) { 3 } else { 1 };
+                // The provider was asked once: a fault is the client's to deal with. But for a request that is too large a
+                // smaller one is tried, and for one that is refused another form.
+                let most = match trouble {
+                    Trouble::Status(413) => 3,
+                    Trouble::Status(400) => 2,
+                    _ => 1,
+                };
                 assert!((1..=most).contains(&behind.log().len()), "{trouble:?} {api:?}");
             }
             gateway.stop().await;

@@ -89,7 +89,9 @@ impl Ground for File {
         } else if share.begins(18) || share.begins(70) {
             self.lock = None;
         } else if share.begins(35) {
-            ["", "-wal", "-shm"].iter().for_each(|end| _ = std::fs::remove_file(format!("{}{end}", self.place())));
+            ["", "-wal", "-shm"]
+                .iter()
+                .for_each(|end| _ = std::fs::remove_file(format!("{}{end}", self.place())));
         } else if share.begins(42)
             && let Some(ballast) = &self.ballast
         {
@@ -261,7 +263,11 @@ fn looked_at(fake: &Fake) -> usize {
 /// Every conversation is one session, with all that was said in it.
 fn stored(place: &str, all: &[Client], rounds: usize) {
     let store = longhaul_store::open(place).unwrap();
-    assert_eq!(store.list(&Filter::default(), 10_000).unwrap().len(), all.len(), "a conversation started over");
+    assert_eq!(
+        store.list(&Filter::default(), 10_000).unwrap().len(),
+        all.len(),
+        "a conversation started over"
+    );
     for client in all {
         let session = client.session.as_ref().unwrap().parse().unwrap();
         let (_, session) = Keeper::open(store.clone(), session, Profile::longhaul()).unwrap();

@@ -61,5 +61,5 @@ pub use postgres::PostgresStore;
 pub use sqlite::{Salvaged, SqliteStore, salvage};
 pub use store::{
     About, Alike, BadSessionId, Filter, Form, Hit, Meta, Patience, Pruned, Retention, SessionId, Store,
-    Stored, UpstreamLimit,
+    Stored, UpstreamLimit, UpstreamRefusal,
 };

@@ -29,6 +29,7 @@ use crate::fault::Fault;
 use crate::rows::Now;
 use crate::store::{
     About, Alike, Filter, Hit, Meta, Patience, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+    UpstreamRefusal,
 };
 use address::Address;
 use appending::{text, uuid};
@@ -261,6 +262,35 @@ impl Store for PostgresStore {
                 Ok(UpstreamLimit { upstream: upstream.into(), model: model.into(), window, learnt })
             };
             rows.iter().map(limit).collect()
+        })
+    }
+
+    fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError> {
+        self.server.call(async |connection| {
+            let insert = "
+                INSERT INTO longhaul.upstream_refusal (upstream, model, form, says, learnt)
+                VALUES ($1, $2, $3, $4, $5)
+                ON CONFLICT (upstream, model, form) DO UPDATE SET says = excluded.says, learnt = excluded.learnt";
+            let insert = connection.statement(insert).await?;
+            let UpstreamRefusal { upstream, model, form, says, learnt } = refusal;
+            let [upstream, model, form, says] = [upstream, model, form, says].map(|field| text(field));
+            connection.client.execute(&insert, &[&upstream, &model, &form, &says, &learnt.0]).await?;
+            Ok(())
+        })
+    }
+
+    fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError> {
+        self.server.call(async |connection| {
+            let select = "SELECT upstream, model, form, says, learnt FROM longhaul.upstream_refusal";
+            let select = connection.statement(select).await?;
+            let rows = connection.client.query(&select, &[]).await?;
+            let refusal = |row: &tokio_postgres::Row| {
+                let field = |at: usize| row.try_get::<_, String>(at).map(Box::from);
+                let (upstream, model, form) = (field(0)?, field(1)?, field(2)?);
+                let learnt = Time(row.try_get(4)?);
+                Ok(UpstreamRefusal { upstream, model, form, says: field(3)?, learnt })
+            };
+            rows.iter().map(refusal).collect()
         })
     }
 

@@ -31,6 +31,7 @@ use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
 use crate::store::{
     About, Alike, Filter, Hit, Meta, Patience, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
+    UpstreamRefusal,
 };
 use current::Current;
 use faults::Faults;
@@ -387,6 +388,36 @@ impl Store for SqliteStore {
 
     fn replaced(&self) -> u64 {
         self.current.replaced()
+    }
+
+    fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError> {
+        self.file()?.write(|connection, _, _| {
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO upstream_refusal (upstream, model, form, says, learnt)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![
+                    refusal.upstream,
+                    refusal.model,
+                    refusal.form,
+                    refusal.says,
+                    refusal.learnt.0
+                ])?;
+            Ok(())
+        })
+    }
+
+    fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError> {
+        self.file()?.read(|reader| {
+            let select = "SELECT upstream, model, form, says, learnt FROM upstream_refusal";
+            let mut select = reader.connection.prepare_cached(select)?;
+            let rows = select.query_map([], |row| {
+                let (upstream, model, form) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(UpstreamRefusal { upstream, model, form, says: row.get(3)?, learnt: Time(row.get(4)?) })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError> {

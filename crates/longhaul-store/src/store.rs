@@ -105,6 +105,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The limits of all upstreams.
     fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError>;
 
+    /// Keeps a form of edits that an upstream refuses for a model. It replaces what was kept of that form.
+    fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError>;
+
+    /// The forms of edits that upstreams refuse.
+    fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError>;
+
     /// Looks whether the place of the store was taken by another file. Calls do so too, but not each.
     fn look(&self) -> Result<(), StoreError> {
         Ok(())
@@ -163,6 +169,31 @@ pub struct UpstreamLimit {
     pub window: Tokens,
     /// When the upstream showed it.
     pub learnt: Time,
+}
+
+/// A form of edits that an upstream refused, where it took the same conversation in another form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamRefusal {
+    /// The address of the upstream, without credentials.
+    pub upstream: Box<str>,
+    /// The model, as requests name it.
+    pub model: Box<str>,
+    /// The form: `system`, `user` or `tool`.
+    pub form: Box<str>,
+    /// What the upstream said of it.
+    pub says: Box<str>,
+    /// When the upstream refused it.
+    pub learnt: Time,
+}
+
+impl UpstreamRefusal {
+    /// A refusal counts for so long, in microseconds: servers get other templates.
+    const WEEK: i64 = 7 * 24 * 3_600 * 1_000_000;
+
+    /// True if a refusal of this time still counts.
+    pub fn counts(learnt: Time, now: Time) -> bool {
+        now.0.saturating_sub(learnt.0) < Self::WEEK
+    }
 }
 
 /// The name of a stored session: a UUID whose order is that of time (version 7).

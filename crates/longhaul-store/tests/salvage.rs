@@ -18,9 +18,7 @@ fn folded(word: &str, reads: usize) -> Session {
     session.push(Message::user(format!("Read all about {word}.")));
     for n in 0..reads {
         session.prepare(None).unwrap();
-        let call = format!(
-            r#"{{"id":"c{n}","name":"Read","arguments":{{"path":"src/{word}_{n}.rs"}}}}"#
-        );
+        let call = format!(r#"{{"id":"c{n}","name":"Read","arguments":{{"path":"src/{word}_{n}.rs"}}}}"#);
         let call = Block::ToolCall(serde_json::from_str(&call).unwrap());
         session.push(Message::new(Role::Assistant, vec![call]));
         let text: String = (0..60).map(|line| format!("fn {word}_{n}_{line}() {{ {line} }}\n")).collect();
@@ -47,7 +45,9 @@ fn with_sessions() -> (tempfile::TempDir, PathBuf, Vec<SessionId>) {
 }
 
 /// Everything that can be got back of a file, in a new store.
-fn salvaged(file: &Path) -> Result<(tempfile::TempDir, std::sync::Arc<SqliteStore>, Vec<Salvaged>), StoreError> {
+fn salvaged(
+    file: &Path,
+) -> Result<(tempfile::TempDir, std::sync::Arc<SqliteStore>, Vec<Salvaged>), StoreError> {
     let (folder, store) = store();
     let mut all = Vec::new();
     salvage(file, &*store, |one| {
@@ -77,9 +77,17 @@ fn of_a_sound_file_everything_is_got_back_and_twice_is_as_good_as_once() {
         };
         assert_eq!(meta(&store), meta(&sound));
         let (_, of_store) = Keeper::open(store.clone(), *id, Profile::longhaul()).unwrap();
-        let (_, of_file) = Keeper::open(std::sync::Arc::new(sound.clone()), *id, Profile::longhaul()).unwrap();
+        let (_, of_file) =
+            Keeper::open(std::sync::Arc::new(sound.clone()), *id, Profile::longhaul()).unwrap();
         assert_eq!(of_store.outgoing().parts.len(), of_file.outgoing().parts.len());
-        assert!(of_store.outgoing().parts.iter().zip(of_file.outgoing().parts).all(|(a, b)| a.message == b.message));
+        assert!(
+            of_store
+                .outgoing()
+                .parts
+                .iter()
+                .zip(of_file.outgoing().parts)
+                .all(|(a, b)| a.message == b.message)
+        );
     }
     // By its first words a session is found again.
     assert_eq!(store.find_prefix(&[[19; 16]]).unwrap().unwrap().sessions[0].id, ids[0]);
@@ -123,7 +131,10 @@ fn one_flipped_bit_costs_one_message() {
     drop(sound);
 
     let (_into, store, all) = salvaged(&file).unwrap();
-    assert_eq!(all.iter().map(|one| (one.id, one.lost)).collect::<Vec<_>>(), [(ids[0], 1), (ids[1], 1), (ids[2], 0)]);
+    assert_eq!(
+        all.iter().map(|one| (one.id, one.lost)).collect::<Vec<_>>(),
+        [(ids[0], 1), (ids[1], 1), (ids[2], 0)]
+    );
     for (id, whole) in ids.iter().zip(&whole) {
         let got = messages(&*store, *id);
         let lost = whole.iter().filter(|message| !got.contains(message)).count();
@@ -138,7 +149,8 @@ fn one_flipped_bit_costs_one_message() {
     assert_eq!(store.find_prefix(&[[11; 16]]).unwrap(), None);
     assert_eq!(store.find_prefix(&[[10; 16]]).unwrap().unwrap().messages, 11);
     // What stands before the damage is as it was, edits and all.
-    let edits = |id| store.load(id).unwrap().entries.iter().filter(|entry| matches!(entry, Entry::Edit(_))).count();
+    let edits =
+        |id| store.load(id).unwrap().entries.iter().filter(|entry| matches!(entry, Entry::Edit(_))).count();
     assert!(edits(ids[1]) > 0);
 }
 
@@ -147,7 +159,8 @@ fn whatever_page_is_damaged_the_rest_is_got_back() {
     let (_folder, file, ids) = with_sessions();
     let sound = std::fs::read(&file).unwrap();
     let store = SqliteStore::open(&file).unwrap();
-    let said: HashSet<String> = ids.iter().flat_map(|id| messages(&store, *id)).map(|m| format!("{m:?}")).collect();
+    let said: HashSet<String> =
+        ids.iter().flat_map(|id| messages(&store, *id)).map(|m| format!("{m:?}")).collect();
     drop(store);
     let folder = tempfile::tempdir().unwrap();
     let (mut dice, mut got_back, mut nothing) = (Dice(7), Vec::new(), 0);
@@ -155,7 +168,9 @@ fn whatever_page_is_damaged_the_rest_is_got_back() {
     for page in 1..pages {
         let mut bytes = sound.clone();
         let (from, garbage) = (page * 4_096, page % 2 == 0);
-        bytes[from..from + 4_096].iter_mut().for_each(|byte| *byte = if garbage { dice.roll(256) as u8 } else { 0 });
+        bytes[from..from + 4_096]
+            .iter_mut()
+            .for_each(|byte| *byte = if garbage { dice.roll(256) as u8 } else { 0 });
         let path = folder.path().join(format!("{page}.db"));
         std::fs::write(&path, &bytes).unwrap();
         match salvaged(&path) {

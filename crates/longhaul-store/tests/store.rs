@@ -17,6 +17,7 @@ use longhaul::{
 };
 use longhaul_store::{
     About, Filter, Form, Keeper, Pruned, Retention, SessionId, SqliteStore, Store, StoreError, UpstreamLimit,
+    UpstreamRefusal,
 };
 
 fn what_was_appended_is_loaded(ground: &Ground) {
@@ -447,6 +448,34 @@ fn limits_of_upstreams_are_kept(ground: &Ground) {
     assert_eq!(limits, [again, b]);
 }
 
+fn refusals_of_upstreams_are_kept(ground: &Ground) {
+    let refusal = |model: &str, form: &str, says: &str| UpstreamRefusal {
+        upstream: "http://a/v1".into(),
+        model: model.into(),
+        form: form.into(),
+        says: says.into(),
+        learnt: Time(1_772_000_000_000_000 + i64::try_from(says.len()).unwrap()),
+    };
+    let store = ground.open();
+    let [a, b, again] = [
+        refusal("m", "system", "No."),
+        refusal("m", "tool", "No \u{0}tool."),
+        refusal("m", "system", "Not so."),
+    ];
+    assert_eq!(store.refusals().unwrap(), []);
+    for refusal in [&a, &b, &again] {
+        store.keep_refusal(refusal).unwrap();
+    }
+    let mut refusals = ground.open().refusals().unwrap();
+    refusals.sort_by(|one, other| one.form.cmp(&other.form));
+    assert_eq!(refusals[0], again);
+    assert_eq!((&*refusals[1].form, refusals.len()), ("tool", 2));
+    let later = |days: i64| Time(again.learnt.0 + days * 24 * 3_600_000_000);
+    assert!(
+        UpstreamRefusal::counts(again.learnt, later(6)) && !UpstreamRefusal::counts(again.learnt, later(7))
+    );
+}
+
 fn an_append_that_failed_and_was_stored_all_the_same_is_no_conflict(ground: &Ground) {
     let store = ground.open();
     let mut session = long_session();
@@ -720,6 +749,7 @@ on_each_store!(
     keys_of_tool_servers_are_in_no_stored_byte,
     sizes_and_what_was_learnt_are_kept,
     limits_of_upstreams_are_kept,
+    refusals_of_upstreams_are_kept,
     an_append_that_failed_and_was_stored_all_the_same_is_no_conflict,
     words_are_found_before_and_after_they_were_indexed,
     words_are_indexed_while_nobody_waits,

@@ -9,6 +9,7 @@
 //! | a client that sends its conversation again and again | `relay` |
 //! | marks of the cache, which message this is, state with the provider | `marks`, `identity`, `held` |
 //! | signed thinking in a body, and a body without what its provider would refuse | `unsigned` |
+//! | texts of ours in the user's place or in the host's | `voiced` |
 //! | the frame, and one tool more; fields and pictures; writing JSON | `settings`, `tools_end`, `object`, `picture`, `write` |
 
 mod anthropic;
@@ -27,6 +28,7 @@ mod settings;
 mod shared_text;
 mod tools_end;
 mod unsigned;
+mod voiced;
 mod write;
 
 use std::borrow::Cow;

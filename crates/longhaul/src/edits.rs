@@ -6,9 +6,11 @@ pub(crate) mod edit;
 pub(crate) mod guard;
 pub(crate) mod ledger;
 pub(crate) mod unbound;
+pub(crate) mod voice;
 
 pub use archive::{Archive, BadHandle, Handle, MemoryArchive, Original, RecallError, RecallPart, recall};
 pub use edit::{Edit, EditId, EditKind, EditPrice, EditText, Limit, LostWith, Placement, Why};
 pub use guard::{Audited, Refusal, Rule, Violation};
 pub use ledger::{Ledger, LedgerError};
 pub use unbound::{Excerpt, LostThinking, Unbound};
+pub use voice::Voice;

@@ -58,7 +58,7 @@ pub use conversation::{
 };
 pub use edits::{
     Archive, Edit, EditId, EditKind, Handle, Ledger, LedgerError, RecallError, RecallPart, Refusal,
-    Violation, Why,
+    Violation, Voice, Why,
 };
 pub use policy::{Dial, Profile, Strategy, Summariser, Task};
 pub use session::journal::{Cursor, Entry, RecallBy, Seals, Ticket};

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | entries, and how they are stored and loaded | `journal`, `loading`, `retracing`, `forking`, `checkpoints` |
 //! | the fold, part by part | `state`: `limits`, `sizes`, `requests`, `progress`, `authors`, `binding` |
-//! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `jobs` (`resolve`), `folding`, `editing`, `switching`, `undoing` |
+//! | decisions, each of which ends as an entry | `entering` (`push`), `compaction` (`prepare`), `jobs` (`resolve`), `folding`, `editing`, `switching`, `undoing`, `voices` |
 //! | what a host says and hears | `host_facts`, `reports`, `prepared`, `notice`, `reading`, `sent_by_host` |
 //! | memos: view and keep set | `following` |
 
@@ -41,6 +41,7 @@ mod sizes;
 mod state;
 mod switching;
 mod undoing;
+mod voices;
 
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ use crate::conversation::message::Time;
 use crate::edits::archive::Archive;
 use crate::edits::edit::EditKind;
 use crate::edits::ledger::Ledger;
+use crate::edits::voice::Voice;
 use crate::policy::breaker::Tripped;
 use crate::policy::profile::Profile;
 use crate::policy::strategy::RulesSeen;
@@ -111,6 +113,8 @@ pub struct Session {
     store: Option<Arc<dyn Archive>>,
     /// What the client has taken away of the conversation itself, as its newest request shows.
     taken_away: Measure,
+    /// The voice that new texts have, where the host knows which one the provider takes.
+    known_voice: Option<Voice>,
 }
 
 impl Session {
@@ -137,6 +141,7 @@ impl Session {
             checkpoints: Checkpoints::default(),
             store: None,
             taken_away: Measure::default(),
+            known_voice: None,
         }
     }
 

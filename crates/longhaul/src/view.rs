@@ -18,11 +18,12 @@ use std::sync::Arc;
 
 use crate::conversation::frame::Frame;
 use crate::conversation::log::{Log, Position};
-use crate::conversation::message::{Block, Message, Role};
+use crate::conversation::message::{Message, Role};
 use crate::conversation::repair::Shown;
 use crate::conversation::step::Unit;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Placement};
 use crate::edits::ledger::Ledger;
+use crate::edits::voice::Voice;
 use crate::size::meter::{Measure, Meter};
 use crate::size::tokens::Tokens;
 
@@ -355,15 +356,16 @@ impl View {
         // The system prompt, where it is a message: nothing stands before it.
         let settled = from.log.leading_system().min(from.log.settled_units());
         (0..settled).for_each(|unit| self.show(from, unit));
-        self.show_of_host(from, Source::Note, from.ledger.note(), &before);
-        self.show_of_host(from, Source::Rules, from.ledger.rules(), &before);
+        let (note, rules) = (from.ledger.note(), from.ledger.rules());
+        self.show_of_host(from, Source::Note, note.zip(Some(from.ledger.note_voice())), &before);
+        self.show_of_host(from, Source::Rules, rules.zip(Some(from.ledger.rules_voice())), &before);
         let hints = from.ledger.outermost().filter_map(|(_, id)| from.ledger.get(id));
         let mut seen: HashSet<EditId> = HashSet::new();
         let hints: Vec<&Arc<Edit>> =
             hints.filter(|edit| is_hint(&edit.kind) && seen.insert(edit.id)).collect();
         self.has_hints = !hints.is_empty();
         for edit in hints {
-            let part = self.made.fold(edit, from.meter);
+            let part = self.made.fold(edit, from);
             self.push(part);
         }
         self.settle(settled);
@@ -372,12 +374,19 @@ impl View {
     }
 
     /// Shows a text that stands behind the system prompt, as the message that it was before.
-    fn show_of_host(&mut self, from: Sources<'_>, source: Source, text: Option<&str>, before: &[Part]) {
-        let Some(text) = text else { return };
-        let same = |part: &&Part| part.source == source && keep::text_of(&part.message) == text;
+    fn show_of_host(
+        &mut self,
+        from: Sources<'_>,
+        source: Source,
+        text: Option<(&str, Option<Voice>)>,
+        before: &[Part],
+    ) {
+        let Some((text, voice)) = text else { return };
+        let is_known = |message: &Message| message.voice() == voice && keep::text_of(message) == text;
+        let same = |part: &&Part| part.source == source && is_known(&part.message);
         let message = match before.iter().find(same) {
             Some(part) => part.message.clone(),
-            None => keep::host_message(text.to_owned()),
+            None => keep::host_message(text.to_owned(), voice),
         };
         self.push(Part { source, measure: from.meter.message(&message), message });
     }
@@ -390,7 +399,7 @@ impl View {
             self.show_host_notes(from, at);
             if let Some((span, id)) = from.ledger.covering(unit.span.start) {
                 if let Some(edit) = from.ledger.get(id).filter(|edit| starts_at(&edit.kind, span.start)) {
-                    let part = self.made.fold(edit, from.meter);
+                    let part = self.made.fold(edit, from);
                     self.push(part);
                 }
                 at += units[at..].partition_point(|unit| unit.span.start < span.end);
@@ -473,13 +482,16 @@ impl View {
 }
 
 impl Made {
-    fn fold(&mut self, edit: &Edit, meter: &Meter) -> Part {
-        let make = || {
-            let text = edit.kind.text().map(EditText::shared).unwrap_or_default();
-            let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
-            Part { source: Source::Edit(edit.id), measure: meter.message(&message), message }
-        };
-        self.folds.entry(edit.id).or_insert_with(make).clone()
+    fn fold(&mut self, edit: &Edit, from: Sources<'_>) -> Part {
+        let voice = from.ledger.voice_of(edit);
+        if let Some(part) = self.folds.get(&edit.id).filter(|part| part.message.voice() == voice) {
+            return part.clone();
+        }
+        let text = edit.kind.text().map(EditText::shared).unwrap_or_default();
+        let message = Arc::new(Message::voiced(Role::Summary, text, voice));
+        let part = Part { source: Source::Edit(edit.id), measure: from.meter.message(&message), message };
+        self.folds.insert(edit.id, part.clone());
+        part
     }
 }
 

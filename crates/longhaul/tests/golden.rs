@@ -134,7 +134,7 @@ fn upgraded(told: &Session, small: Model, ledger: &str) -> Vec<Entry> {
             }
             "rules_shown" => {
                 let text = event["text"].as_str().unwrap().into();
-                journal.push(Entry::RulesShown { text });
+                journal.push(Entry::RulesShown { text, voice: None });
             }
             // They said nothing of what is shown.
             "usage" | "forked" => {}
@@ -332,6 +332,7 @@ fn a_journal_with_every_kind_of_entry_renders_the_same() {
         "unbound",
         "undo",
         "usage",
+        "voiced",
     ];
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), every);
     let profile = Profile { summariser: Summariser::Host, ..Profile::progressive() };

@@ -257,6 +257,7 @@ fn edits_that_no_strategy_makes_can_be_lived_with() {
                     journal.push(Entry::Edit(Arc::new(Edit {
                         id: EditId(id),
                         kind: kind.clone(),
+                        voice: None,
                         depends: vec![EditId(u32::MAX), EditId(id)],
                         before: Tokens(u64::MAX),
                         ..(*template).clone()

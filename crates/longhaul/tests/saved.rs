@@ -130,7 +130,7 @@ fn a_journal_that_nobody_wrote_is_refused_with_a_reason() {
         let Entry::Began { version, .. } = &mut journal[0] else { panic!() };
         *version = 99;
     });
-    assert_eq!(later.as_deref(), Some("the journal has version 99; this engine reads up to version 5"));
+    assert_eq!(later.as_deref(), Some("the journal has version 99; this engine reads up to version 6"));
 }
 
 /// What is loaded knows what was sent: the first edit has the price it would have had.
@@ -405,8 +405,8 @@ fn a_journal_of_lines_is_read_or_refused_with_a_reason() {
     let read = |lines: &[String]| longhaul::session::journal::read(lines.iter().map(String::as_str));
     assert_eq!(read(&lines).unwrap(), entries(&lines));
     let said = |lines: &[String]| read(lines).unwrap_err().to_string();
-    let later = [lines[0].replace("\"version\":5", "\"version\":7"), r#"{"new_kind":{}}"#.to_owned()];
-    assert_eq!(said(&later), "the journal has version 7; this engine reads up to version 5");
+    let later = [lines[0].replace("\"version\":6", "\"version\":7"), r#"{"new_kind":{}}"#.to_owned()];
+    assert_eq!(said(&later), "the journal has version 7; this engine reads up to version 6");
     let broken = [lines[0].clone(), r#"{"new_kind":{}}"#.to_owned()];
     assert!(said(&broken).starts_with("entry 1 of the journal cannot be read: unknown variant"));
 }

@@ -50,8 +50,8 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
     };
     say(vec![checks::settings(&config)])?;
     match (&args.store, &config) {
-        (Some(place), _) => say(vec![checks::store(Place::new(place.clone()))])?,
-        (None, Ok(config)) => say(vec![checks::store(Place::new(config.store()))])?,
+        (Some(place), _) => say(checks::stores(|| Place::new(place.clone())))?,
+        (None, Ok(config)) => say(checks::stores(|| Place::new(config.store())))?,
         // Nobody knows where it is.
         (None, Err(_)) => {}
     }

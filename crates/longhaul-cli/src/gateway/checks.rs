@@ -4,10 +4,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use longhaul::Time;
 use longhaul_config::Config;
-use longhaul_store::About;
+use longhaul_store::{About, UpstreamRefusal};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -41,7 +42,7 @@ impl State {
 }
 
 /// What was found.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Check {
     pub state: State,
     /// What was looked at.
@@ -81,8 +82,14 @@ pub fn settings(config: &Result<Config, Failure>) -> Check {
     }
 }
 
+/// The store, and what gateways have learnt there of providers.
+pub fn stores(place: impl Fn() -> Result<Place, Failure>) -> Vec<Check> {
+    let refusals = place().ok().filter(Place::is_there).map(|place| refusals(&place, now()));
+    [vec![store(place())], refusals.unwrap_or_default()].concat()
+}
+
 /// Whether sessions can be kept there. A store that is not there is not made.
-pub fn store(place: Result<Place, Failure>) -> Check {
+fn store(place: Result<Place, Failure>) -> Check {
     const TODO: &str = "give --store or LONGHAUL_STORE another place, or let it be written";
     let place = match place {
         Ok(place) => place,
@@ -98,6 +105,39 @@ pub fn store(place: Result<Place, Failure>) -> Check {
         Ok(says) => Check::ok("store", says),
         Err(problem) => Check::problem("store", problem.to_string(), TODO),
     }
+}
+
+/// What providers refuse of the edits that gateways make. A store that cannot be read is reported elsewhere.
+fn refusals(place: &Place, now: Time) -> Vec<Check> {
+    let known = place.open().and_then(|store| Ok(store.refusals()?)).unwrap_or_default();
+    let mut known: Vec<UpstreamRefusal> =
+        known.into_iter().filter(|refusal| UpstreamRefusal::counts(refusal.learnt, now)).collect();
+    known.sort_by(|one, other| {
+        (&one.upstream, &one.model, &one.form).cmp(&(&other.upstream, &other.model, &other.form))
+    });
+    let check = |refusal: UpstreamRefusal| {
+        let what = match &*refusal.form {
+            "tool" => "the recall tool".to_owned(),
+            role => format!("summaries and notes as {role} text"),
+        };
+        let says = match &*refusal.says {
+            "" => String::new(),
+            says => format!(": {says:?}"),
+        };
+        let UpstreamRefusal { upstream, model, learnt, .. } = refusal;
+        let said = format!("{upstream} refuses {what} for {model} (since {} UTC){says}", learnt);
+        Check::hint(
+            "refused edits",
+            said,
+            "nothing: new edits have another form, and after seven days this one is tried again",
+        )
+    };
+    known.into_iter().map(check).collect()
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Makes an empty session and deletes it.

@@ -47,6 +47,7 @@ impl Journal {
             price: EditPrice::default(),
             originals: Vec::new(),
             depends: Vec::new(),
+            voice: None,
         };
         self.entry(Entry::Edit(Arc::new(edit)));
     }

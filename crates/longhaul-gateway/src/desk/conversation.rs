@@ -19,6 +19,8 @@ use longhaul_model::Summarised;
 use longhaul_store::{About, Keeper, SessionId, Store, StoreError};
 use longhaul_wire::api::{Api, BodyText, Chain, Identity, Relay, Request, SharedText};
 
+pub(super) mod otherwise;
+
 use super::asking::{Action, AskError};
 use super::fill;
 use super::live::Hint;
@@ -71,6 +73,10 @@ pub(super) struct Conversation {
     looked_at: Cursor,
     /// Its newest request asks for a window of a million tokens.
     asks_for_a_million: bool,
+    /// The session as it was before the request was sent in another form, while nothing is known of that one.
+    before_retry: Option<Box<Session>>,
+    /// The provider takes the client's own bytes and none of our edits: none is made as long as they fit.
+    stays_whole: bool,
 }
 
 /// Why a request is not one of a conversation, or its conversation did not take it.
@@ -196,6 +202,8 @@ impl Conversation {
             has_two_accounts: false,
             writing: None,
             asks_for_a_million: false,
+            before_retry: None,
+            stays_whole: false,
         }
     }
 
@@ -239,6 +247,7 @@ impl Conversation {
 
     /// Does something that a person or a model asked for, and stores it.
     pub(super) fn act(&mut self, action: &Action) -> Result<(), AskError> {
+        self.take_back_retry();
         match action {
             // What is pinned already stays pinned.
             Action::Pin(text) => _ = steering::pin(&mut self.session, text),
@@ -255,6 +264,7 @@ impl Conversation {
 
     /// Does something to its session, and stores it. What cannot be done whole is not done.
     pub(super) fn change(&mut self, act: Act<'_>) -> Result<(), ChangeError> {
+        self.take_back_retry();
         let before = self.session.clone();
         if let Err(refused) = act(&mut self.session) {
             self.session = before;
@@ -272,6 +282,7 @@ impl Conversation {
 
     /// A summary was written, or will not come.
     pub(super) fn summarised(&mut self, summarised: Summarised) -> Result<(), StoreError> {
+        self.take_back_retry();
         summarised.resolve(&mut self.session);
         self.save()
     }
@@ -384,9 +395,11 @@ impl Conversation {
         shared_window: Option<Tokens>,
     ) -> Result<(), Refused> {
         let new_from = self.new_from(request).ok_or(Refused::Moved)?;
-        if !Arc::ptr_eq(&self.settings, settings) {
-            self.session.set_profile(settings.profile.clone());
+        // Nobody waits for the form that was tried last.
+        self.take_back_retry();
+        if !Arc::ptr_eq(&self.settings, settings) || self.stays_whole {
             self.settings = settings.clone();
+            self.set_profile();
         }
         self.session.set_frame(request.frame().clone());
         if let Some(window) = window(settings, request, &self.session)
@@ -461,6 +474,15 @@ impl Conversation {
     }
 
     pub(super) fn prepare(&mut self) -> Result<Ticket, Refused> {
+        let ticket = self.prepare_unsaved()?;
+        if self.session.since(self.keeper.stored()).any(cannot_be_made_again) {
+            self.save()?;
+        }
+        Ok(ticket)
+    }
+
+    /// The same, with nothing stored: it may not stay so.
+    fn prepare_unsaved(&mut self) -> Result<Ticket, Refused> {
         let ticket = loop {
             match self.session.prepare(Some(now())).map_err(Refused::NoView)? {
                 Prepared::Send(ticket) => break ticket,
@@ -475,9 +497,6 @@ impl Conversation {
                 tracing::warn!(session = %self.id(), "{cramped}");
                 self.cramped = Some(cramped);
             }
-        }
-        if self.session.since(self.keeper.stored()).any(cannot_be_made_again) {
-            self.save()?;
         }
         Ok(ticket)
     }
@@ -626,6 +645,7 @@ impl Conversation {
 
     /// The provider answered.
     pub(super) fn answered(&mut self, ticket: Ticket, usage: Option<&Usage>) -> Result<(), StoreError> {
+        self.take_back_retry();
         usage.into_iter().for_each(|usage| self.heard(ticket, usage));
         self.save()
     }
@@ -680,6 +700,7 @@ fn cannot_be_made_again(entry: &Entry) -> bool {
         | Entry::NoteShown { .. }
         | Entry::RulesShown { .. }
         | Entry::HostNote { .. }
+        | Entry::Voiced(_)
         | Entry::Unbound(_)
         | Entry::StepClosed
         | Entry::Refused { .. }

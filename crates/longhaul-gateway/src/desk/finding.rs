@@ -7,9 +7,10 @@ use longhaul::Models;
 use longhaul_store::{About, Alike, Meta, Store, StoreError};
 use longhaul_wire::api::{Chain, Relay, Request};
 
-use super::conversation::{Conversation, Refused};
+use super::conversation::{Conversation, Refused, now};
 use super::live::{Hint, Seat, Shared};
-use super::{Desk, How, Incoming};
+use super::refusals::Form;
+use super::{Desk, DeskSettings, How, Incoming, Recall};
 
 /// The conversation of a request.
 pub(super) struct Found {
@@ -233,7 +234,11 @@ impl Desk {
     }
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
-        let (store, settings) = (self.store.clone(), self.settings());
+        let (store, mut settings) = (self.store.clone(), self.settings());
+        let model = request.frame().model.as_deref().unwrap_or_default();
+        if self.refusals.has(&incoming.upstream, model, Form::Tool, now()) {
+            settings = Arc::new(DeskSettings { recall: Recall::Mcp, ..(*settings).clone() });
+        }
         let mut about = About { without_content: settings.without_content, ..incoming.about() };
         if settings.observe {
             about.agent += OBSERVED;

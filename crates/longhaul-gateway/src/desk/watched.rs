@@ -10,6 +10,7 @@ use longhaul::size::Calibration;
 use longhaul::{Archive, Snapshot};
 use longhaul_store::{
     About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, StoreError, Stored, UpstreamLimit,
+    UpstreamRefusal,
 };
 
 /// So long nothing is tried after an error.
@@ -226,6 +227,14 @@ impl Store for Watched {
 
     fn limits(&self) -> Result<Vec<UpstreamLimit>, StoreError> {
         self.read(|store| store.limits())
+    }
+
+    fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError> {
+        self.write(|store| store.keep_refusal(refusal))
+    }
+
+    fn refusals(&self) -> Result<Vec<UpstreamRefusal>, StoreError> {
+        self.read(|store| store.refusals())
     }
 
     fn look(&self) -> Result<(), StoreError> {

@@ -77,7 +77,8 @@ impl Damaged {
     fn open(file: &Path, faults: &Faults) -> Result<Self, StoreError> {
         opening::refuse_other_files(file, faults)?;
         let open = |flags| Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
-        let connection = open(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| faults.when_opening(error.into()))?;
+        let connection =
+            open(OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| faults.when_opening(error.into()))?;
         match opening::form_of(&connection, faults)? {
             Some(_) => Ok(Self { connection }),
             None => Err(faults.not_a_database()),
@@ -110,7 +111,12 @@ impl Damaged {
         }
         let lost = read.iter().filter(|entry| entry.is_none()).count();
         // By its words a session is found again: those before the first message that is lost.
-        let named = read.iter().take_while(|entry| entry.is_some()).flatten().filter(|entry| is_message(entry)).count();
+        let named = read
+            .iter()
+            .take_while(|entry| entry.is_some())
+            .flatten()
+            .filter(|entry| is_message(entry))
+            .count();
         let entries = match known.about.without_content {
             // It is never loaded: figures behind what is lost are of no use without it.
             true => read.into_iter().map_while(|entry| entry).collect(),
@@ -157,7 +163,11 @@ impl Damaged {
         let mut select =
             self.connection.prepare_cached("SELECT packed, content, apart FROM entry WHERE at = ?1").ok()?;
         let row = |row: &Row<'_>| {
-            Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?))
+            Ok((
+                row.get::<_, Option<Vec<u8>>>(0)?,
+                row.get::<_, Option<i64>>(1)?,
+                row.get::<_, Option<i64>>(2)?,
+            ))
         };
         let (packed, content, apart) = select.query_row([at], row).ok()?;
         let packed = packed.or_else(|| self.content(content?))?;
@@ -179,7 +189,13 @@ impl Damaged {
     }
 
     /// Names the session that was got back by what is said in its first messages.
-    fn keep_prefixes(&self, session: Place, most: usize, id: SessionId, into: &dyn Store) -> Result<(), StoreError> {
+    fn keep_prefixes(
+        &self,
+        session: Place,
+        most: usize,
+        id: SessionId,
+        into: &dyn Store,
+    ) -> Result<(), StoreError> {
         let read = || {
             let mut select = self.connection.prepare(
                 "SELECT messages, hash FROM prefix WHERE session = ?1 AND messages <= ?2 ORDER BY messages",

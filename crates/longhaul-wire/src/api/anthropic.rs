@@ -411,12 +411,8 @@ fn text(text: &str) -> String {
 
 fn write_blocks(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Anthropic);
-    // What is not the person's word stands in the person's place, and says so.
-    let tag = match message.role() {
-        Role::System if !own => Some("system-message"),
-        Role::Summary => Some("summary-of-earlier-messages"),
-        _ => None,
-    };
+    // Text that is not the person's word stands in the person's place, and says so.
+    let tag = super::voiced::tag(message).filter(|_| !own);
     let place = Place { own, keeps_ids, in_answer: message.role() == Role::Assistant, tag };
     message.blocks().iter().filter_map(|block| write_block(block, place, left_out)).collect()
 }
@@ -440,9 +436,7 @@ fn write_block(block: &Block, place: Place<'_>, left_out: &mut LeftOut) -> Optio
         Block::Text(b) if b.text.trim().is_empty() => return None,
         Block::Text(b) => {
             let said = match tag {
-                Some(tag) => {
-                    Cow::Owned(format!("<{tag} note=\"not the user's words\">\n{}\n</{tag}>", b.text))
-                }
+                Some(tag) => Cow::Owned(super::voiced::framed(tag, &b.text)),
                 None => Cow::Borrowed(&*b.text),
             };
             end(Object::new().text("type", "text").text("text", &said), &b.extra)

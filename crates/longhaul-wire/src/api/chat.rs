@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul::conversation::{BlockPart, Image, Opaque, Raw, RawPart, Text, Thinking, Words};
-use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult, Voice};
 use serde_json::Value as Parsed;
 
 use super::format::{Choice, Format, Group, Row, Unit};
 use super::object::{FIELD, Fields, KIND, Said, note, sent_name, set_note};
 use super::picture::Picture;
 use super::write::{Object, list, quoted};
-use super::{Api, LeftOut};
+use super::{Api, LeftOut, voiced};
 use crate::fields::{FieldError, excerpt};
 use crate::scan::Value;
 use crate::transcript::sniffed_size;
@@ -50,11 +50,19 @@ impl Format for Chat {
         super::read_marked(elements, |element| read_message(element).map(|message| vec![message]))
     }
 
-    fn together(&self, _messages: &[Arc<Message>]) -> usize {
-        1
+    fn together(&self, messages: &[Arc<Message>]) -> usize {
+        self.joined(messages).max(1)
     }
 
-    fn write(&self, all: &[Arc<Message>], at: usize, _together: usize, left_out: &mut LeftOut) -> Unit {
+    fn joined(&self, messages: &[Arc<Message>]) -> usize {
+        voiced::joined(messages)
+    }
+
+    fn write(&self, all: &[Arc<Message>], at: usize, together: usize, left_out: &mut LeftOut) -> Unit {
+        if together > 1 {
+            let unit = |at| Chat.write(all, at, 1, left_out);
+            return voiced::join(&all[at..at + together], (at..at + together).map(unit).collect());
+        }
         let message = &all[at];
         let mut units: Vec<String> = match message.raw(FORMAT) {
             Some(raw) => vec![raw.into_owned()],
@@ -398,8 +406,10 @@ fn write_image(image: &Image, own: bool) -> Option<String> {
 fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
     let own = super::is_own(message, Api::Chat);
     let developer = super::role_name(message).is_some_and(|name| name == "developer");
+    let tag = voiced::tag(message).filter(|_| message.voice() == Some(Voice::User));
     let role = match message.role() {
         Role::System if developer => "developer",
+        Role::System | Role::Summary if tag.is_some() => "user",
         Role::System | Role::Summary => "system",
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",
@@ -411,8 +421,12 @@ fn write_message(message: &Message, left_out: &mut LeftOut) -> Option<String> {
             continue;
         }
         match block {
+            Block::Text(b) if let Some(tag) = tag => {
+                let framed = voiced::framed(tag, &b.text);
+                parts.push((Some(Cow::Owned(framed.clone())), text(&framed)));
+            }
             Block::Text(b) => {
-                let bare = (!own || b.extra.is_empty()).then_some(&*b.text);
+                let bare = (!own || b.extra.is_empty()).then_some(Cow::Borrowed(&*b.text));
                 parts.push((bare, write_text(&b.text, own, &b.extra)));
             }
             Block::Thinking(_) => left_out.add("reasoning"),

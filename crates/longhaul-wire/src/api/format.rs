@@ -31,6 +31,11 @@ pub(super) trait Format: Sync {
     /// How many of the first messages are written together.
     fn together(&self, messages: &[Arc<Message>]) -> usize;
 
+    /// How many of the first messages are written as one because a text of ours is among them; fewer than two if none is.
+    fn joined(&self, _messages: &[Arc<Message>]) -> usize {
+        0
+    }
+
     /// Writes messages that go together, from their raw texts if nobody touched them. They stand in
     /// `all` from `at` on.
     fn write(&self, all: &[Arc<Message>], at: usize, together: usize, left_out: &mut LeftOut) -> Unit;

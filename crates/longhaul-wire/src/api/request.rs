@@ -373,7 +373,9 @@ impl Request {
         let odd_start = body.read.messages.first().is_some_and(|first| format.opening(first).is_some());
         let mut at = 0;
         while at < self.messages.len() {
-            let part = stems[at].and_then(|stem| body.part(&self.messages[at..], stem.message));
+            let is_joined = format.joined(&self.messages[at..]) > 1;
+            let stem = stems[at].filter(|_| !is_joined);
+            let part = stem.and_then(|stem| body.part(&self.messages[at..], stem.message));
             let (together, ends, written);
             let text = match &part {
                 Some(part) => {

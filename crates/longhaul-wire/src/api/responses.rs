@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use longhaul::conversation::{BlockPart, Image, Opaque, Raw, Thinking};
-use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult};
+use longhaul::{Block, Extra, Json, Message, Role, Seal, Tool, ToolCall, ToolResult, Voice};
 use serde_json::Value as Parsed;
 
 use super::chat::{arguments_for, arguments_from, arguments_text};
@@ -335,8 +335,10 @@ fn read_output<'a>(kind: &str, mut fields: Fields<'a>) -> Result<(ToolResult, Op
 fn write_items(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Vec<String> {
     let own = super::is_own(message, Api::Responses);
     let developer = super::role_name(message).is_some();
+    let tag = super::voiced::tag(message).filter(|_| message.voice() == Some(Voice::User));
     let role = match message.role() {
         Role::System if own && !developer => "system",
+        Role::System | Role::Summary if tag.is_some() => "user",
         Role::System | Role::Summary => "developer",
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",
@@ -367,6 +369,9 @@ fn write_items(message: &Message, keeps_ids: bool, left_out: &mut LeftOut) -> Ve
         // An item of a host stands alone: what stands beside others is a part, whatever its type.
         let is_part = role != "assistant" && message.blocks().len() > 1;
         let part = match block {
+            Block::Text(b) if let Some(tag) = tag => {
+                Some(text(&super::voiced::framed(tag, &b.text), role, &Extra::NONE))
+            }
             Block::Opaque(part) if own && is_part => Some(part.value.as_str().to_owned()),
             _ => write_part(block, own, role, left_out),
         };

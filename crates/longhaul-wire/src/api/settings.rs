@@ -2,9 +2,10 @@
 //! API knows under another name go with it; those it does not know are left out, and said.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use longhaul::conversation::{setting_without_secrets, without_secrets};
-use longhaul::{Block, End, Extra, Frame, Json, Role, Tool};
+use longhaul::{Block, End, Extra, Frame, Json, Message, Role, Tool, Voice};
 use serde_json::Value as Parsed;
 
 use super::body::Print;
@@ -193,8 +194,12 @@ pub(super) fn write_body(request: &Request, api: Api, left_out: &mut LeftOut) ->
         object = object.text("model", model);
     }
     // System messages at the start belong to the system prompt where that stands apart.
-    let leading = messages.iter().take_while(|message| message.role() == Role::System).count();
-    let leading = if format.row().system.is_some() { leading } else { 0 };
+    let stands_apart = format.row().system.is_some();
+    let is_leading = |message: &&Arc<Message>| match stands_apart {
+        true => message.role() == Role::System,
+        false => message.voice() == Some(Voice::System),
+    };
+    let leading = messages.iter().take_while(is_leading).count();
     let ours = request.marks_alone(api);
     let mut units = request.units(api, leading, &ours, left_out);
     let billing: Option<String> =

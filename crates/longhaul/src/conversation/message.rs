@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::json::{Extra, Json};
 use crate::conversation::raw::Raw;
+use crate::edits::voice::Voice;
 use crate::size::usage::Usage;
 
 /// Who speaks.
@@ -385,6 +386,8 @@ pub struct Message {
     wire_fields: Extra,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     raw: Option<Box<Raw>>,
+    #[serde(skip)]
+    pub(crate) voice: Option<Voice>,
 }
 
 /// The wire field in which a decoder names the API that it read a message from.
@@ -414,6 +417,7 @@ impl Message {
             extra: Extra::NONE,
             wire_fields: Extra::NONE,
             raw: None,
+            voice: None,
         }
     }
 
@@ -450,6 +454,7 @@ impl Message {
             extra: self.extra.clone(),
             wire_fields: self.wire_fields.clone(),
             raw: None,
+            voice: self.voice,
         }
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::conversation::json::Json;
 use crate::conversation::log::{Position, Span};
 use crate::edits::archive::Handle;
+use crate::edits::voice::Voice;
 use crate::size::tokens::Tokens;
 use crate::summary::{Summary, SummaryBill};
 use crate::view::keep::Kept;
@@ -25,6 +26,9 @@ pub struct Edit {
     /// What it does.
     #[serde(flatten)]
     pub kind: EditKind,
+    /// In whose place its text stands, if it is one that replaces whole units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
     /// Which strategy proposed it.
     pub strategy: Box<str>,
     /// Why it was made.

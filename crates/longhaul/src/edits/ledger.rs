@@ -9,6 +9,7 @@ use crate::conversation::message::Message;
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditKind, EditText, Why};
 use crate::edits::unbound::{Runs, Unbound};
+use crate::edits::voice::Voice;
 use crate::session::journal::Entry;
 use crate::view::keep::{self, KeepKey, Kept};
 
@@ -87,6 +88,10 @@ pub struct Ledger {
     outer: BTreeMap<Position, (Position, EditId)>,
     note: Option<Arc<str>>,
     rules: Option<Arc<str>>,
+    note_voice: Option<Voice>,
+    rules_voice: Option<Voice>,
+    /// The voice of all texts, since the provider refused them in another.
+    revoiced: Option<Voice>,
     /// Notes of the host that stay where they were sent, in order.
     host_notes: Vec<HostNote>,
     /// Where signed thinking is gone for good.
@@ -111,6 +116,26 @@ impl Ledger {
     /// The rules that stand before the history, as they were in force when they were last written there.
     pub fn rules(&self) -> Option<&str> {
         self.rules.as_deref().filter(|rules| !rules.is_empty())
+    }
+
+    /// The voice of the note.
+    pub(crate) fn note_voice(&self) -> Option<Voice> {
+        self.revoiced.or(self.note_voice)
+    }
+
+    /// The voice of the rules.
+    pub(crate) fn rules_voice(&self) -> Option<Voice> {
+        self.revoiced.or(self.rules_voice)
+    }
+
+    /// The voice of the text of an edit.
+    pub(crate) fn voice_of(&self, edit: &Edit) -> Option<Voice> {
+        self.revoiced.or(edit.voice)
+    }
+
+    /// The voice that all texts have, since the provider refused them in another.
+    pub(crate) fn revoiced(&self) -> Option<Voice> {
+        self.revoiced
     }
 
     /// Notes of the host that may be shown, with their numbers, in order.
@@ -323,16 +348,25 @@ impl Ledger {
                 self.turn(*edit, true, false);
                 self.redone += 1;
             }
-            Entry::NoteShown { text } => {
+            Entry::Voiced(voice) => {
+                self.revoiced = Some(*voice);
+                for note in &mut self.host_notes {
+                    note.message = keep::host_message(keep::text_of(&note.message), Some(*voice));
+                }
+                self.changes += 1;
+            }
+            Entry::NoteShown { text, voice } => {
                 self.note = text.clone();
+                self.note_voice = *voice;
                 self.changes += 1;
             }
-            Entry::RulesShown { text } => {
+            Entry::RulesShown { text, voice } => {
                 self.rules = Some(text.clone());
+                self.rules_voice = *voice;
                 self.changes += 1;
             }
-            Entry::HostNote { text, kept } => {
-                let message = keep::host_message(text.to_string());
+            Entry::HostNote { text, kept, voice } => {
+                let message = keep::host_message(text.to_string(), self.revoiced.or(*voice));
                 self.host_notes.push(HostNote { at: end, message, kept: kept.clone(), dropped: false });
             }
             Entry::Unbound(unbound) => {

@@ -2,6 +2,7 @@
 //! Other ways are other values, not other code.
 
 use crate::digest::{Aliases, Cut};
+use crate::edits::voice::Voice;
 use crate::policy::dial::Dial;
 use crate::policy::strategy::{self, Strategy};
 use crate::size::budget::{Budget, Shares};
@@ -54,6 +55,8 @@ pub struct Profile {
     /// What lines of the past must be worth, and when a fold pays back. Without it a summary is filled with
     /// the best lines, and only limits start a compaction.
     pub dial: Option<Dial>,
+    /// In whose place summaries stand.
+    pub voice: Voice,
     /// The longest summary, in percent of what the shares are of.
     pub summary: u8,
     /// The form of a summary of finished turns, and of one inside a running turn.
@@ -211,6 +214,7 @@ impl Profile {
             thinking_worth: 25,
             dial: Some(Dial::DEFAULT),
             keep_opening: 15,
+            voice: Voice::User,
             summary: 42,
             templates: Templates { finished: &summary::FINISHED, running: &summary::HAND_OFF },
             summariser: Summariser::Extractor,
@@ -258,6 +262,7 @@ impl Profile {
             cut: Cut { characters: 8_000, ..Cut::NONE },
             ladder: vec![&strategy::REBUILD],
             templates: Templates { finished: &summary::REBUILD, running: &summary::REBUILD },
+            voice: Voice::System,
             summary: 20,
             on_failure: OnFailure::Keep,
             ..Self::plain()
@@ -296,6 +301,7 @@ impl Profile {
                 &strategy::FOLD_RUNNING,
             ],
             templates: Templates { finished: &summary::ARCHIVE, running: &summary::HAND_OFF },
+            voice: Voice::System,
             summary: 10,
             on_failure: OnFailure::Cut,
             ..Self::plain()

@@ -683,6 +683,7 @@ mod tests {
             price: EditPrice::default(),
             originals: vec![],
             depends: vec![],
+            voice: None,
         });
         let found = session.audit_view(&mut Audited::default());
         let found: Vec<_> = found.iter().filter(|found| found.rule == Rule::BoundThinking).collect();

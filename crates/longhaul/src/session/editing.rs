@@ -46,7 +46,7 @@ impl Session {
     ) -> Result<EditId, Refusal> {
         let Replacement { kind, before, original, depends, summary } = replacement;
         let text = kind.text().map(EditText::shared).unwrap_or_default();
-        let message = Arc::new(Message::new(Role::Summary, vec![Block::text(text)]));
+        let message = Arc::new(Message::voiced(Role::Summary, text, Some(self.voice_of_folds())));
         let measure = self.meter().message(&message);
         let after = self.tokens(measure);
         self.check(why).edit(&kind, before, after)?;
@@ -77,7 +77,8 @@ impl Session {
         let price = EditPrice { rewrites: warm - saves - thinking.tokens, saves, calls, thinking, summary };
         let originals = vec![original];
         let strategy = strategy.into();
-        let edit = Edit { id, kind, strategy, why, before, after, price, originals, depends };
+        let voice = kind.replaces_runs().then(|| self.voice_of_folds());
+        let edit = Edit { id, kind, voice, strategy, why, before, after, price, originals, depends };
         self.record(Entry::Edit(Arc::new(edit)));
         self.unbind_after(id);
         id

@@ -21,7 +21,8 @@ impl Session {
         if self.state.limits.model.binds
             && let Some((text, kept)) = self.keep.note(self.log(), self.ledger())
         {
-            self.record(Entry::HostNote { text: text.into(), kept });
+            let voice = Some(self.voice_of_notes());
+            self.record(Entry::HostNote { text: text.into(), kept, voice });
         }
         self.follow_view();
     }
@@ -51,7 +52,8 @@ impl Session {
     fn write_rules(&mut self) {
         let text = self.keep.rules_in_force();
         if self.ledger().rules().unwrap_or_default() != text {
-            self.record(Entry::RulesShown { text: text.into() });
+            let voice = Some(self.voice_of_head());
+            self.record(Entry::RulesShown { text: text.into(), voice });
             self.follow_keep_set();
         }
     }
@@ -61,7 +63,8 @@ impl Session {
     fn follow_note(&mut self) {
         let note = self.profile.system_note();
         if note.as_deref() != self.ledger().note() {
-            self.record(Entry::NoteShown { text: note.map(Into::into) });
+            let voice = Some(self.voice_of_head());
+            self.record(Entry::NoteShown { text: note.map(Into::into), voice });
         }
     }
 
@@ -82,12 +85,14 @@ impl Session {
     pub(super) fn follow_view(&mut self) {
         self.state.look();
         let now = self.keep.tail(self.log(), self.ledger());
+        let voice = self.voice_of_tail();
         let State { view, sizes, .. } = &mut self.state;
-        if view.tail().map(|tail| keep::text_of(&tail.message)).unwrap_or_default() == now {
+        let is_known = |tail: &Part| tail.message.voice() == voice && keep::text_of(&tail.message) == now;
+        if view.tail().map_or(now.is_empty(), is_known) {
             return;
         }
         let tail = (!now.is_empty()).then(|| {
-            let message = keep::host_message(now);
+            let message = keep::host_message(now, voice);
             Part { source: Source::Tail, measure: sizes.meter.message(&message), message }
         });
         view.set_tail(tail);

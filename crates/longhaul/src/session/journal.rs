@@ -14,6 +14,7 @@ use crate::conversation::message::{Message, Time};
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditText, Why};
 use crate::edits::unbound::Unbound;
+use crate::edits::voice::Voice;
 use crate::policy::task::Task;
 use crate::size::calibration::Calibration;
 use crate::size::meter::Measure;
@@ -29,7 +30,7 @@ use super::LoadError;
 
 /// The version of the form that entries are written in. With a new kind of entry it goes up, for
 /// journals that begin then; an engine that meets a kind it does not know names the entry.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,11 +76,17 @@ pub enum Entry {
         /// Its text; `None` if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<Arc<str>>,
+        /// In whose place it stands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        voice: Option<Voice>,
     },
     /// Rules were put before the history, in the place of those that stood there.
     RulesShown {
         /// Their text; empty if none is in force any longer.
         text: Arc<str>,
+        /// In whose place they stand.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        voice: Option<Voice>,
     },
     /// A note of the host was put behind the newest message, where it stays.
     HostNote {
@@ -87,7 +94,12 @@ pub enum Entry {
         text: Arc<str>,
         /// The items of the keep set that it states.
         kept: Vec<Kept>,
+        /// In whose place it stands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        voice: Option<Voice>,
     },
+    /// The provider refused texts of ours in another voice: all of them, those that stand too, have this one from here on.
+    Voiced(Voice),
     /// Signed thinking no longer follows the prefix that produced it.
     Unbound(Arc<Unbound>),
     /// A request was sent.
@@ -250,14 +262,18 @@ impl Entry {
                 edit.kind = edit.kind.without_content();
                 Self::Edit(Arc::new(edit))
             }
-            Self::NoteShown { text } => Self::NoteShown { text: text.as_ref().map(|_| "".into()) },
-            Self::RulesShown { .. } => Self::RulesShown { text: "".into() },
+            Self::NoteShown { text, voice } => {
+                Self::NoteShown { text: text.as_ref().map(|_| "".into()), voice: *voice }
+            }
+            Self::RulesShown { voice, .. } => Self::RulesShown { text: "".into(), voice: *voice },
             Self::Asked { by_model, .. } => Self::Asked { focus: None, by_model: *by_model },
             Self::JobOpened(question) => {
                 Self::JobOpened(Arc::new(Question { focus: None, problem: None, ..(**question).clone() }))
             }
             Self::RecallBy(_) => Self::RecallBy(RecallBy::Unsaid),
-            Self::HostNote { .. } => Self::HostNote { text: "".into(), kept: Vec::new() },
+            Self::HostNote { voice, .. } => {
+                Self::HostNote { text: "".into(), kept: Vec::new(), voice: *voice }
+            }
             Self::Unbound(unbound) => Self::Unbound(Arc::new(unbound.without_content())),
             // A new kind of entry is looked at here before it is kept.
             Self::Began { .. }
@@ -266,6 +282,7 @@ impl Entry {
             | Self::MaxOutput(_)
             | Self::Undo { .. }
             | Self::Redo { .. }
+            | Self::Voiced(_)
             | Self::Sent(_)
             | Self::ReadsSignatures
             | Self::Signed(_)

@@ -116,6 +116,7 @@ impl Requests {
             | Entry::NoteShown { .. }
             | Entry::RulesShown { .. }
             | Entry::HostNote { .. }
+            | Entry::Voiced(_)
             | Entry::Unbound(_)
             | Entry::StepClosed
             | Entry::Asked { .. }

@@ -24,10 +24,29 @@ impl Session {
         let entries: Vec<Entry> = gone.iter().map(|id| Entry::Undo { edit: *id, held: true }).collect();
         self.fetch_for(&entries)?;
         entries.into_iter().for_each(|entry| self.record(entry));
-        // What reappears may hold reasoning that this model cannot read.
+        self.mind_what_reappears();
+        Ok(gone)
+    }
+
+    /// Takes back all edits but those of reasoning that the provider cannot read: the client's own messages are sent. None
+    /// is held, so the next compaction may make them again.
+    pub fn undo_all(&mut self) -> Result<(), LedgerError> {
+        let may_go = |edit: &Edit| !matches!(edit.why, Why::Switched | Why::Refused);
+        let active = self.ledger().edits().filter(|(edit, active)| *active && may_go(edit));
+        let mut entries: Vec<Entry> =
+            active.map(|(edit, _)| Entry::Undo { edit: edit.id, held: false }).collect();
+        // The newest first: those that were made from others go before them.
+        entries.reverse();
+        self.fetch_for(&entries)?;
+        entries.into_iter().for_each(|entry| self.record(entry));
+        self.mind_what_reappears();
+        Ok(())
+    }
+
+    /// Messages that reappear may hold reasoning that this model cannot read.
+    fn mind_what_reappears(&mut self) {
         self.mind_seals();
         self.mind_refused();
-        Ok(gone)
     }
 
     /// Makes an edit again.

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::fact::{Fact, FactKind, Note};
 use crate::conversation::log::{Log, Position, Span};
-use crate::conversation::message::{Block, Message, Role};
+use crate::conversation::message::{Message, Role};
 use crate::digest;
 use crate::edits::archive::Handle;
 use crate::edits::edit::{Edit, EditId, EditKind};
 use crate::edits::ledger::{Ledger, reaches_beyond};
+use crate::edits::voice::Voice;
 
 /// Which item of the keep set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -422,8 +423,8 @@ fn head(tag: &str, name: Option<&str>) -> String {
 }
 
 /// A message of the host that stands in the view and in no log.
-pub(crate) fn host_message(text: String) -> Arc<Message> {
-    Arc::new(Message::new(Role::System, vec![Block::text(text)]))
+pub(crate) fn host_message(text: String, voice: Option<Voice>) -> Arc<Message> {
+    Arc::new(Message::voiced(Role::System, text, voice))
 }
 
 /// Cuts items until all are within `limit` bytes: head and tail with a handle, in the order

@@ -72,7 +72,10 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
         lost => format!("{} entries cannot be read", terminal::grouped(lost)),
     };
     let (all, messages) = (counted(all, "session"), counted(messages, "message"));
-    sessions.say(&(), format!("{all} with {messages} are in {}; {lost}. {shown} was not changed.", sessions.place))
+    sessions.say(
+        &(),
+        format!("{all} with {messages} are in {}; {lost}. {shown} was not changed.", sessions.place),
+    )
 }
 
 /// True if both name one file.

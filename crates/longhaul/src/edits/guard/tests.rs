@@ -119,7 +119,7 @@ proptest! {
             let mut trial = session.clone();
             trial.force(Edit {
                 id: trial.ledger().next_id(), kind: kind.clone(), strategy: "test".into(), why, before, after,
-                price: EditPrice::default(), originals: vec![], depends: vec![],
+                price: EditPrice::default(), originals: vec![], voice: None, depends: vec![],
             });
             let found = trial.audit();
             // An audit that goes on from the last one finds the same.
