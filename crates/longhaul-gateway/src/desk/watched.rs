@@ -1,6 +1,6 @@
 //! The store as the desk uses it. While it does not work, calls fail immediately with the error that it had, so that no
-//! request waits for it; about once a second a call is let through to see whether it works again. The log reports what
-//! failed once for each cause and minute, and once that the store works again.
+//! request waits for it. One call at a time is let through to see whether it works again: as a rule one of the desk's own,
+//! about once a second. The log reports what failed once for each cause and minute, and once that the store works again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,8 +12,11 @@ use longhaul_store::{
     About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, StoreError, Stored, UpstreamLimit,
 };
 
-/// So long nothing is tried after an error.
-const PAUSE: Duration = Duration::from_millis(700);
+/// So long nothing is tried after an error, unless the desk asks for it.
+const PAUSE: Duration = Duration::from_millis(2_500);
+
+/// A call that tries the store again is over after this time, or nobody knows what became of it.
+const TRIAL: Duration = Duration::from_secs(10);
 
 /// The same error is reported again after this time.
 const REPORTED: Duration = Duration::from_secs(60);
@@ -110,7 +113,7 @@ impl Circuit {
         let outage = known.outage.as_mut()?;
         if outage.until <= Instant::now() {
             // This call tries it. Others that come while it does so fail.
-            outage.until = Instant::now() + PAUSE;
+            outage.until = Instant::now() + TRIAL;
             return None;
         }
         outage.error.outage()
@@ -144,8 +147,11 @@ impl Circuit {
         self.lock().outage.as_ref().and_then(|outage| outage.error.outage())
     }
 
+    /// A call that is let through already goes on alone.
     fn retry_now(&self) {
-        if let Some(outage) = &mut self.lock().outage {
+        if let Some(outage) = &mut self.lock().outage
+            && outage.until <= Instant::now() + PAUSE
+        {
             outage.until = Instant::now();
         }
     }
