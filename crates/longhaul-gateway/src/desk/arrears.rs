@@ -12,7 +12,7 @@ use super::live::{Live, Seat, Shared, Used};
 impl Desk {
     /// Stores what could not be stored before, as far as the store works now.
     pub fn tend(&self) {
-        self.store.retry_now();
+        self.store.retry();
         if self.store.look().is_err() {
             return;
         }
