@@ -138,7 +138,7 @@ pub enum Reason {
     Side,
     /// There is no view that fits, or the engine failed.
     NoView,
-    /// The store failed.
+    /// Other replicas changed the conversation again and again.
     Store,
     /// It took too long to decide.
     Slow,
