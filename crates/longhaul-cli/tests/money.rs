@@ -177,7 +177,7 @@ async fn the_last_line_says_why_nothing_was_saved() {
 /// A client that changes a setting of the prompt at every call has no use of the cache, with Longhaul or without.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_line_says_that_prefixes_break() {
-    let at = |step: usize| json!({"type": if step % 2 == 0 { "auto" } else { "any" }});
+    let at = |step: usize| json!({"type": if step.is_multiple_of(2) { "auto" } else { "any" }});
     let bodies: Vec<Value> = (0..6).map(|step| with(body(step), "tool_choice", at(step))).collect();
     let Some((line, _)) = played(&bodies, Some(&[]), KEY).await else { return };
     assert!(line.contains("; about the same without; nothing was folded"), "{line}");

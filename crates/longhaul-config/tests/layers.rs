@@ -252,14 +252,18 @@ fn the_constants_of_mini_and_transform_are_settings() {
 fn a_gateway_is_run_by_the_user_and_by_no_project() {
     let gateway = Config::default().gateway();
     assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (None, None, false));
+    assert!(!gateway.observe);
     assert_eq!((gateway.max_body, gateway.max_bodies, gateway.memory), (64 << 20, 512 << 20, 96 << 20));
     let text = "[gateway]\nkeep_days = 30\nkeep_bytes = \"10G\"\nno_content = true\nmax_body = 1048576\n";
-    let layers = Layers::default()
-        .file("config.toml", text)
-        .variables([("LONGHAUL_GATEWAY_KEEP_DAYS", "7"), ("LONGHAUL_GATEWAY_DECIDE_MS", "500")]);
+    let layers = Layers::default().file("config.toml", text).variables([
+        ("LONGHAUL_GATEWAY_KEEP_DAYS", "7"),
+        ("LONGHAUL_GATEWAY_DECIDE_MS", "500"),
+        ("LONGHAUL_GATEWAY_OBSERVE", "true"),
+    ]);
     let gateway = Config::read(&layers).unwrap().gateway();
     assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (Some(7), Some(10 << 30), true));
     assert_eq!((gateway.max_body, gateway.decide_ms, gateway.connections), (1 << 20, 500, 1_024));
+    assert!(gateway.observe);
 
     let project = Config::read(&Layers::default().project_file("longhaul.toml", text)).unwrap_err();
     assert!(matches!(project, ConfigError::NotForProjects { .. }), "{project}");

@@ -139,7 +139,7 @@ pub enum Reason {
     Side,
     /// There is no view that fits, or the engine failed.
     NoView,
-    /// The store failed.
+    /// Other replicas changed the conversation again and again.
     Store,
     /// It took too long to decide.
     Slow,
@@ -282,10 +282,10 @@ pub struct Call {
     pub(crate) is_observed: bool,
     /// What the answer said of its price was heard.
     is_heard: bool,
-    /// It is a request that the provider refused, in another form.
-    retry: Option<Retry>,
     /// What it is, if there was no decision.
     pub(crate) rung: Option<Rung>,
+    /// It is a request that the provider refused, in another form.
+    retry: Option<Retry>,
     /// Where it belongs; `None` for a call that no desk of ours made.
     at: Option<At>,
     /// The same for a call that does not need its conversation.
@@ -338,8 +338,8 @@ impl Call {
             costs: Costs::default(),
             is_observed: false,
             is_heard: false,
-            retry: None,
             rung: None,
+            retry: None,
             at: None,
             alone: None,
         }
@@ -368,8 +368,8 @@ pub struct Desk {
     /// Who wants to know of calls that ended.
     news: Arc<News>,
     upstream_limits: UpstreamLimits,
-    refusals: UpstreamRefusals,
     pub(crate) books: Arc<Books>,
+    refusals: UpstreamRefusals,
     /// Made when a model is first to write summaries.
     writer: OnceLock<Writer>,
 }
@@ -699,8 +699,8 @@ fn call(books: &Books, conversation: &mut Conversation, request: Request, how: H
         costs: conversation.settle(books),
         is_observed: conversation.is_observed(),
         is_heard: false,
-        retry: None,
         rung: None,
+        retry: None,
         at: Some(at),
         alone: None,
     }

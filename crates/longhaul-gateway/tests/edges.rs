@@ -16,7 +16,7 @@ use common::{Dice, Ground};
 use http::HeaderMap;
 use longhaul::{RecallPart, Tokens, Usage};
 use longhaul_gateway::{Action, Call, Decision, Desk, DeskSettings, How, Incoming};
-use longhaul_store::Filter;
+use longhaul_store::{Filter, Patience};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
@@ -26,7 +26,9 @@ on_each_store!(
 );
 
 fn desk(ground: &Ground) -> Desk {
-    let settings = DeskSettings { window: Some(Tokens(12_000)), ..DeskSettings::new(ground.place.clone()) };
+    // A slow machine is no reason to go on without the store.
+    let (window, patience) = (Some(Tokens(12_000)), Patience::Long);
+    let settings = DeskSettings { window, patience, ..DeskSettings::new(ground.place.clone()) };
     Desk::open(settings).unwrap()
 }
 

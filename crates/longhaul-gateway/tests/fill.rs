@@ -17,7 +17,7 @@ use http::HeaderMap;
 use longhaul::conversation::ToolResult;
 use longhaul::{EditKind, Profile, RecallPart, Session, Tokens, Usage, Why};
 use longhaul_gateway::{Call, Decision, Desk, DeskSettings, How, Incoming, Recall};
-use longhaul_store::{Keeper, SessionId};
+use longhaul_store::{Keeper, Patience, SessionId};
 use longhaul_wire::api::{Api, Request};
 use serde_json::{Value, json};
 
@@ -45,6 +45,8 @@ fn settings(ground: &Ground, recall: Recall) -> DeskSettings {
         window: Some(Tokens(WINDOW as u64)),
         profile,
         recall,
+        // A slow machine is no reason to go on without the store.
+        patience: Patience::Long,
         ..DeskSettings::new(ground.place.clone())
     }
 }

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue};
 use longhaul::{Frame, Message, Profile, RecallPart, Tokens, Usage};
 use longhaul_gateway::{Action, Call, Decision, Desk, DeskSettings, How, Incoming, SummaryModel};
 use longhaul_model::{Fault, Scripted};
-use longhaul_store::{Filter, Form, Keeper, Store, StoreError};
+use longhaul_store::{Filter, Form, Keeper, Patience, Store, StoreError};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
 
@@ -134,6 +134,8 @@ fn settings(ground: &Ground, without_content: bool, said: &mut Said) -> DeskSett
         window: Some(Tokens(20_000)),
         without_content,
         summaries: Some(summaries),
+        // A slow machine is no reason to go on without the store.
+        patience: Patience::Long,
         ..DeskSettings::new(ground.place.clone())
     }
 }

@@ -101,15 +101,15 @@ impl Server {
         self.call_within(None, run)
     }
 
+    /// Makes a call in which the server may be silent for so long.
     fn call_within<T>(
         &self,
-        most: Option<Duration>,
+        silence: Option<Duration>,
         mut run: impl AsyncFnMut(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        let deadline = most.map(|most| Instant::now() + most);
-        let until = deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
+        let until = Instant::now() + silence.unwrap_or(PATIENCE);
         loop {
-            match self.pool.call(deadline, &mut run) {
+            match self.pool.call(silence, &mut run) {
                 Err(Fault::Again) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -146,8 +146,8 @@ impl Store for PostgresStore {
 
     fn load(&self, id: SessionId) -> Result<Stored, StoreError> {
         // Longer than others: a whole session is read.
-        let most = self.server.patience.most().map(|most| most * 2);
-        self.server.call_within(most, async |connection| reading::load(connection, id).await)
+        let silence = self.server.patience.most().map(|most| most * 2);
+        self.server.call_within(silence, async |connection| reading::load(connection, id).await)
     }
 
     fn meta(&self, id: SessionId) -> Result<Meta, StoreError> {

@@ -382,6 +382,14 @@ impl Store for SqliteStore {
         })
     }
 
+    fn look(&self) -> Result<(), StoreError> {
+        self.current.opened().map(drop)
+    }
+
+    fn replaced(&self) -> u64 {
+        self.current.replaced()
+    }
+
     fn keep_refusal(&self, refusal: &UpstreamRefusal) -> Result<(), StoreError> {
         self.file()?.write(|connection, _, _| {
             connection
@@ -410,14 +418,6 @@ impl Store for SqliteStore {
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
-    }
-
-    fn look(&self) -> Result<(), StoreError> {
-        self.current.opened().map(drop)
-    }
-
-    fn replaced(&self) -> u64 {
-        self.current.replaced()
     }
 
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError> {

@@ -144,12 +144,13 @@ pub enum Patience {
     /// About ten seconds for other writers, and as long as it takes for a server.
     #[default]
     Long,
-    /// Less than half a second: whoever calls can go on without the store.
+    /// Less than half a second for other writers, and as long for a server that says nothing: whoever calls can go on without
+    /// the store. Searching and deleting take as long as they take.
     Brief,
 }
 
 impl Patience {
-    /// How long a call waits at most, where that is known.
+    /// How long a call waits for others, and for a server that says nothing.
     pub(crate) fn most(self) -> Option<Duration> {
         match self {
             Self::Long => None,

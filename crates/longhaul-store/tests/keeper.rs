@@ -1,10 +1,14 @@
 //! Sessions that begin before the store can be asked, and stores that are not the ones that were written to.
 
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]
 mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -264,6 +268,45 @@ fn a_brief_call_does_not_outwait_a_server_that_hangs() {
         }
     }
     assert!(store.load(id).unwrap().entries.len() <= 4);
+}
+
+/// A server far away answers late, again and again. That is not silence.
+#[test]
+fn a_brief_call_waits_for_a_server_that_is_far_away() {
+    let server = match Server::start(&["fsync=off"]) {
+        Ok(server) => server,
+        Err(why) => return skipped(&why),
+    };
+    let url = server.database();
+    let near = PostgresStore::open(&url).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = server.socket();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), UnixStream::connect(&socket).unwrap());
+            let (back, there) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || late(client, there));
+            std::thread::spawn(move || late(server, back));
+        }
+    });
+    let database = url.rsplit('/').next().unwrap();
+    let far = format!("postgres://postgres@{address}/{database}?sslmode=disable");
+    let far = PostgresStore::open_with(&far, Patience::Brief).unwrap();
+    let id = create(&far, "p", &["hello"]);
+    far.append(id, Cursor(2), &[said("more")]).unwrap();
+    assert_eq!(far.load(id).unwrap().entries, near.load(id).unwrap().entries);
+}
+
+/// Passes on what comes, later.
+fn late(mut from: impl Read, mut to: impl Write) {
+    let mut some = vec![0; 64 << 10];
+    while let Ok(length @ 1..) = from.read(&mut some) {
+        std::thread::sleep(Duration::from_millis(60));
+        if to.write_all(&some[..length]).is_err() {
+            return;
+        }
+    }
 }
 
 #[test]

@@ -194,6 +194,9 @@ async fn unused(gateway: &Gateway, agent: &Agent, after: u64) -> Infallible {
 /// Where agents that are started by an agent find the gateway that it is behind.
 const GATEWAY: &str = "LONGHAUL_GATEWAY";
 
+/// The setting `gateway.observe`, as a variable.
+const OBSERVE: &str = "LONGHAUL_GATEWAY_OBSERVE";
+
 /// The gateway of the agent that runs us, if there is one.
 async fn gateway_around_us() -> Option<SocketAddr> {
     let address: SocketAddr = std::env::var(GATEWAY).ok()?.parse().ok()?;
@@ -248,6 +251,10 @@ impl Run<'_> {
         let mut command = Command::new(self.program);
         command.env(GATEWAY, gateway.to_string());
         told.token.as_ref().map(|token| command.env(TOKEN, token));
+        if self.observes {
+            // An agent that the agent starts by `longhaul wrap` is only observed too.
+            command.env(OBSERVE, "true");
+        }
         let mut files = Vec::new();
         for setting in (self.agent.told)(&told) {
             match setting {

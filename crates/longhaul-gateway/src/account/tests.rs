@@ -38,7 +38,6 @@ impl Journal {
     fn edit(&mut self, why: Why) {
         let kind = EditKind::Hide { spans: Vec::new(), text: EditText::Here("".into()) };
         let edit = Edit {
-            voice: None,
             id: EditId(0),
             kind,
             strategy: "test".into(),
@@ -48,6 +47,7 @@ impl Journal {
             price: EditPrice::default(),
             originals: Vec::new(),
             depends: Vec::new(),
+            voice: None,
         };
         self.entry(Entry::Edit(Arc::new(edit)));
     }

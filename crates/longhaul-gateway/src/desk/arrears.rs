@@ -12,6 +12,7 @@ use super::live::{Live, Seat, Shared, Used};
 impl Desk {
     /// Stores what could not be stored before, as far as the store works now.
     pub fn tend(&self) {
+        self.store.retry();
         if self.store.look().is_err() {
             return;
         }
@@ -43,7 +44,6 @@ impl Desk {
     pub fn close(&self) {
         // What parts from another writer's conversation in the first round is stored by the second.
         for _ in 0..2 {
-            self.store.retry_now();
             self.tend();
         }
         let lost = self.live.in_arrears().len();

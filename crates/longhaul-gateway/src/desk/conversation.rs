@@ -106,7 +106,7 @@ pub(super) enum Refused {
     /// There is no view that fits.
     #[error("{0}")]
     NoView(PrepareError),
-    /// The store failed, or another replica was here.
+    /// Another replica was here.
     #[error("{0}")]
     Store(#[from] StoreError),
 }

@@ -235,13 +235,13 @@ impl Desk {
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, mut settings) = (self.store.clone(), self.settings());
-        let mut about = About { without_content: settings.without_content, ..incoming.about() };
-        if settings.observe {
-            about.agent += OBSERVED;
-        }
         let model = request.frame().model.as_deref().unwrap_or_default();
         if self.refusals.has(&incoming.upstream, model, Form::Tool, now()) {
             settings = Arc::new(DeskSettings { recall: Recall::Mcp, ..(*settings).clone() });
+        }
+        let mut about = About { without_content: settings.without_content, ..incoming.about() };
+        if settings.observe {
+            about.agent += OBSERVED;
         }
         let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
         let request = new.offering(request);

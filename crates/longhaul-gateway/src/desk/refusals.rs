@@ -9,7 +9,7 @@ use longhaul::{Time, Voice};
 use longhaul_store::{Store, StoreError, UpstreamRefusal};
 use longhaul_wire::api::Request;
 
-use super::conversation::otherwise::Attempt;
+use super::conversation::otherwise::OtherForm;
 use super::conversation::{Conversation, now};
 use super::{At, Call, Desk};
 
@@ -54,7 +54,7 @@ pub enum AfterRefusal {
 /// A request that is sent once more, in another form.
 #[derive(Debug)]
 pub(super) struct Retry {
-    pub(super) attempt: Attempt,
+    pub(super) tried: OtherForm,
     /// What the provider takes back by answering it.
     pub(super) refused: Option<Form>,
     /// What the provider said of the first one.
@@ -157,14 +157,14 @@ impl Desk {
         let model = request.frame().model.clone().unwrap_or_default();
         let refuses = |form| self.refusals.has(upstream, &model, form, now());
         let (says, after) = match retry {
-            Some(retry) => (retry.says, Some(retry.attempt)),
+            Some(retry) => (retry.says, Some(retry.tried)),
             // What the client sent is for the client to put right.
             None if call.body.is_none() => return None,
             None => (says.into(), None),
         };
         let otherwise = match after {
             // The client's own bytes are refused too: it is nothing of ours.
-            Some(Attempt::Own) if !is_too_long => None,
+            Some(OtherForm::Own) if !is_too_long => None,
             after => conversation.otherwise(request, after, refuses),
         };
         let Some(otherwise) = otherwise else {
@@ -177,7 +177,7 @@ impl Desk {
         if let Some(body) = otherwise.body {
             next.body = (!body.is_clients()).then(|| String::from(body).into());
         }
-        next.retry = Some(Retry { attempt: otherwise.attempt, refused: otherwise.refused, says });
+        next.retry = Some(Retry { tried: otherwise.tried, refused: otherwise.refused, says });
         Some(next)
     }
 

@@ -1,8 +1,8 @@
 //! The store as the desk uses it. While it does not work, calls fail immediately with the error that it had, so that no
-//! request waits for it; about once a second a call is let through to see whether it works again. The log reports what
-//! failed once for each cause and minute, and once that the store works again.
+//! request waits for it. One call at a time is let through to see whether it works again: as a rule one of the desk's own,
+//! about once a second. The log reports what failed once for each cause and minute, and once that the store works again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use longhaul::session::journal::{Cursor, Entry};
@@ -13,8 +13,11 @@ use longhaul_store::{
     UpstreamRefusal,
 };
 
-/// So long nothing is tried after an error.
-const PAUSE: Duration = Duration::from_millis(700);
+/// So long nothing is tried after an error, unless the desk asks for it.
+const PAUSE: Duration = Duration::from_millis(2_500);
+
+/// A call that tries the store again is over after this time, or nobody knows what became of it.
+const TRIAL: Duration = Duration::from_secs(10);
 
 /// The same error is reported again after this time.
 const REPORTED: Duration = Duration::from_secs(60);
@@ -23,20 +26,24 @@ const REPORTED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Watched {
     store: Arc<dyn Store>,
-    /// A file that another process has locked can be read.
-    reads: Circuit,
-    writes: Circuit,
+    known: Mutex<Known>,
 }
 
-/// Calls that fail together.
-#[derive(Debug, Default)]
-struct Circuit(Mutex<Known>);
+/// Calls that fail together. A file that another process has locked can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+}
 
 #[derive(Debug, Default)]
 struct Known {
-    outage: Option<Outage>,
+    reads: Option<Outage>,
+    writes: Option<Outage>,
     /// What was reported last, and when.
     reported: Option<(String, Instant)>,
+    /// The end of an outage is to be reported.
+    is_reported: bool,
 }
 
 /// The store does not work.
@@ -49,12 +56,13 @@ struct Outage {
 
 impl Watched {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, reads: Circuit::default(), writes: Circuit::default() }
+        Self { store, known: Mutex::default() }
     }
 
     /// Why the store does not work, as far as it is known.
     pub(super) fn outage(&self) -> Option<StoreError> {
-        self.writes.outage().or_else(|| self.reads.outage())
+        let known = self.lock();
+        known.writes.iter().chain(&known.reads).find_map(|outage| outage.error.outage())
     }
 
     /// An error if the store does not work, or does not answer.
@@ -65,95 +73,157 @@ impl Watched {
         }
     }
 
-    /// The next calls are let through.
-    pub(super) fn retry_now(&self) {
-        self.writes.retry_now();
-        self.reads.retry_now();
-    }
-
-    /// Sees whether a store that did not work does so again, where nothing waits to be stored.
-    pub(super) fn probe(&self) {
-        if self.reads.outage().is_some() {
-            _ = self.list(&Filter::default(), 1);
+    /// Sees whether a store that did not work does so again. No request is let through to wait for it meanwhile; where none
+    /// would wait, the next call is.
+    pub(super) fn retry(&self) {
+        if self.lock().begins_trial(Kind::Read, is_waited_for)
+            && self.tried(Kind::Read, || self.store.list(&Filter::default(), 1)).is_err()
+        {
+            return;
         }
-        if self.writes.outage().is_some() {
-            // Nobody has this session: a store that says so has begun to write.
-            _ = self.keep_prefixes(SessionId::fresh(), 0, &[]);
+        if self.lock().begins_trial(Kind::Write, is_waited_for) {
+            self.try_to_write();
         }
-    }
-
-    fn read<T>(&self, call: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.reads.through(|| call(&*self.store))
-    }
-
-    fn write<T>(&self, call: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.writes.through(|| call(&*self.store))
-    }
-}
-
-impl Circuit {
-    /// Makes a call, unless it is known to fail.
-    fn through<T>(&self, call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        if let Some(error) = self.closed() {
-            return Err(error);
-        }
-        let done = call();
-        match done.as_ref().err().and_then(StoreError::outage) {
-            Some(error) => self.failed(error),
-            None => self.works(),
-        }
-        done
-    }
-
-    /// The error that a call would have.
-    fn closed(&self) -> Option<StoreError> {
-        let mut known = self.lock();
-        let outage = known.outage.as_mut()?;
-        if outage.until <= Instant::now() {
-            // This call tries it. Others that come while it does so fail.
-            outage.until = Instant::now() + PAUSE;
-            return None;
-        }
-        outage.error.outage()
-    }
-
-    fn failed(&self, error: StoreError) {
-        let mut known = self.lock();
-        let problem = error.to_string();
-        let is_known = known
-            .reported
-            .as_ref()
-            .is_some_and(|(before, when)| *before == problem && when.elapsed() < REPORTED);
-        if !is_known {
-            tracing::warn!(problem, "the store does not work: conversations go on in memory until it does");
-            known.reported = Some((problem, Instant::now()));
-        }
-        // A damaged page concerns whoever asks for it; others may be read.
-        let is_local = matches!(error, StoreError::Damaged { .. });
-        known.outage = (!is_local).then(|| Outage { error, until: Instant::now() + PAUSE });
-    }
-
-    fn works(&self) {
-        let mut known = self.lock();
-        if known.outage.take().is_some() {
-            tracing::info!("the store works again");
-            known.reported = None;
-        }
-    }
-
-    fn outage(&self) -> Option<StoreError> {
-        self.lock().outage.as_ref().and_then(|outage| outage.error.outage())
-    }
-
-    fn retry_now(&self) {
-        if let Some(outage) = &mut self.lock().outage {
+        if let Some(outage) = &mut self.lock().writes
+            && !is_waited_for(&outage.error)
+        {
             outage.until = Instant::now();
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same where nothing waits to be written.
+    pub(super) fn probe(&self) {
+        if self.lock().begins_trial(Kind::Write, |error| !is_waited_for(error)) {
+            self.try_to_write();
+        }
     }
+
+    /// Nobody has this session: a store that says so has begun to write.
+    fn try_to_write(&self) {
+        _ = self.tried(Kind::Write, || self.store.keep_prefixes(SessionId::fresh(), 0, &[]));
+    }
+
+    fn read<T>(&self, call: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.through(Kind::Read, call)
+    }
+
+    fn write<T>(&self, call: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.through(Kind::Write, call)
+    }
+
+    /// Makes a call, unless it is known to fail.
+    fn through<T>(
+        &self,
+        kind: Kind,
+        call: impl FnOnce(&dyn Store) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Some(error) = self.lock().closed(kind) {
+            return Err(error);
+        }
+        self.tried(kind, || call(&*self.store))
+    }
+
+    fn tried<T>(&self, kind: Kind, call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let done = call();
+        match done.as_ref().err().and_then(StoreError::outage) {
+            Some(error) => self.lock().failed(kind, error),
+            None => self.lock().works(kind),
+        }
+        done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn of(&mut self, kind: Kind) -> &mut Option<Outage> {
+        match kind {
+            Kind::Read => &mut self.reads,
+            Kind::Write => &mut self.writes,
+        }
+    }
+
+    /// The error that a call would have. A call that tries the store again has none.
+    fn closed(&mut self, kind: Kind) -> Option<StoreError> {
+        let outage = self.of(kind).as_ref()?;
+        let error = outage.error.outage();
+        if outage.until > Instant::now() {
+            return error;
+        }
+        self.try_alone(kind);
+        None
+    }
+
+    /// A call tries the store again, whatever the time, if the outage is such a one and no other call tries it.
+    fn begins_trial(&mut self, kind: Kind, is_such: impl Fn(&StoreError) -> bool) -> bool {
+        let outage = self.of(kind).as_ref();
+        let is_tried = |outage: &Outage| outage.until > Instant::now() + PAUSE;
+        let begins = outage.is_some_and(|outage| is_such(&outage.error) && !is_tried(outage));
+        if begins {
+            self.try_alone(kind);
+        }
+        begins
+    }
+
+    /// Other calls fail while one tries the store again.
+    fn try_alone(&mut self, kind: Kind) {
+        let until = Instant::now() + TRIAL;
+        let is_gone = self.of(kind).as_ref().is_some_and(|outage| is_gone(&outage.error));
+        for outage in [&mut self.reads, &mut self.writes].into_iter().flatten() {
+            if is_gone && self::is_gone(&outage.error) {
+                outage.until = until;
+            }
+        }
+        if let Some(outage) = self.of(kind) {
+            outage.until = until;
+        }
+    }
+
+    fn failed(&mut self, kind: Kind, error: StoreError) {
+        let problem = error.to_string();
+        let is_known = |(before, when): &(String, Instant)| *before == problem && when.elapsed() < REPORTED;
+        if !self.reported.as_ref().is_some_and(is_known) {
+            tracing::warn!(problem, "the store does not work: conversations go on in memory until it does");
+            self.reported = Some((problem, Instant::now()));
+            self.is_reported = true;
+        }
+        let until = Instant::now() + PAUSE;
+        if is_gone(&error) {
+            self.reads = error.outage().map(|error| Outage { error, until });
+            self.writes = Some(Outage { error, until });
+        } else {
+            // A damaged page concerns whoever asks for it; others may be read.
+            let is_local = matches!(error, StoreError::Damaged { .. });
+            *self.of(kind) = (!is_local).then_some(Outage { error, until });
+        }
+    }
+
+    fn works(&mut self, kind: Kind) {
+        if self.of(kind).take().is_none() {
+            return;
+        }
+        // What answers one kind of call may well answer the other one too.
+        for outage in [&mut self.reads, &mut self.writes].into_iter().flatten() {
+            if is_gone(&outage.error) {
+                outage.until = Instant::now();
+            }
+        }
+        if self.reads.is_none() && self.writes.is_none() && std::mem::take(&mut self.is_reported) {
+            tracing::info!("the store works again");
+        }
+    }
+}
+
+/// True if no call gets an answer, of whichever kind it is.
+fn is_gone(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. } | StoreError::Denied { .. })
+}
+
+/// True if a call takes long to have such an error.
+fn is_waited_for(error: &StoreError) -> bool {
+    is_gone(error) || matches!(error, StoreError::Busy { .. })
 }
 
 impl Store for Watched {
@@ -241,7 +311,7 @@ impl Store for Watched {
         // It says nothing of other calls if it succeeds.
         self.store.look().inspect_err(|error| {
             if let Some(error) = error.outage() {
-                self.writes.failed(error);
+                self.lock().failed(Kind::Write, error);
             }
         })
     }

@@ -124,15 +124,15 @@ impl Pool {
     /// Makes a call with a connection, and waits for it. If it fails, nothing of its transaction stays.
     pub(super) fn call<T>(
         &self,
-        deadline: Option<Instant>,
+        silence: Option<Duration>,
         run: impl AsyncFnOnce(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut lent = self.take(deadline)?;
+        let mut lent = self.take(silence)?;
         let Some(connection) = &mut lent.connection else {
             return Err(Fault::Unavailable("the connection is gone".to_owned()));
         };
         // A connection whose answer is not waited for is not used again.
-        let (done, is_sound) = wait(deadline, async {
+        let (done, is_sound) = wait(silence, async {
             let done = run(connection).await;
             let is_sound = done.is_ok() || connection.client.batch_execute("ROLLBACK").await.is_ok();
             (done, is_sound)
@@ -147,8 +147,8 @@ impl Pool {
     }
 
     /// A connection for one call.
-    fn take(&self, deadline: Option<Instant>) -> Result<Lent<'_>, Fault> {
-        let until = deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
+    fn take(&self, silence: Option<Duration>) -> Result<Lent<'_>, Fault> {
+        let until = Instant::now() + silence.unwrap_or(PATIENCE);
         let mut connections = self.lock();
         loop {
             while let Some(connection) = connections.idle.pop() {
@@ -171,21 +171,21 @@ impl Pool {
         drop(connections);
         // If connecting fails, its place is free again.
         let mut lent = Lent { pool: self, connection: None, is_sound: false };
-        lent.connection = Some(self.connect(deadline)?);
+        lent.connection = Some(self.connect(silence)?);
         Ok(lent)
     }
 
-    fn connect(&self, deadline: Option<Instant>) -> Result<Connection, Fault> {
+    fn connect(&self, silence: Option<Duration>) -> Result<Connection, Fault> {
         let client = match &self.tls {
-            Some(tls) => self.connect_with(deadline, tls.clone()),
-            None => self.connect_with(deadline, NoTls),
+            Some(tls) => self.connect_with(silence, tls.clone()),
+            None => self.connect_with(silence, NoTls),
         }?;
-        wait(deadline, client.batch_execute(SETTINGS)).ok_or_else(no_answer)??;
+        wait(silence, client.batch_execute(SETTINGS)).ok_or_else(no_answer)??;
         let (packer, unpacker) = (Packer::new()?, Unpacker::new()?);
         Ok(Connection { client, packer, unpacker, statements: HashMap::new() })
     }
 
-    fn connect_with<T>(&self, deadline: Option<Instant>, tls: T) -> Result<Client, Fault>
+    fn connect_with<T>(&self, silence: Option<Duration>, tls: T) -> Result<Client, Fault>
     where
         T: MakeTlsConnect<Socket> + Send + 'static,
         T::Stream: Send,
@@ -197,7 +197,8 @@ impl Pool {
         let config = self.address.config().clone();
         let connecting = runtime.spawn(async move { config.connect(tls).await });
         let stop = connecting.abort_handle();
-        let connected = wait(deadline, connecting).ok_or_else(|| {
+        // Some answers of the server are needed for it, of which nothing is heard here.
+        let connected = wait(silence.map(|silence| silence * 2), connecting).ok_or_else(|| {
             stop.abort();
             no_answer()
         })?;

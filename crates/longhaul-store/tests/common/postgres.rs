@@ -195,6 +195,11 @@ impl Server {
         }
     }
 
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
+    }
+
     /// Stops all processes of the server where they are.
     pub fn freeze(&self) {
         self.signal("-STOP");

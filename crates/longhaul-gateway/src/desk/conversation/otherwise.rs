@@ -12,7 +12,7 @@ use crate::account::Account;
 
 /// The other forms, in the order in which they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Attempt {
+pub(in super::super) enum OtherForm {
     /// The client's own bytes.
     Own,
     /// Texts of ours in another voice.
@@ -21,7 +21,7 @@ pub(in super::super) enum Attempt {
     NoTool,
 }
 
-impl Attempt {
+impl OtherForm {
     const ALL: [Self; 3] = [Self::Own, Self::Voice, Self::NoTool];
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Before {
 
 /// A request in another form.
 pub(in super::super) struct Otherwise {
-    pub(in super::super) attempt: Attempt,
+    pub(in super::super) tried: OtherForm,
     /// What the provider refused, if it takes this one.
     pub(in super::super) refused: Option<Form>,
     pub(in super::super) ticket: Ticket,
@@ -49,17 +49,17 @@ impl Conversation {
     pub(in super::super) fn otherwise(
         &mut self,
         request: &Request,
-        after: Option<Attempt>,
+        after: Option<OtherForm>,
         refuses: impl Fn(Form) -> bool,
     ) -> Option<Otherwise> {
         self.take_back_retry();
-        let attempts = Attempt::ALL.into_iter().filter(|attempt| after.is_none_or(|after| *attempt > after));
-        for attempt in attempts {
+        let forms = OtherForm::ALL.into_iter().filter(|form| after.is_none_or(|after| *form > after));
+        for form in forms {
             let before = Before { session: self.session.clone(), costs: self.costs.clone() };
-            let tried = match attempt {
-                Attempt::Own => self.own_bytes(request, &refuses),
-                Attempt::Voice => self.in_another_voice(request),
-                Attempt::NoTool => self.without_tool(request),
+            let tried = match form {
+                OtherForm::Own => self.own_bytes(request, &refuses),
+                OtherForm::Voice => self.in_another_voice(request),
+                OtherForm::NoTool => self.without_tool(request),
             };
             match tried {
                 Some(otherwise) => {
@@ -120,7 +120,7 @@ impl Conversation {
         self.session.set_profile(self.settings.profile.clone());
         let messages = self.session.outgoing().parts.iter().map(|part| part.message.clone()).collect();
         let body = self.relay.write(&own.clone().with_messages(messages)).body;
-        Some(Otherwise { attempt: Attempt::Own, refused, ticket, request: own, body: Some(body) })
+        Some(Otherwise { tried: OtherForm::Own, refused, ticket, request: own, body: Some(body) })
     }
 
     /// The same view, with texts of ours in another voice.
@@ -129,7 +129,7 @@ impl Conversation {
         self.session.revoice(voice.other());
         let ticket = self.prepare_unsaved().ok()?;
         let refused = Some(Form::Text(voice));
-        Some(Otherwise { attempt: Attempt::Voice, refused, ticket, request: request.clone(), body: None })
+        Some(Otherwise { tried: OtherForm::Voice, refused, ticket, request: request.clone(), body: None })
     }
 
     /// The same view, with the client's tools alone.
@@ -141,7 +141,7 @@ impl Conversation {
         self.end_recall(&own);
         let ticket = self.prepare_unsaved().ok()?;
         Some(Otherwise {
-            attempt: Attempt::NoTool,
+            tried: OtherForm::NoTool,
             refused: Some(Form::Tool),
             ticket,
             request: own,
