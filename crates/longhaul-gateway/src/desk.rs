@@ -586,6 +586,7 @@ impl Desk {
             // The client sends it all again; what the store has is the truth then.
             self.live.forget(call.session);
         }
+        at.beginning.iter().for_each(|beginning| self.began(beginning, &at.conversation));
         self.news.tell(call.session);
     }
 

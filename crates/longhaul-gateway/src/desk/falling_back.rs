@@ -56,6 +56,7 @@ pub(super) struct Alone {
 pub(super) struct Beginning {
     hints: Vec<Hint>,
     used: Used,
+    about: About,
 }
 
 impl Desk {
@@ -86,7 +87,7 @@ impl Desk {
         let (last, told) = match (&call.alone, &call.at) {
             (Some(alone), _) => (&alone.last, Some(alone.told.clone())),
             (None, Some(At { last: Some(last), conversation, beginning, .. })) => {
-                if let Some(Beginning { hints, used }) = beginning {
+                if let Some(Beginning { hints, used, .. }) = beginning {
                     self.live.used(conversation, hints, used.clone());
                 }
                 (last, None)
@@ -175,8 +176,7 @@ impl Desk {
         if let Some(overflow) = overflow {
             self.learn(&incoming.upstream, &request, overflow);
         }
-        let about = About { without_content: settings.without_content, ..incoming.about() };
-        let store = longhaul_store::open(MEMORY)?;
+        let (about, store) = (self.about(incoming), longhaul_store::open(MEMORY)?);
         let mut begun = Conversation::create(store, &settings, &about, incoming.api, &request)?;
         let request = begun.offering(request);
         let shared_window = self.upstream_limits.window(&incoming.upstream, &model, now());
@@ -197,7 +197,7 @@ impl Desk {
         let conversation = Seat::unstored(begun, incoming.tenant.clone());
         let mut locked = conversation.lock()?;
         let mut at = At::new(ticket, conversation.clone(), incoming.upstream.clone());
-        at.beginning = Some(Beginning { hints: hints.to_vec(), used });
+        at.beginning = Some(Beginning { hints: hints.to_vec(), used, about });
         let mut call = call(&mut locked, request, How::New, at);
         call.rung = Some(Rung::Stateless);
         Ok(call)
@@ -213,23 +213,43 @@ impl Desk {
     fn tell(&self, shared: &Shared, conversation: &mut Conversation) {
         let mut is_new = false;
         for sent in self.live.sent_alone(shared.id) {
-            is_new |= conversation.catch_up(&shared.tenant, &sent).is_some();
+            is_new |= conversation.catch_up(&shared.tenant, &sent);
         }
         if is_new && let Err(error) = conversation.caught_up() {
             tracing::warn!(session = %shared.id, %error, "what was sent without the conversation is not stored yet");
         }
     }
 
-    /// A conversation that the store has, too.
+    /// The conversation as the store has it too from now on.
     pub(super) fn stored_now(&self, incoming: &Incoming, shared: Shared) -> Result<Shared, Refused> {
-        if !shared.is_unstored {
-            return Ok(shared);
+        match shared.is_unstored {
+            true => self.store_now(&self.about(incoming), &shared),
+            false => Ok(shared),
         }
-        let conversation = self.lock(&shared)?;
-        let about = About { without_content: self.settings().without_content, ..incoming.about() };
-        let stored = Seat::new(conversation.stored_in(self.store.clone(), &about)?, incoming.tenant.clone());
-        self.live.is_stored(shared.id, &stored);
+    }
+
+    fn store_now(&self, about: &About, unstored: &Shared) -> Result<Shared, Refused> {
+        let conversation = self.lock(unstored)?;
+        if !self.live.get(unstored.id).is_some_and(|live| live.is_unstored) {
+            // Somebody else has just done so.
+            return Err(Refused::Moved);
+        }
+        let stored = conversation.stored_in(self.store.clone(), about)?;
+        let stored = Seat::new(stored, unstored.tenant.clone());
+        self.live.is_stored(unstored.id, &stored);
         Ok(stored)
+    }
+
+    /// What the store is told of the client of a conversation that begins.
+    pub(super) fn about(&self, incoming: &Incoming) -> About {
+        About { without_content: self.settings().without_content, ..incoming.about() }
+    }
+
+    /// The first call of a conversation was answered: it is stored, if the store can be had.
+    pub(super) fn began(&self, beginning: &Beginning, conversation: &Shared) {
+        if let Err(error) = self.store_now(&beginning.about, conversation) {
+            tracing::debug!(%error, "a conversation that began without the store is not stored yet");
+        }
     }
 
     /// The answer to a call that was sent without its conversation said this.

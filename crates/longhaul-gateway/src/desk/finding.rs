@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longhaul::Models;
-use longhaul_store::{About, Alike, Meta, StoreError};
+use longhaul_store::{Alike, Meta, StoreError};
 use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused};
@@ -224,8 +224,7 @@ impl Desk {
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, settings) = (self.store.clone(), self.settings());
-        let about = About { without_content: settings.without_content, ..incoming.about() };
-        let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
+        let new = Conversation::create(store, &settings, &self.about(incoming), incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }

@@ -126,6 +126,8 @@ struct Slot {
     seals: Vec<String>,
     /// Requests that were sent without it, and that it has not taken in.
     alone: Vec<Arc<SentAlone>>,
+    /// The name that it had before the store had it.
+    former: Option<SessionId>,
 }
 
 /// The facts that a use of a conversation leaves behind.
@@ -164,7 +166,7 @@ impl Live {
 
     /// A request is sent: the next one can go on from it. `alone` if its conversation does not know.
     pub(super) fn sent(&self, last: Arc<LastSent>, alone: Option<Arc<SentAlone>>) {
-        if let Some(slot) = self.lock().conversations.get_mut(&last.session) {
+        if let Some(slot) = self.lock().slot(last.session) {
             (slot.last, slot.seals) = (Some(last), Vec::new());
             let is_new = |alone: &Arc<SentAlone>| !slot.alone.iter().any(|other| Arc::ptr_eq(other, alone));
             let alone = alone.filter(is_new);
@@ -175,7 +177,7 @@ impl Live {
     /// The request that was sent last was answered with thinking that has these signatures.
     pub(super) fn answered_with(&self, id: SessionId, seals: &[String]) {
         if !seals.is_empty()
-            && let Some(slot) = self.lock().conversations.get_mut(&id)
+            && let Some(slot) = self.lock().slot(id)
         {
             slot.seals = seals.to_vec();
         }
@@ -183,20 +185,20 @@ impl Live {
 
     /// True if all these signatures are of the answer to the request that was sent last.
     pub(super) fn is_answer<'a>(&self, id: SessionId, mut seals: impl Iterator<Item = &'a str>) -> bool {
-        let inner = self.lock();
-        let known = inner.conversations.get(&id).map(|slot| &slot.seals);
+        let mut inner = self.lock();
+        let known = inner.slot(id).map(|slot| &slot.seals);
         seals.all(|seal| known.is_some_and(|known| known.iter().any(|other| other == seal)))
     }
 
     /// The requests of a conversation that were sent without it. They are told of once.
     pub(super) fn sent_alone(&self, id: SessionId) -> Vec<Arc<SentAlone>> {
         let mut inner = self.lock();
-        inner.conversations.get_mut(&id).map(|slot| std::mem::take(&mut slot.alone)).unwrap_or_default()
+        inner.slot(id).map(|slot| std::mem::take(&mut slot.alone)).unwrap_or_default()
     }
 
     /// A request that was sent without its conversation was refused: there is nothing to be told.
     pub(super) fn was_refused(&self, alone: &Arc<SentAlone>) {
-        if let Some(slot) = self.lock().conversations.get_mut(&alone.session) {
+        if let Some(slot) = self.lock().slot(alone.session) {
             slot.alone.retain(|other| !Arc::ptr_eq(other, alone));
         }
     }
@@ -210,7 +212,7 @@ impl Live {
                 *id = conversation.id;
             }
         }
-        slot.conversation = Some(conversation.clone());
+        (slot.conversation, slot.former) = (Some(conversation.clone()), Some(unstored));
         slot.last = slot.last.map(|last| Arc::new(last.of(conversation.id)));
         inner.conversations.insert(conversation.id, slot);
     }
@@ -227,13 +229,13 @@ impl Live {
 
     /// Another request was prepared: which messages may keep their thinking may have changed.
     pub(super) fn keeps(&self, id: SessionId, outside: KeptThinking) {
-        if let Some(slot) = self.lock().conversations.get_mut(&id) {
+        if let Some(slot) = self.lock().slot(id) {
             slot.outside = outside;
         }
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Shared> {
-        self.lock().conversations.get(&id)?.conversation.clone()
+        self.lock().slot(id)?.conversation.clone()
     }
 
     /// Other bytes that they may take together, from the next use on.
@@ -278,6 +280,7 @@ impl Live {
             last: None,
             seals: Vec::new(),
             alone: Vec::new(),
+            former: None,
         });
         slot.outside = outside;
         let end_before = std::mem::replace(&mut slot.end, end.clone());
@@ -313,7 +316,7 @@ impl Live {
     /// there is room.
     pub(super) fn forget(&self, id: SessionId) {
         let mut inner = self.lock();
-        match inner.conversations.get_mut(&id) {
+        match inner.slot(id) {
             Some(slot) if slot.last.is_some() => slot.conversation = None,
             _ => inner.remove(id),
         }
@@ -332,6 +335,14 @@ impl Live {
 }
 
 impl Inner {
+    /// The place of a conversation, by its name or by the one that it had before the store had it.
+    fn slot(&mut self, id: SessionId) -> Option<&mut Slot> {
+        if self.conversations.contains_key(&id) {
+            return self.conversations.get_mut(&id);
+        }
+        self.conversations.values_mut().find(|slot| slot.former == Some(id))
+    }
+
     fn remove(&mut self, id: SessionId) {
         let Some(slot) = self.conversations.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(slot.bytes);

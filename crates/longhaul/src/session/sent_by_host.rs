@@ -17,6 +17,7 @@ impl Session {
         self.record(Entry::Message(message.clone()));
         self.look_for_marks(at, &message);
         self.pin_task(at);
+        self.look();
         at
     }
 
@@ -46,12 +47,12 @@ impl Session {
         }
         self.mind_seals();
         self.mind_refused();
+        self.look();
     }
 
     /// The host sent what the session shows now, whatever its size: what is reported on it is reported on this ticket.
     pub fn sent_by_host(&mut self, now: Option<Time>) -> Ticket {
         self.look();
-        let size = self.size().tokens;
-        self.send(size, now)
+        self.send(self.size().tokens, now)
     }
 }
