@@ -327,7 +327,8 @@ async fn thinking_follows_what_was_sent_without_a_decision() {
         Fault::IsNotHeard,
     ];
     let twins = [Twin::ANTHROPIC_NOW, Twin::ANTHROPIC_DROP, Twin::ANTHROPIC_RECORD];
-    for (n, twin) in (0..rounds).flat_map(|round| twins.map(|twin| (round, twin))) {
+    let first = std::env::var("LONGHAUL_SEED").map_or(0, |seed| seed.parse().unwrap());
+    for (n, twin) in (first..first + rounds).flat_map(|round| twins.map(|twin| (round, twin))) {
         let mut dice = Dice((n + 1_u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let desk: Arc<Mutex<Option<Arc<Faulty>>>> = Arc::default();
         let mut client = Client::start(twin, Profile::longhaul(), 8_000, n % 2 == 0).await;

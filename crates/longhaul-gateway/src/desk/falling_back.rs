@@ -5,7 +5,7 @@
 use std::sync::{Arc, MutexGuard};
 
 use longhaul::{Models, Overflow, Ticket, Tokens};
-use longhaul_store::{About, MEMORY};
+use longhaul_store::{About, MEMORY, SessionId};
 use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused, now, seals_of};
@@ -57,6 +57,8 @@ pub(super) struct Beginning {
     hints: Vec<Hint>,
     used: Used,
     about: About,
+    /// Conversations that go no further than its request does: it goes on in their place.
+    replaced: Vec<SessionId>,
 }
 
 impl Desk {
@@ -87,7 +89,8 @@ impl Desk {
         let (last, told) = match (&call.alone, &call.at) {
             (Some(alone), _) => (&alone.last, Some(alone.told.clone())),
             (None, Some(At { last: Some(last), conversation, beginning, .. })) => {
-                if let Some(Beginning { hints, used, .. }) = beginning {
+                if let Some(Beginning { hints, used, replaced, .. }) = beginning {
+                    replaced.iter().for_each(|id| self.live.remove(*id));
                     self.live.used(conversation, hints, used.clone());
                 }
                 (last, None)
@@ -196,8 +199,11 @@ impl Desk {
         let used = Used { bytes: begun.bytes(), outside: begun.thinking_outside(), end: begun.end() };
         let conversation = Seat::unstored(begun, incoming.tenant.clone());
         let mut locked = conversation.lock()?;
+        let before = self.live.last_sent(hints).into_iter();
+        let replaced =
+            before.filter(|last| last.covers(&request).is_some()).map(|last| last.session).collect();
         let mut at = At::new(ticket, conversation.clone(), incoming.upstream.clone());
-        at.beginning = Some(Beginning { hints: hints.to_vec(), used, about });
+        at.beginning = Some(Beginning { hints: hints.to_vec(), used, about, replaced });
         let mut call = call(&mut locked, request, How::New, at);
         call.rung = Some(Rung::Stateless);
         Ok(call)

@@ -322,6 +322,11 @@ impl Live {
         }
     }
 
+    /// Another conversation goes on in the place of this one.
+    pub(super) fn remove(&self, id: SessionId) {
+        self.lock().remove(id);
+    }
+
     /// How many there are, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let inner = self.lock();
