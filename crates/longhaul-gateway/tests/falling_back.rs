@@ -348,7 +348,7 @@ async fn thinking_follows_what_was_sent_without_a_decision() {
             let fault = (dice.roll(3) == 0).then(|| faults[dice.roll(faults.len() as u64) as usize]);
             let now = desk.lock().unwrap().clone().unwrap();
             // What hangs in a conversation needs one.
-            let fault = fault.filter(|_| longhaul_inspector::Host::live(&*now.desk).len() > 0);
+            let fault = fault.filter(|_| !longhaul_inspector::Host::live(&*now.desk).is_empty());
             now.meets(fault);
             let headers = if dice.roll(12) == 0 { &HEADERS[..] } else { &HEADERS[1..] };
             events.push(format!("{step}: {fault:?} {}", headers.len()));
