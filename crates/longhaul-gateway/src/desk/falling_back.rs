@@ -108,6 +108,10 @@ impl Desk {
         let most = most.map(|window| Tokens(window.0 / 10 * 9));
         let GoingOn { request, last, is_retry } = last.followed_by(request, most)?;
         let body = request.encode(incoming.api).body;
+        if overflow.is_some() && body.is_clients() {
+            // They were refused just now.
+            return None;
+        }
         let (view, full, edits) = last.figures();
         let told = Arc::new(last.told(request.frame().clone()));
         let mut call = Call::of_nobody(None, last.session, How::Extends, view, full);
