@@ -5,7 +5,7 @@
 use std::sync::{Arc, MutexGuard};
 
 use longhaul::{Models, Overflow, Ticket, Tokens};
-use longhaul_store::About;
+use longhaul_store::SessionId;
 use longhaul_wire::api::{Chain, Relay, Request};
 
 use super::conversation::{Conversation, Refused, now, seals_of};
@@ -56,6 +56,8 @@ pub(super) struct Alone {
 pub(super) struct Beginning {
     hints: Vec<Hint>,
     used: Used,
+    /// Conversations that go no further than its request does: it goes on in their place.
+    replaced: Vec<SessionId>,
 }
 
 impl Desk {
@@ -86,9 +88,10 @@ impl Desk {
         let (last, told) = match (&call.alone, &call.at) {
             (Some(alone), _) => (&alone.last, Some(alone.told.clone())),
             (None, Some(At { last: Some(last), conversation, beginning, .. })) => {
-                if let Some(Beginning { hints, used }) = beginning {
+                if let Some(Beginning { hints, used, replaced }) = beginning {
                     // Nobody else knows it yet.
                     conversation.try_lock().iter_mut().for_each(|begun| begun.was_sent());
+                    replaced.iter().for_each(|id| self.live.remove(*id));
                     self.live.used(conversation, hints, used.clone());
                 }
                 (last, None)
@@ -106,6 +109,10 @@ impl Desk {
         let most = most.map(|window| Tokens(window.0 / 10 * 9));
         let GoingOn { request, last, is_retry } = last.followed_by(request, most)?;
         let body = request.encode(incoming.api).body;
+        if overflow.is_some() && body.is_clients() {
+            // They were refused just now.
+            return None;
+        }
         let (view, full, edits) = last.figures();
         let told = Arc::new(last.told(request.frame().clone()));
         let mut call = Call::of_nobody(None, last.session, How::Extends, view, full);
@@ -177,8 +184,8 @@ impl Desk {
         if let Some(overflow) = overflow {
             self.learn(&incoming.upstream, &request, overflow);
         }
-        let about = About { without_content: settings.without_content, ..incoming.about() };
-        let mut begun = Conversation::begin(self.store.clone(), &settings, &about, incoming.api, &request);
+        let (about, store) = (self.about(incoming), self.store.clone());
+        let mut begun = Conversation::begin(store, &settings, &about, incoming.api, &request);
         let request = begun.offering(request);
         let shared_window = self.upstream_limits.window(&incoming.upstream, &model, now());
         begun.take_in(&settings, &incoming.tenant, &request, shared_window)?;
@@ -197,8 +204,11 @@ impl Desk {
         let used = Used { bytes: begun.bytes(), outside: begun.thinking_outside(), end: begun.end() };
         let conversation = Seat::new(begun, incoming.tenant.clone());
         let mut locked = conversation.lock()?;
+        let before = self.live.last_sent(hints).into_iter();
+        let replaced =
+            before.filter(|last| last.covers(&request).is_some()).map(|last| last.session).collect();
         let mut at = At::new(ticket, conversation.clone(), incoming.upstream.clone());
-        at.beginning = Some(Beginning { hints: hints.to_vec(), used });
+        at.beginning = Some(Beginning { hints: hints.to_vec(), used, replaced });
         let mut call = call(&self.books, &mut locked, request, How::New, at);
         call.rung = Some(Rung::Stateless);
         Ok(call)
@@ -214,7 +224,7 @@ impl Desk {
     fn tell(&self, shared: &Shared, conversation: &mut Conversation) {
         let mut is_new = false;
         for sent in self.live.sent_alone(shared.id) {
-            is_new |= conversation.catch_up(shared.tenant(), &sent).is_some();
+            is_new |= conversation.catch_up(shared.tenant(), &sent);
         }
         if is_new && let Err(error) = conversation.caught_up() {
             tracing::warn!(session = %shared.id, %error, "what was sent without the conversation is not stored yet");

@@ -233,17 +233,23 @@ impl Desk {
         })
     }
 
+    /// What the store is told of the client of a conversation that begins.
+    pub(super) fn about(&self, incoming: &Incoming) -> About {
+        let settings = self.settings();
+        let mut about = About { without_content: settings.without_content, ..incoming.about() };
+        if settings.observe {
+            about.agent += OBSERVED;
+        }
+        about
+    }
+
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
         let (store, mut settings) = (self.store.clone(), self.settings());
         let model = request.frame().model.as_deref().unwrap_or_default();
         if self.refusals.has(&incoming.upstream, model, Form::Tool, now()) {
             settings = Arc::new(DeskSettings { recall: Recall::Mcp, ..(*settings).clone() });
         }
-        let mut about = About { without_content: settings.without_content, ..incoming.about() };
-        if settings.observe {
-            about.agent += OBSERVED;
-        }
-        let new = Conversation::create(store, &settings, &about, incoming.api, &request)?;
+        let new = Conversation::create(store, &settings, &self.about(incoming), incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })
     }

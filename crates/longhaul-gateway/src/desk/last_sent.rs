@@ -123,8 +123,14 @@ impl LastSent {
 
     /// What the conversation is told of this request.
     pub(super) fn told(&self, frame: Frame) -> SentAlone {
-        let after = Mutex::default();
-        SentAlone { session: self.session, read: self.read.clone(), frame, upto: self.upto, after }
+        SentAlone {
+            session: self.session,
+            read: self.read.clone(),
+            messages: self.messages.clone(),
+            frame,
+            upto: self.upto,
+            after: Mutex::default(),
+        }
     }
 }
 
@@ -134,6 +140,8 @@ pub(super) struct SentAlone {
     pub(super) session: SessionId,
     /// The client's request.
     pub(super) read: LastRead,
+    /// The messages that were sent.
+    pub(super) messages: Vec<Arc<Message>>,
     pub(super) frame: Frame,
     /// Edits of the conversation behind here were not sent.
     pub(super) upto: Cursor,

@@ -209,8 +209,8 @@ impl Live {
 
     /// True if all these signatures are of the answer to the request that was sent last.
     pub(super) fn is_answer<'a>(&self, id: SessionId, mut seals: impl Iterator<Item = &'a str>) -> bool {
-        let inner = self.lock();
-        let known = inner.conversations.get(&id).map(|slot| &slot.seals);
+        let mut inner = self.lock();
+        let known = inner.conversations.get_mut(&id).map(|slot| &slot.seals);
         seals.all(|seal| known.is_some_and(|known| known.iter().any(|other| other == seal)))
     }
 
@@ -338,6 +338,11 @@ impl Live {
             Some(slot) if slot.last.is_some() => slot.conversation = None,
             _ => inner.remove(id),
         }
+    }
+
+    /// Another conversation goes on in the place of this one.
+    pub(super) fn remove(&self, id: SessionId) {
+        self.lock().remove(id);
     }
 
     /// How many there are, and their bytes.

@@ -19,6 +19,9 @@ pub const HEADERS: [(&str, &str); 2] = [("x-longhaul", "off"), ("x-claude-code-s
 /// The header that has the provider report what it does with thinking.
 pub const BETA: (&str, &str) = ("anthropic-beta", "thinking-binding-controls-2026-08-01");
 
+/// Makes a desk.
+pub type DeskOf = Box<dyn Fn(DeskSettings) -> Arc<dyn Decide> + Send + Sync>;
+
 /// A client of the plainest kind: it sends all it has.
 pub struct Client {
     pub fake: Fake,
@@ -41,7 +44,7 @@ pub struct Client {
     /// It asks the provider itself.
     pub is_alone: bool,
     /// The desk of a gateway that is started, if it is not the usual one.
-    pub desk_of: Option<Box<dyn Fn(DeskSettings) -> Arc<dyn Decide> + Send + Sync>>,
+    pub desk_of: Option<DeskOf>,
 }
 
 /// A model that thinks before each of its calls.

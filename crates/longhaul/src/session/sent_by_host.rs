@@ -17,6 +17,7 @@ impl Session {
         self.record(Entry::Message(message.clone()));
         self.look_for_marks(at, &message);
         self.pin_task(at);
+        self.look();
         at
     }
 
@@ -46,12 +47,84 @@ impl Session {
         }
         self.mind_seals();
         self.mind_refused();
+        self.look();
     }
 
     /// The host sent what the session shows now, whatever its size: what is reported on it is reported on this ticket.
     pub fn sent_by_host(&mut self, now: Option<Time>) -> Ticket {
         self.look();
-        let size = self.size().tokens;
-        self.send(size, now)
+        self.send(self.size().tokens, now)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::conversation::json::Json;
+    use crate::conversation::message::{Block, Message, Role};
+    use crate::policy::profile::Profile;
+    use crate::session::journal::{Cursor, Entry, Ticket};
+    use crate::session::{Prepared, Session};
+    use crate::size::models::Models;
+    use crate::size::tokens::Tokens;
+    use crate::size::usage::Usage;
+
+    fn call(n: usize) -> [Message; 2] {
+        let id = format!("call_{n}");
+        let call = Block::call(&*id, "Read", Json::new(r#"{"path":"src/lib.rs"}"#).unwrap());
+        let result = Message::result(id, format!("Line of file {n}.\n").repeat(600));
+        [Message::new(Role::Assistant, vec![call]), result]
+    }
+
+    fn shown(session: &Session) -> Vec<Message> {
+        session.outgoing().messages().map(|message| (**message).clone()).collect()
+    }
+
+    fn sent(session: &mut Session) -> Ticket {
+        match session.prepare(None).unwrap() {
+            Prepared::Send(ticket) => ticket,
+            Prepared::Summarise(job) => unreachable!("{job:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_host_sent_is_what_the_next_request_extends() {
+        let mut profile = Profile::longhaul();
+        // Every result enters cut.
+        profile.cut.bytes = 2_000;
+        let model = Models::builtin().find("gpt-4o").clone();
+        let mut session = Session::new(profile.clone(), model).with_window(Tokens(40_000));
+        session.push(Message::user("Find the bug."));
+        for n in 0..12 {
+            call(n).into_iter().for_each(|message| _ = session.push(message));
+            sent(&mut session);
+        }
+        let (last, upto) = (shown(&session), session.cursor());
+        // The next request was made and not sent: what it shows is taken back.
+        call(12).into_iter().for_each(|message| _ = session.push(message));
+        session.compact_now();
+        sent(&mut session);
+        assert_ne!(shown(&session)[..last.len().min(3)], last[..last.len().min(3)]);
+        session.take_back_since(upto);
+        let new = call(13);
+        new.iter().for_each(|message| _ = session.push_sent(message.clone()));
+        let ticket = session.sent_by_host(None);
+        let really: Vec<Message> = last.iter().cloned().chain(call(12)).chain(new).collect();
+        assert!(shown(&session) == really);
+        assert_eq!(session.last_ticket(), Some(ticket));
+        assert_eq!(session.audit(), Vec::new());
+        // What is reported on it counts, and it stays as it was sent: now, and after a load.
+        session.observe(ticket, &Usage { input: session.size().tokens.0, ..Usage::default() });
+        assert!(
+            session
+                .since(Cursor(0))
+                .any(|entry| matches!(entry, Entry::Usage { ticket: of, .. } if *of == ticket))
+        );
+        let mut loaded = Session::load(profile, session.since(Cursor(0)).cloned()).unwrap();
+        for session in [&mut session, &mut loaded] {
+            session.push(Message::user("Go on."));
+            sent(session);
+            assert!(shown(session).starts_with(&really));
+        }
     }
 }

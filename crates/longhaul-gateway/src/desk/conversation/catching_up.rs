@@ -1,6 +1,6 @@
 //! A conversation and requests of it that were sent without it: what it leaves for them, and how it takes them in.
 
-use longhaul::{Position, Ticket};
+use longhaul::Position;
 use longhaul_store::StoreError;
 use longhaul_wire::api::Request;
 
@@ -28,11 +28,11 @@ impl Conversation {
     }
 
     /// Takes in a request that was sent without this conversation: what it showed when it was sent last, and the new
-    /// messages as they came. `None` if the conversation has gone another way since.
-    pub(in super::super) fn catch_up(&mut self, tenant: &str, sent: &SentAlone) -> Option<Ticket> {
+    /// messages as they came. False if the conversation has gone another way since.
+    pub(in super::super) fn catch_up(&mut self, tenant: &str, sent: &SentAlone) -> bool {
         let identities = sent.read.identities();
         if self.common(identities) < self.len() {
-            return None;
+            return false;
         }
         self.session.take_back_since(sent.upto);
         self.session.set_frame(sent.frame.clone());
@@ -41,12 +41,18 @@ impl Conversation {
             self.session.push_sent(message.clone());
         }
         self.relay.keep_read(&sent.read);
+        // Thinking that was left out behind an edit stays out, and a change by a person stays. Then this is not what was
+        // sent: what the answer says is not said of it.
+        let shown = self.session.view().parts().iter().map(|part| &part.message);
+        if !shown.eq(&sent.messages) {
+            return true;
+        }
         let ticket = self.session.sent_by_host(Some(now()));
         if let Some((usage, seals)) = sent.taken_in(ticket) {
             self.signed(ticket, &seals);
             usage.iter().for_each(|usage| self.heard(ticket, usage));
         }
-        Some(ticket)
+        true
     }
 
     /// Stores what it has taken in.
