@@ -1,6 +1,7 @@
 //! Memory comes first: while the store does not work, conversations go on with their edits, and what is not stored then
 //! is stored when it works again.
 
+#![cfg(unix)]
 #![allow(dead_code, unused_macros, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "clients/mod.rs"]
