@@ -8,7 +8,7 @@ use crate::exchange::Shared;
 use crate::hold::Said;
 
 /// What is done with a call whose form the answer concerns.
-pub(crate) enum Next {
+pub(crate) enum FormVerdict {
     /// The call is sent in another form.
     Send(OpenCall),
     /// The client gets the answer that came; the call is `None` if it has ended.
@@ -17,7 +17,8 @@ pub(crate) enum Next {
 
 /// True if an answer refuses what stands in a call, or answers a call that was sent in another form.
 pub(crate) fn concerns_form(call: &OpenCall, said: &Said) -> bool {
-    call.is_retry() || matches!(said, Said::Refused(_))
+    // A call without a decision has no other form.
+    call.brief.fallen.is_none() && (call.is_retry() || matches!(said, Said::Refused(_)))
 }
 
 impl Shared {
@@ -28,22 +29,19 @@ impl Shared {
         said: Said,
         status: StatusCode,
         resent: &mut u64,
-    ) -> Next {
+    ) -> FormVerdict {
         let next = match said {
             Said::Refused(says) => call.refused_content(says, false).await,
             Said::TooLong(_) => call.refused_content(Box::default(), true).await,
             Said::Nothing | Said::WrongThinking(_) | Said::NoSuchOption => {
                 let is_taken = said == Said::Nothing && status == StatusCode::OK;
-                return Next::Answer(call.retried(is_taken).await);
+                return FormVerdict::Answer(call.retried(is_taken).await);
             }
         };
-        match next {
-            Ok(next) => {
-                *resent += 1;
-                self.counters.resent("refused");
-                Next::Send(next)
-            }
-            Err(call) => Next::Answer(call),
+        if let FormVerdict::Send(_) = next {
+            *resent += 1;
+            self.counters.resent("refused");
         }
+        next
     }
 }

@@ -47,6 +47,7 @@ pub use kept_thinking::KeptThinking;
 use last_sent::LastSent;
 use live::{Heard, Hint, Live, Shared, Used};
 pub use observing::Observed;
+pub use refusals::AfterRefusal;
 use refusals::{Retry, UpstreamRefusals};
 pub use summarising::SummaryModel;
 use summarising::Writer;
@@ -311,11 +312,6 @@ impl At {
 }
 
 impl Call {
-    /// True if it is a request that the provider refused, in another form.
-    pub(crate) fn is_retry(&self) -> bool {
-        self.retry.is_some()
-    }
-
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;

@@ -19,9 +19,12 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::account::Costs;
+use crate::another_form::FormVerdict;
 use crate::ask_usage::Asking;
 use crate::books::Books;
-use crate::desk::{Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Rung};
+use crate::desk::{
+    AfterRefusal, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Rung,
+};
 use crate::mcp;
 use crate::reading::Heard;
 
@@ -40,9 +43,9 @@ pub trait Decide: Send + Sync + 'static {
         None
     }
     /// The provider refused what stands in a call, in these words, or found it too long in the form that was tried last:
-    /// what to send instead, or the call as it was.
-    fn refused_content(&self, call: Call, _says: &str, _is_too_long: bool) -> Result<Call, Call> {
-        Err(call)
+    /// what is done with it.
+    fn refused_content(&self, call: Call, _says: &str, _is_too_long: bool) -> AfterRefusal {
+        AfterRefusal::Answer(call)
     }
     /// A call that was sent in another form ends, and whether the provider took it.
     fn retried(&self, _call: &mut Call, _is_taken: bool) {}
@@ -119,7 +122,7 @@ impl Decide for Desk {
         Desk::refused_thinking(self, call, from)
     }
 
-    fn refused_content(&self, call: Call, says: &str, is_too_long: bool) -> Result<Call, Call> {
+    fn refused_content(&self, call: Call, says: &str, is_too_long: bool) -> AfterRefusal {
         Desk::refused_content(self, call, says, is_too_long)
     }
 
@@ -622,19 +625,15 @@ impl OpenCall {
     }
 
     /// The provider refused what stands in the call, in these words, or found it too long in the form that was tried last.
-    /// What to send instead; otherwise the call, unless it has ended.
-    pub(crate) async fn refused_content(
-        mut self,
-        says: Box<str>,
-        is_too_long: bool,
-    ) -> Result<Self, Option<Self>> {
+    pub(crate) async fn refused_content(mut self, says: Box<str>, is_too_long: bool) -> FormVerdict {
         const MOST: Duration = Duration::from_secs(10);
-        let (call, engine) = (self.call.take().ok_or(None)?, self.engine.clone());
+        let Some(call) = self.call.take() else { return FormVerdict::Answer(None) };
+        let engine = self.engine.clone();
         let next = self.engine.ask(MOST, move |desk| match desk.refused_content(call, &says, is_too_long) {
-            Ok(next) => Ok(OpenCall::new(next, engine)),
-            Err(call) => Err(Some(OpenCall::new(call, engine))),
+            AfterRefusal::Send(call) => FormVerdict::Send(OpenCall::new(call, engine)),
+            AfterRefusal::Answer(call) => FormVerdict::Answer(Some(OpenCall::new(call, engine))),
         });
-        next.await.unwrap_or(Err(None))
+        next.await.unwrap_or(FormVerdict::Answer(None))
     }
 
     /// The call was sent in another form, and the provider took it or not.

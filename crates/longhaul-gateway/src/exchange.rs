@@ -19,7 +19,7 @@ use longhaul_wire::api::{Api, BlockPlace, SharedText, signed_thinking};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use crate::another_form::{Next, concerns_form};
+use crate::another_form::{FormVerdict, concerns_form};
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
 use crate::desk::{Incoming, Reason};
@@ -342,11 +342,11 @@ impl Shared {
                         said if concerns_form(&call, &said) => {
                             match self.in_another_form(call, said, held.head.status, &mut report.resent).await
                             {
-                                Next::Send(next) => {
+                                FormVerdict::Send(next) => {
                                     call = next;
                                     continue;
                                 }
-                                Next::Answer(call) => self.answer(asked.api, held, call, keep_back),
+                                FormVerdict::Answer(call) => self.answer(asked.api, held, call, keep_back),
                             }
                         }
                         Said::WrongThinking(from)

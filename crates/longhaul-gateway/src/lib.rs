@@ -67,8 +67,8 @@ pub use books::Bookings;
 #[doc(hidden)]
 pub use books::Books;
 pub use desk::{
-    Action, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Observed,
-    Reason, Recall, Rung, SummaryModel,
+    Action, AfterRefusal, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking,
+    Observed, Reason, Recall, Rung, SummaryModel,
 };
 #[doc(hidden)]
 pub use engine::Decide;

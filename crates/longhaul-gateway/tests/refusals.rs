@@ -80,7 +80,7 @@ fn talk(api: Api, task: &str, steps: usize) -> Value {
     let of_step = if api == Api::Responses { 3 } else { 2 };
     let mut all: Vec<Value> = Vec::new();
     for (at, element) in conversation(api, steps).into_iter().enumerate() {
-        let is_turn = at > 1 && (at - 1) % (TURN * of_step) == 0;
+        let is_turn = at > 1 && (at - 1).is_multiple_of(TURN * of_step);
         if is_turn {
             all.push(said("assistant", format!("Read up to {at}.")));
             all.push(said("user", format!("Go on from {at}.")));
@@ -96,7 +96,7 @@ fn talk(api: Api, task: &str, steps: usize) -> Value {
 
 async fn tell(gateway: &Gateway, api: Api, task: &str, steps: usize) -> Seen {
     let mut body = talk(api, task, steps);
-    body["stream"] = (steps % 2 == 0).into();
+    body["stream"] = steps.is_multiple_of(2).into();
     ask(&url(gateway), api, &body, LONG).await
 }
 

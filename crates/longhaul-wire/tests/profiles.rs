@@ -5,7 +5,7 @@
 use longhaul::{
     Block, Cursor, Entry, Json, Message, Meter, Models, Prepared, Profile, Role, Session, Tokens, Voice,
 };
-use longhaul_wire::api::{Api, Request};
+use longhaul_wire::api::{Api, Relay, Request};
 use serde_json::Value;
 
 /// Five turns with tools; the last one is running.
@@ -143,6 +143,72 @@ fn texts_get_another_voice_when_theirs_is_refused() {
     assert!(messages[1]["role"] == "user" && messages[1].to_string().contains("Summary of "), "{chat:#}");
     for api in Api::ALL {
         assert_eq!(body(&reloaded(&session), api), body(&session, api), "{api:?}");
+    }
+}
+
+/// A client's conversation over Chat, in which a person says these things, and results have this content.
+fn chat_of(people: [Value; 8], result: &dyn Fn(usize) -> Value) -> Value {
+    let mut messages = vec![serde_json::json!({"role": "system", "content": "Be brief."})];
+    for (n, said) in people.into_iter().enumerate() {
+        let call = serde_json::json!({"id": format!("c{n}"), "type": "function",
+            "function": {"name": "Read", "arguments": format!("{{\"path\":\"src/f{n}.rs\"}}")}});
+        messages.push(said);
+        messages.push(serde_json::json!({"role": "assistant", "content": "I look.", "tool_calls": [call]}));
+        messages
+            .push(serde_json::json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": result(n)}));
+        messages.push(serde_json::json!({"role": "assistant", "content": format!("Read file {n}.")}));
+    }
+    messages.push(serde_json::json!({"role": "user", "content": "And ESCAPED now?", "name": "anna"}));
+    serde_json::json!({"model": "gpt-4o", "messages": messages})
+}
+
+/// A text of ours stands in one message with its neighbours: their own bytes stay, roles alternate, and marks of the
+/// client stand where they stood.
+#[test]
+fn a_summary_joins_the_messages_next_to_it_over_chat() {
+    let mark = serde_json::json!({"type": "ephemeral"});
+    let text = |n: usize| serde_json::json!({"role": "user", "content": format!("Look at part {n}, \u{1f600} \"quoted\".")});
+    let part = |n: usize| serde_json::json!({"role": "user", "content": [{"type": "text", "text": format!("Look at part {n}."), "cache_control": mark}]});
+    let long = |n: usize| Value::from(format!("line of file {n}\n").repeat(60));
+    let parts =
+        |n: usize| serde_json::json!([{"type": "text", "text": format!("line of file {n}\n").repeat(60)}]);
+    let kinds: [(&dyn Fn(usize) -> Value, &dyn Fn(usize) -> Value); 3] =
+        [(&text, &long), (&part, &long), (&text, &parts)];
+    for (said, result) in kinds {
+        let body = chat_of(std::array::from_fn(said), result).to_string().replace("ESCAPED", r"\u00e9");
+        let mut relay = Relay::new(Api::Chat);
+        let request = relay.read(body.clone()).unwrap();
+        let model = Models::builtin().find("gpt-4o").clone();
+        let mut session =
+            Session::new(Profile::longhaul(), model).with_window(Tokens(1_600)).with_meter(Meter::neutral());
+        session.set_frame(request.frame().clone());
+        request.messages().iter().for_each(|message| _ = session.push(message.clone()));
+        let Ok(Prepared::Send(_)) = session.prepare(None) else { panic!("it fits") };
+        session.pin("branch", "Never touch the branch.");
+        let Ok(Prepared::Send(_)) = session.prepare(None) else { panic!("it fits") };
+        let sent = relay.write(&request.sending(&session.outgoing())).body.to_string();
+        let value: Value = serde_json::from_str(&sent).unwrap();
+        let messages = value["messages"].as_array().unwrap();
+        let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert!(
+            sent.contains("<summary-of-earlier-messages note=\\\"not the user's words\\\">"),
+            "{value:#}"
+        );
+        assert_eq!(roles.iter().filter(|role| **role == "system").count(), 1, "{roles:?}");
+        let people = roles.iter().filter(|role| **role != "tool" && **role != "system");
+        let people: Vec<&&str> = people.collect();
+        assert!(people.windows(2).all(|pair| pair != [&"user", &"user"]), "{roles:?}");
+        // The last message of the person keeps its fields and its text, escaped as it came; the pin is behind it.
+        let last = messages.last().unwrap();
+        assert_eq!((&last["role"], &last["name"]), (&"user".into(), &"anna".into()));
+        let from = sent.find(r"\u00e9").unwrap_or_else(|| panic!("{sent}"));
+        assert!(sent[from..].contains("Never touch the branch."), "{last:#}");
+        // It is a request of that API, and is written again the same.
+        assert!(Request::decode(Api::Chat, sent.clone()).is_ok());
+        assert_eq!(
+            sent,
+            relay.write(&relay.read(body).unwrap().sending(&session.outgoing())).body.to_string()
+        );
     }
 }
 

@@ -73,8 +73,8 @@ pub(super) struct Conversation {
     looked_at: Cursor,
     /// Its newest request asks for a window of a million tokens.
     asks_for_a_million: bool,
-    /// The session as it was before the request was sent in another form, while nothing is known of that one.
-    before_retry: Option<Box<Session>>,
+    /// What it was before the request was sent in another form, while nothing is known of that one.
+    before_retry: Option<Box<otherwise::Before>>,
     /// The provider takes the client's own bytes and none of our edits: none is made as long as they fit.
     stays_whole: bool,
 }

@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use longhaul::{Time, Voice};
 use longhaul_store::{Store, StoreError, UpstreamRefusal};
+use longhaul_wire::api::Request;
 
-use super::conversation::now;
 use super::conversation::otherwise::OtherForm;
+use super::conversation::{Conversation, now};
 use super::{At, Call, Desk};
 
 /// Refusals kept at most: clients choose the names of models, so there is no end to them.
@@ -42,10 +43,18 @@ impl Form {
     }
 }
 
+/// What is done with a call that the provider refused for what stands in it.
+pub enum AfterRefusal {
+    /// This call is sent, which is the same in another form.
+    Send(Call),
+    /// The client gets the answer.
+    Answer(Call),
+}
+
 /// A request that is sent once more, in another form.
 #[derive(Debug)]
 pub(super) struct Retry {
-    pub(super) rung: OtherForm,
+    pub(super) tried: OtherForm,
     /// What the provider takes back by answering it.
     pub(super) refused: Option<Form>,
     /// What the provider said of the first one.
@@ -115,12 +124,20 @@ impl UpstreamRefusals {
     }
 }
 
+impl Call {
+    /// True if it is a request that the provider refused, in another form.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+}
+
 impl Desk {
     /// The provider refused what stands in a call, in these words. What to send instead, if anything of it is ours; what
-    /// was tried last is reverted first. Gives the call back if there is nothing to send instead.
-    pub fn refused_content(&self, mut call: Call, says: &str, is_too_long: bool) -> Result<Call, Call> {
+    /// was tried last is reverted first.
+    pub fn refused_content(&self, mut call: Call, says: &str, is_too_long: bool) -> AfterRefusal {
         let retry = call.retry.take();
-        self.in_another_form(&call, retry, says, is_too_long).ok_or(call)
+        let next = self.in_another_form(&call, retry, says, is_too_long);
+        next.map_or(AfterRefusal::Answer(call), AfterRefusal::Send)
     }
 
     fn in_another_form(
@@ -140,7 +157,7 @@ impl Desk {
         let model = request.frame().model.clone().unwrap_or_default();
         let refuses = |form| self.refusals.has(upstream, &model, form, now());
         let (says, after) = match retry {
-            Some(retry) => (retry.says, Some(retry.rung)),
+            Some(retry) => (retry.says, Some(retry.tried)),
             // What the client sent is for the client to put right.
             None if call.body.is_none() => return None,
             None => (says.into(), None),
@@ -151,17 +168,16 @@ impl Desk {
             after => conversation.otherwise(request, after, refuses),
         };
         let Some(otherwise) = otherwise else {
-            conversation.take_back_retry();
+            self.revert(&mut conversation, Some(request));
             return None;
         };
         self.live.keeps(shared.id, conversation.thinking_outside());
-        let (conversation_of, upstream) = (shared.clone(), upstream.clone());
-        let at = At::new(otherwise.ticket, conversation_of, upstream);
+        let at = At::new(otherwise.ticket, shared.clone(), upstream.clone());
         let mut next = super::call(&self.books, &mut conversation, otherwise.request, call.how, at);
         if let Some(body) = otherwise.body {
             next.body = (!body.is_clients()).then(|| String::from(body).into());
         }
-        next.retry = Some(Retry { rung: otherwise.rung, refused: otherwise.refused, says });
+        next.retry = Some(Retry { tried: otherwise.tried, refused: otherwise.refused, says });
         Some(next)
     }
 
@@ -171,11 +187,20 @@ impl Desk {
         let Some((at, retry)) = call.at.as_ref().zip(call.retry.take()) else { return };
         let Ok(mut conversation) = at.conversation.lock() else { return };
         if !is_taken {
-            return conversation.take_back_retry();
+            return self.revert(&mut conversation, at.request.as_ref());
         }
         conversation.keep_retry(retry.refused);
         let Some((form, request)) = retry.refused.zip(at.request.as_ref()) else { return };
         self.learn_refusal(at, request.frame().model.as_deref().unwrap_or_default(), form, &retry.says);
+    }
+
+    /// The conversation is as it was before the form that was tried, also for requests that go on without it.
+    fn revert(&self, conversation: &mut Conversation, request: Option<&Request>) {
+        if conversation.take_back_retry()
+            && let Some(last) = request.and_then(|request| conversation.last_sent(request))
+        {
+            self.live.sent(Arc::new(last), None);
+        }
     }
 
     fn learn_refusal(&self, at: &At, model: &str, form: Form, says: &str) {

@@ -3,11 +3,12 @@
 
 use longhaul::digest::Cut;
 use longhaul::policy::Triggers;
-use longhaul::{Part, Profile, RecallBy, Source, Ticket, Voice};
+use longhaul::{Part, Profile, RecallBy, Session, Source, Ticket, Voice};
 use longhaul_wire::api::{Api, BodyText, Request};
 
 use super::super::refusals::Form;
 use super::{Conversation, fill};
+use crate::account::Account;
 
 /// The other forms, in the order in which they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,9 +25,16 @@ impl OtherForm {
     const ALL: [Self; 3] = [Self::Own, Self::Voice, Self::NoTool];
 }
 
+/// A conversation before its request was sent in another form.
+#[derive(Debug)]
+pub(super) struct Before {
+    session: Session,
+    costs: Account,
+}
+
 /// A request in another form.
 pub(in super::super) struct Otherwise {
-    pub(in super::super) rung: OtherForm,
+    pub(in super::super) tried: OtherForm,
     /// What the provider refused, if it takes this one.
     pub(in super::super) refused: Option<Form>,
     pub(in super::super) ticket: Ticket,
@@ -45,10 +53,10 @@ impl Conversation {
         refuses: impl Fn(Form) -> bool,
     ) -> Option<Otherwise> {
         self.take_back_retry();
-        let rungs = OtherForm::ALL.into_iter().filter(|rung| after.is_none_or(|after| *rung > after));
-        for rung in rungs {
-            let before = self.session.clone();
-            let tried = match rung {
+        let forms = OtherForm::ALL.into_iter().filter(|form| after.is_none_or(|after| *form > after));
+        for form in forms {
+            let before = Before { session: self.session.clone(), costs: self.costs.clone() };
+            let tried = match form {
                 OtherForm::Own => self.own_bytes(request, &refuses),
                 OtherForm::Voice => self.in_another_voice(request),
                 OtherForm::NoTool => self.without_tool(request),
@@ -58,18 +66,19 @@ impl Conversation {
                     self.before_retry = Some(Box::new(before));
                     return Some(otherwise);
                 }
-                None => self.session = before,
+                None => self.session = before.session,
             }
         }
         None
     }
 
-    /// The form that is tried is not taken, or nothing is said of it: the session is as it was before.
-    pub(in super::super) fn take_back_retry(&mut self) {
-        if let Some(before) = self.before_retry.take() {
-            self.session = *before;
-            self.looked_at = self.session.cursor();
-        }
+    /// The form that is tried is not taken, or nothing is said of it: the session is as it was before. False if none is
+    /// tried.
+    pub(in super::super) fn take_back_retry(&mut self) -> bool {
+        let Some(before) = self.before_retry.take() else { return false };
+        (self.session, self.costs) = (before.session, before.costs);
+        self.looked_at = self.session.cursor();
+        true
     }
 
     /// The provider took the form that was tried. Where no other form is left to try, edits wait until the client's own
@@ -111,7 +120,7 @@ impl Conversation {
         self.session.set_profile(self.settings.profile.clone());
         let messages = self.session.outgoing().parts.iter().map(|part| part.message.clone()).collect();
         let body = self.relay.write(&own.clone().with_messages(messages)).body;
-        Some(Otherwise { rung: OtherForm::Own, refused, ticket, request: own, body: Some(body) })
+        Some(Otherwise { tried: OtherForm::Own, refused, ticket, request: own, body: Some(body) })
     }
 
     /// The same view, with texts of ours in another voice.
@@ -120,7 +129,7 @@ impl Conversation {
         self.session.revoice(voice.other());
         let ticket = self.prepare_unsaved().ok()?;
         let refused = Some(Form::Text(voice));
-        Some(Otherwise { rung: OtherForm::Voice, refused, ticket, request: request.clone(), body: None })
+        Some(Otherwise { tried: OtherForm::Voice, refused, ticket, request: request.clone(), body: None })
     }
 
     /// The same view, with the client's tools alone.
@@ -132,7 +141,7 @@ impl Conversation {
         self.end_recall(&own);
         let ticket = self.prepare_unsaved().ok()?;
         Some(Otherwise {
-            rung: OtherForm::NoTool,
+            tried: OtherForm::NoTool,
             refused: Some(Form::Tool),
             ticket,
             request: own,

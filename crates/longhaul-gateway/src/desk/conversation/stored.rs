@@ -10,7 +10,8 @@ use super::{Conversation, Refused};
 impl Conversation {
     /// Stores what is new, or owes it if the store does not work. An error if another writer has gone on with the session.
     pub(in crate::desk) fn save(&mut self) -> Result<(), StoreError> {
-        if self.is_unsent {
+        // A form that the provider may refuse is not stored.
+        if self.is_unsent || self.before_retry.is_some() {
             self.is_owing = true;
             return Ok(());
         }
