@@ -3,6 +3,7 @@
 
 mod arrears;
 mod asking;
+mod call;
 mod conversation;
 mod falling_back;
 mod fill;
@@ -24,31 +25,27 @@ mod watched;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, mpsc};
 
-use bytes::Bytes;
 use longhaul::policy::OnFailure;
-use longhaul::session::Cramped;
 use longhaul::session::journal::Entry;
 use longhaul::{Overflow, Profile, Summariser, Ticket, Tokens, Usage, Vocabulary, Why};
 use longhaul_inspector::events::News;
-use longhaul_store::{Patience, Retention, SessionId, Store, StoreError};
+use longhaul_store::{Patience, Retention, Store, StoreError};
 use longhaul_wire::api::Request;
 
-use crate::account::Costs;
-use crate::ask_usage::Asking;
 use crate::books::Books;
 
 pub use asking::{Action, AskError};
+pub use call::Call;
+use call::{At, call};
 use conversation::{Conversation, Refused, asks_for_a_million, now};
 pub use falling_back::Rung;
-use falling_back::{Alone, Beginning};
 use finding::{Found, Search};
 pub use incoming::Incoming;
 pub use kept_thinking::KeptThinking;
-use last_sent::LastSent;
 use live::{Heard, Hint, Live, Shared, Used};
 pub use observing::Observed;
 pub use refusals::AfterRefusal;
-use refusals::{Retry, UpstreamRefusals};
+use refusals::UpstreamRefusals;
 pub use summarising::SummaryModel;
 use summarising::Writer;
 use turns::Turns;
@@ -249,108 +246,6 @@ impl Break {
             Entry::Edit(edit) if edit.why != Why::Entry => Some(Self::Edited),
             _ => None,
         }
-    }
-}
-
-/// A request of a known conversation on its way to the provider.
-pub struct Call {
-    /// The body to send; `None` if it is the client's own.
-    pub body: Option<Bytes>,
-    /// The stored session.
-    pub session: SessionId,
-    /// What it is to its conversation.
-    pub how: How,
-    /// Tokens that are sent.
-    pub view: Tokens,
-    /// Tokens of the whole conversation.
-    pub full: Tokens,
-    /// How many edits stand.
-    pub edits: usize,
-    /// Why it does not go on from what was sent before, if it does not.
-    pub broke: Option<Break>,
-    /// Whether usage is asked for where the client does not.
-    pub(crate) asking: Asking,
-    /// What the answer may have at most, where the provider refuses what the client asks for.
-    pub(crate) shorter_answer: Option<Tokens>,
-    /// How little room there is for the next steps, when it is noticed.
-    pub(crate) cramped: Option<Cramped>,
-    /// The thinking of its answer would be refused if the client went on without Longhaul.
-    pub(crate) is_tied: bool,
-    /// What the conversation has cost up to the call before, and what it would have cost otherwise.
-    pub(crate) costs: Costs,
-    /// The client's own bytes are sent, whatever was decided.
-    pub(crate) is_observed: bool,
-    /// What the answer said of its price was heard.
-    is_heard: bool,
-    /// What it is, if there was no decision.
-    pub(crate) rung: Option<Rung>,
-    /// It is a request that the provider refused, in another form.
-    retry: Option<Retry>,
-    /// Where it belongs; `None` for a call that no desk of ours made.
-    at: Option<At>,
-    /// The same for a call that does not need its conversation.
-    alone: Option<Box<Alone>>,
-}
-
-/// Where a call belongs.
-struct At {
-    ticket: Ticket,
-    conversation: Shared,
-    upstream: Arc<str>,
-    /// `None` from the time that the call is not sent again.
-    request: Option<Request>,
-    /// What the next request can go on from, once it is sent.
-    last: Option<Arc<LastSent>>,
-    /// It is not known yet: it begins with this call, without the store.
-    beginning: Option<Beginning>,
-}
-
-impl At {
-    fn new(ticket: Ticket, conversation: Shared, upstream: Arc<str>) -> Self {
-        Self { ticket, conversation, upstream, request: None, last: None, beginning: None }
-    }
-}
-
-impl Call {
-    /// The call is not sent again.
-    pub(crate) fn settle(&mut self) {
-        self.body = None;
-        self.at.iter_mut().for_each(|at| (at.request, at.last) = (None, None));
-        self.alone.iter_mut().for_each(|alone| alone.incoming = None);
-    }
-
-    /// A call of a desk that is not ours.
-    #[doc(hidden)]
-    pub fn of_nobody(body: Option<Bytes>, session: SessionId, how: How, view: Tokens, full: Tokens) -> Self {
-        let asking = Asking::Unknown;
-        Self {
-            body,
-            session,
-            how,
-            view,
-            full,
-            edits: 0,
-            broke: None,
-            asking,
-            shorter_answer: None,
-            cramped: None,
-            is_tied: false,
-            costs: Costs::default(),
-            is_observed: false,
-            is_heard: false,
-            rung: None,
-            retry: None,
-            at: None,
-            alone: None,
-        }
-    }
-}
-
-impl fmt::Debug for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing that anybody said.
-        let Self { session, how, view, full, edits, .. } = self;
-        write!(f, "Call {{ {session} {how:?}, {view} of {full}, {edits} edits }}")
     }
 }
 
@@ -670,40 +565,6 @@ impl Desk {
 fn beside_requests(profile: Profile, has_model: bool) -> Profile {
     let summariser = if has_model { Summariser::Host } else { Summariser::Extractor };
     Profile { summariser, background: true, on_failure: OnFailure::Extract, ..profile }
-}
-
-/// A call of a conversation that is ready.
-fn call(books: &Books, conversation: &mut Conversation, request: Request, how: How, at: At) -> Call {
-    let body = (!conversation.is_observed()).then(|| conversation.body(&request));
-    let body = body.filter(|body| !body.is_clients()).map(|body| Bytes::from(String::from(body)));
-    let (view, full, edits) = conversation.figures();
-    let asking = Asking::of(&request.frame().settings);
-    let last = conversation.last_sent(&request).map(Arc::new);
-    let at = At { request: Some(request), last, ..at };
-    let session = conversation.id();
-    // A conversation that begins has nothing before it.
-    let broke = conversation.broke().filter(|_| !matches!(how, How::New | How::Forks));
-    let shorter_answer = conversation.shorter_answer();
-    Call {
-        body,
-        session,
-        how,
-        view,
-        full,
-        edits,
-        broke,
-        asking,
-        shorter_answer,
-        cramped: conversation.cramped(),
-        is_tied: conversation.is_tied() && !conversation.is_observed(),
-        costs: conversation.settle(books),
-        is_observed: conversation.is_observed(),
-        is_heard: false,
-        rung: None,
-        retry: None,
-        at: Some(at),
-        alone: None,
-    }
 }
 
 impl From<Refused> for Reason {

@@ -1,6 +1,7 @@
 //! Memory comes first: while the store does not work, conversations go on with their edits, and what is not stored then
 //! is stored when it works again.
 
+#![cfg(unix)]
 #![allow(dead_code, unused_macros, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "clients/mod.rs"]
@@ -455,15 +456,51 @@ fn limits_that_were_learnt_are_stored_when_the_store_is_back() {
     assert_eq!(ground.open().limits().unwrap().len(), 1);
 }
 
-/// Many conversations at once, on a file that is locked and deleted again and again.
+/// On a file that is locked and deleted again and again.
 #[test]
 fn a_storm_of_faults_loses_nothing() {
+    let ground = Ground::sqlite();
+    nothing_is_lost_in(&ground.place, |dice| {
+        if dice.roll(3) == 0 {
+            // It may be about to be made.
+            _ = std::fs::remove_file(&ground.place);
+        } else if let Ok(other) =
+            rusqlite::Connection::open_with_flags(&ground.place, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
+        {
+            _ = other.execute_batch("BEGIN IMMEDIATE");
+            std::thread::sleep(Duration::from_millis(dice.roll(700)));
+        }
+    });
+    ground.check();
+}
+
+/// On a server that hangs and loses its connections again and again.
+#[test]
+fn a_storm_of_faults_of_a_server_loses_nothing() {
+    let Some(server) = server() else { return };
+    let place = server.database();
+    nothing_is_lost_in(&place, |dice| {
+        if dice.roll(3) == 0 {
+            server.freeze();
+            std::thread::sleep(Duration::from_millis(dice.roll(1_500)));
+            server.thaw();
+        } else {
+            let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()";
+            _ = common::postgres::try_sql(&place, others);
+        }
+    });
+    Ground::on_postgres(place).check();
+}
+
+/// Many conversations at once, while faults of the store come and go: each stays one conversation, in its window, and all
+/// of them are stored in the end.
+fn nothing_is_lost_in(place: &str, fault: impl Fn(&mut Dice) + Sync) {
     const AT_ONCE: usize = 4;
     const CONVERSATIONS: usize = 12;
     let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
     eprintln!("seed {seed}");
-    let ground = Ground::sqlite();
-    let desk = desk(&ground.place);
+    let desk = desk(place);
     let task = |number: usize| format!("Read all files: which one defines `main`, {number}?");
     let api = |number: usize| APIS[number % APIS.len()];
     let is_over = AtomicBool::new(false);
@@ -471,16 +508,7 @@ fn a_storm_of_faults_loses_nothing() {
         let storm = scope.spawn(|| {
             let mut dice = Dice(seed);
             while !is_over.load(Ordering::Relaxed) {
-                if dice.roll(3) == 0 {
-                    // Another process may be faster, and the file may be about to be made.
-                    _ = std::fs::remove_file(&ground.place);
-                } else if let Ok(other) = rusqlite::Connection::open_with_flags(
-                    &ground.place,
-                    rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,
-                ) {
-                    _ = other.execute_batch("BEGIN IMMEDIATE");
-                    std::thread::sleep(Duration::from_millis(dice.roll(700)));
-                }
+                fault(&mut dice);
                 std::thread::sleep(Duration::from_millis(dice.roll(300)));
             }
         });
@@ -518,14 +546,9 @@ fn a_storm_of_faults_loses_nothing() {
     look_again();
     desk.close();
     drop(desk);
-    ground.check();
-    let again = self::desk(&ground.place);
+    let again = self::desk(place);
     for (number, id) in ids.into_iter().enumerate() {
-        assert_eq!(
-            transcript(&ground.place, id).len(),
-            messages_of(api(number), STEPS - 1),
-            "seed {seed}: {number}"
-        );
+        assert_eq!(transcript(place, id).len(), messages_of(api(number), STEPS - 1), "seed {seed}: {number}");
         let (session, how, _) = asked(&again, &of_task(&task(number), api(number), STEPS));
         assert_eq!((session, how), (id, How::Extends), "seed {seed}: {number}");
     }

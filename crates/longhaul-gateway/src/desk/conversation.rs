@@ -2,17 +2,18 @@
 
 mod catching_up;
 mod stored;
+mod thinking;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul::conversation::{Block, FactKind};
 use longhaul::session::Cramped;
-use longhaul::session::journal::{Cursor, Entry, Signed};
+use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::{Measure, Price};
 use longhaul::{
-    Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seal,
-    Seals, Session, Source, Ticket, Time, Tokens, Usage, Why,
+    Frame, Job, Message, Models, Notice, Outcome, Overflow, Position, PrepareError, Prepared, Role, Seals,
+    Session, Source, Ticket, Time, Tokens, Usage, Why,
 };
 use longhaul_inspector::{Act, steering};
 use longhaul_model::Summarised;
@@ -26,9 +27,11 @@ use super::fill;
 use super::live::Hint;
 use super::observing::Observer;
 use super::overlap::overlap;
-use super::{Break, DeskSettings, KeptThinking, Recall};
+use super::{Break, DeskSettings, Recall};
 use crate::account::{Account, Costs};
 use crate::books::Books;
+
+pub(super) use thinking::{is_signed, seals_of};
 
 /// Why a conversation was not changed.
 type ChangeError = steering::ChangeError<longhaul_inspector::Refused>;
@@ -581,58 +584,6 @@ impl Conversation {
         }
     }
 
-    /// True if thinking is bound to another request than the client would send without us: an edit stands, a note of ours,
-    /// or a tool of ours, whoever added that.
-    pub(super) fn is_tied(&self) -> bool {
-        let frame = self.session.log().frame();
-        let has_our_tool = || frame.is_some_and(|frame| frame.tools.iter().any(fill::is_of_longhaul));
-        self.session.model().binds && (!self.session.ledger().is_untouched() || has_our_tool())
-    }
-
-    /// Which messages may keep their thinking where all are sent as they came. The next answer is not among them, if the
-    /// request that it answers is not the client's own.
-    pub(super) fn thinking_outside(&mut self) -> KeptThinking {
-        if !self.session.model().binds {
-            return KeptThinking::All;
-        }
-        self.session.thinking_kept_outside().map_or(KeptThinking::All, KeptThinking::First)
-    }
-
-    /// The signatures of answers that a request brings, and of which it is not known what produced them.
-    pub(super) fn unknown_seals(&self, request: &Request) -> Vec<String> {
-        let Some(new_from) = self.new_from(request).filter(|_| self.session.model().binds) else {
-            return Vec::new();
-        };
-        let new = request.messages().iter().skip(new_from).filter(|message| !self.awaits(message));
-        new.flat_map(|message| seals_of(message)).map(str::to_owned).collect()
-    }
-
-    /// Answers that come next were given to requests of another conversation.
-    pub(super) fn learn_produced(&mut self, signed: Vec<Signed>) {
-        self.session.learn_produced(signed);
-    }
-
-    /// True if the signatures of a message show that it answers a request of this conversation, and that the client
-    /// has not sent this answer before.
-    pub(super) fn awaits(&self, message: &Message) -> bool {
-        seals_of(message).any(|seal| self.session.awaits_signed(seal))
-    }
-
-    /// The provider has signed thinking in its answer.
-    pub(super) fn signed(&mut self, ticket: Ticket, seals: &[String]) {
-        self.session.signed(ticket, seals.iter().map(String::as_str));
-    }
-
-    /// The provider refused thinking: it is left out from now on, from the message with this signature on. What stands before
-    /// that follows what produced it.
-    pub(super) fn refused_thinking(&mut self, from: Option<&str>) -> Result<Ticket, Refused> {
-        let messages = self.session.log().messages();
-        let has_it = |message: &Arc<Message>| seals_of(message).any(|seal| Some(seal) == from);
-        let at = messages.iter().position(has_it).unwrap_or_default();
-        self.session.refused_thinking(Position(u32::try_from(at).unwrap_or_default()));
-        self.prepare()
-    }
-
     /// What an answer said of its price counts from now on.
     pub(super) fn heard(&mut self, ticket: Ticket, usage: &Usage) {
         if self.is_observed() {
@@ -667,21 +618,6 @@ impl Conversation {
 fn frame_bytes(frame: &Frame) -> usize {
     let tools = frame.tools.iter().map(|tool| tool.name.len() + tool.definition.as_str().len());
     frame.system.iter().map(Block::bytes).sum::<usize>() + tools.sum::<usize>() + frame.settings.bytes()
-}
-
-/// The signatures of the thinking in a message.
-pub(super) fn seals_of(message: &Message) -> impl Iterator<Item = &str> {
-    message.blocks().iter().filter_map(|block| match block {
-        Block::Thinking(thinking) if matches!(thinking.seal, Seal::Signed(_) | Seal::Redacted(_)) => {
-            thinking.seal.data()
-        }
-        _ => None,
-    })
-}
-
-/// True if a message has signed thinking.
-fn is_signed(message: &Message) -> bool {
-    seals_of(message).next().is_some()
 }
 
 /// True if both messages have results of the same calls, and the new one is shorter.

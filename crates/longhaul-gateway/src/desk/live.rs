@@ -190,12 +190,16 @@ impl Live {
 
     /// A request is sent: the next one can go on from it. `alone` if its conversation does not know.
     pub(super) fn sent(&self, last: Arc<LastSent>, alone: Option<Arc<SentAlone>>) {
-        if let Some(slot) = self.lock().conversations.get_mut(&last.session) {
-            (slot.last, slot.seals) = (Some(last), Vec::new());
-            let is_new = |alone: &Arc<SentAlone>| !slot.alone.iter().any(|other| Arc::ptr_eq(other, alone));
-            let alone = alone.filter(is_new);
-            slot.alone.extend(alone);
-        }
+        let mut inner = self.lock();
+        let Some(slot) = inner.conversations.get_mut(&last.session) else { return };
+        let is_new = |alone: &Arc<SentAlone>| !slot.alone.iter().any(|other| Arc::ptr_eq(other, alone));
+        let alone = alone.filter(is_new);
+        slot.alone.extend(alone);
+        slot.seals.clear();
+        let before = slot.last.replace(last);
+        // It may hold thousands of messages: others do not wait while it goes.
+        drop(inner);
+        drop(before);
     }
 
     /// The request that was sent last was answered with thinking that has these signatures.

@@ -40,8 +40,8 @@ enum Kind {
 struct Known {
     reads: Option<Outage>,
     writes: Option<Outage>,
-    /// What was reported last, and when.
-    reported: Option<(String, Instant)>,
+    /// What was reported within the last minute, and when.
+    reported: Vec<(String, Instant)>,
     /// The end of an outage is to be reported.
     is_reported: bool,
 }
@@ -183,10 +183,10 @@ impl Known {
 
     fn failed(&mut self, kind: Kind, error: StoreError) {
         let problem = error.to_string();
-        let is_known = |(before, when): &(String, Instant)| *before == problem && when.elapsed() < REPORTED;
-        if !self.reported.as_ref().is_some_and(is_known) {
+        self.reported.retain(|(_, when)| when.elapsed() < REPORTED);
+        if self.reported.iter().all(|(before, _)| *before != problem) {
             tracing::warn!(problem, "the store does not work: conversations go on in memory until it does");
-            self.reported = Some((problem, Instant::now()));
+            self.reported.push((problem, Instant::now()));
             self.is_reported = true;
         }
         let until = Instant::now() + PAUSE;
@@ -322,5 +322,65 @@ impl Store for Watched {
 
     fn archive(&self, id: SessionId) -> Result<Arc<dyn Archive>, StoreError> {
         self.read(|store| store.archive(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(kind: Kind, error: StoreError) -> Known {
+        let mut known = Known::default();
+        known.failed(kind, error);
+        known
+    }
+
+    fn unavailable() -> StoreError {
+        StoreError::Unavailable { place: "s".into(), problem: "gone".into() }
+    }
+
+    /// Whether calls fail without being made: those that read, and those that write.
+    fn fail(known: &mut Known) -> (bool, bool) {
+        (known.closed(Kind::Read).is_some(), known.closed(Kind::Write).is_some())
+    }
+
+    #[test]
+    fn calls_fail_that_would_fail_alike() {
+        let place = || "s".to_owned();
+        let cases = [
+            (StoreError::Busy { place: place() }, (false, true)),
+            (StoreError::Full { place: place() }, (false, true)),
+            (StoreError::ReadOnly { place: place(), problem: place() }, (false, true)),
+            (unavailable(), (true, true)),
+            (StoreError::Denied { place: place(), problem: place() }, (true, true)),
+            (StoreError::Damaged { place: place(), problem: place() }, (false, false)),
+        ];
+        for (error, expected) in cases {
+            let says = error.to_string();
+            let mut known = known(Kind::Write, error);
+            assert_eq!(fail(&mut known), expected, "{says}");
+            known.works(Kind::Read);
+            known.works(Kind::Write);
+            assert_eq!(fail(&mut known), (false, false), "{says}");
+        }
+    }
+
+    #[test]
+    fn one_call_tries_the_store_again() {
+        let mut known = known(Kind::Read, unavailable());
+        assert!(!known.begins_trial(Kind::Read, |error| !is_gone(error)));
+        assert!(known.begins_trial(Kind::Read, is_gone));
+        // Nobody else does, and others fail meanwhile.
+        assert!(!known.begins_trial(Kind::Read, is_gone) && !known.begins_trial(Kind::Write, is_gone));
+        assert_eq!(fail(&mut known), (true, true));
+        known.failed(Kind::Read, unavailable());
+        assert_eq!(fail(&mut known), (true, true));
+        assert!(known.begins_trial(Kind::Read, is_gone));
+        // It answers: the next call that writes sees whether that works too.
+        known.works(Kind::Read);
+        assert_eq!(fail(&mut known), (false, false));
+        assert_eq!(fail(&mut known), (false, true));
+        known.works(Kind::Write);
+        assert_eq!(fail(&mut known), (false, false));
     }
 }

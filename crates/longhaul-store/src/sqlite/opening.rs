@@ -35,8 +35,8 @@ const FORM: i64 = STEPS.len() as i64;
 /// How often a call looks whether another writer is done: about ten seconds long.
 const LOOKS: i32 = 4_000;
 
-/// The same for who can go on without the store: about a third of a second.
-const BRIEF_LOOKS: i32 = 130;
+/// The same for who can go on without the store: about a quarter of a second.
+const BRIEF_LOOKS: i32 = 110;
 
 /// A file is opened again while others are in the way, for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
