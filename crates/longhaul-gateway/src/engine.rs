@@ -624,6 +624,11 @@ impl OpenCall {
         self.call.as_ref().is_some_and(Call::is_retry)
     }
 
+    /// The same, if the other form is not the client's own.
+    pub(crate) fn is_in_a_form_of_ours(&self) -> bool {
+        self.call.as_ref().is_some_and(Call::is_in_a_form_of_ours)
+    }
+
     /// The provider refused what stands in the call, in these words, or found it too long in the form that was tried last.
     pub(crate) async fn refused_content(mut self, says: Box<str>, is_too_long: bool) -> FormVerdict {
         const MOST: Duration = Duration::from_secs(10);

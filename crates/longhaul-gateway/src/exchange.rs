@@ -315,6 +315,8 @@ impl Shared {
         patience: Patience,
         report: &mut Report,
     ) -> Response<ClientBody> {
+        // The answer to the form that was sent first, if it was refused.
+        let mut first_refusal = None;
         loop {
             let brief = call.brief;
             report.sent = Some(brief);
@@ -340,13 +342,19 @@ impl Shared {
                             continue;
                         }
                         said if concerns_form(&call, &said) => {
+                            let is_of_ours = call.is_in_a_form_of_ours() && matches!(said, Said::Refused(_));
                             match self.in_another_form(call, said, held.head.status, &mut report.resent).await
                             {
                                 FormVerdict::Send(next) => {
+                                    first_refusal.get_or_insert(held);
                                     call = next;
                                     continue;
                                 }
-                                FormVerdict::Answer(call) => self.answer(asked.api, held, call, keep_back),
+                                FormVerdict::Answer(call) => {
+                                    // What is wrong with another form of ours is nothing to the client.
+                                    let first = first_refusal.take().filter(|_| is_of_ours);
+                                    self.answer(asked.api, first.unwrap_or(held), call, keep_back)
+                                }
                             }
                         }
                         Said::WrongThinking(from)

@@ -111,7 +111,10 @@ async fn a_client_sees_no_other_fault_than_without_a_gateway() {
                     continue;
                 }
                 assert_eq!(through.without_ours(), direct, "{trouble:?} {api:?} {stream}");
-                assert_eq!(behind.violations(), [""; 0], "{trouble:?} {api:?}");
+                // The other form of a refused request may be one that this provider refuses too.
+                if trouble != Trouble::Status(400) {
+                    assert_eq!(behind.violations(), [""; 0], "{trouble:?} {api:?}");
+                }
                 // The provider was asked once: a fault is the client's to deal with. But for a request that is too large a
                 // smaller one is tried, and for one that is refused another form.
                 let most = match trouble {

@@ -297,17 +297,18 @@ fn nothing(_: &Value) -> Option<&'static str> {
 #[tokio::test]
 async fn a_provider_that_refuses_everything_is_heard_as_it_says_it() {
     for api in [Api::Chat, Api::Responses, Api::Anthropic] {
+        // Another form of ours may be wrong in its own way.
+        let twin = if api == Api::Chat { Twin::VLLM_QWEN } else { Twin::PLAIN };
         for (profile, window) in
             [(Profile::archive(), 9_000), (Profile::longhaul(), 9_000), (Profile::longhaul(), 200_000)]
         {
             let case = format!("{} {window} {api:?}", profile.name);
             let ground = Ground { recall: Recall::Fill, ..Ground::new(profile, window) };
-            let (fake, alone) =
-                (script(Twin::PLAIN).start().await, script(Twin::PLAIN).refuses(nothing).start().await);
+            let (fake, alone) = (script(twin).start().await, script(twin).refuses(nothing).start().await);
             let gateway = ground.gateway(&fake).await;
             tell_all(&gateway, api, "Read all files.", 24).await;
             let before = fake.log().last().unwrap().body.clone();
-            fake.restart(script(Twin::PLAIN).refuses(nothing)).await;
+            fake.restart(script(twin).refuses(nothing)).await;
             for _ in 0..2 {
                 let asked = fake.log().len();
                 let body = talk(api, "Read all files.", 23);
@@ -318,7 +319,7 @@ async fn a_provider_that_refuses_everything_is_heard_as_it_says_it() {
             }
             assert_eq!(ground.refusals(), [], "{case}");
             // The conversation is as it was before.
-            fake.restart(script(Twin::PLAIN)).await;
+            fake.restart(script(twin)).await;
             let seen = tell(&gateway, api, "Read all files.", 24).await;
             assert_eq!(seen.status, 200, "{case}");
             let after = fake.log().last().unwrap().body.clone();

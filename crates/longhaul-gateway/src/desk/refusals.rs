@@ -129,6 +129,11 @@ impl Call {
     pub(crate) fn is_retry(&self) -> bool {
         self.retry.is_some()
     }
+
+    /// The same, if the other form is not the client's own.
+    pub(crate) fn is_in_a_form_of_ours(&self) -> bool {
+        self.retry.as_ref().is_some_and(|retry| retry.tried != OtherForm::Own)
+    }
 }
 
 impl Desk {
