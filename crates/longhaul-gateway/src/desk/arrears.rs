@@ -46,17 +46,20 @@ impl Desk {
         /// So long a store is waited for that does not work.
         const MOST: Duration = Duration::from_secs(3);
         let begun = Instant::now();
+        // What parts from another writer's conversation in the first round is stored by the second.
         self.tend();
-        while !self.live.in_arrears().is_empty() && begun.elapsed() < MOST {
+        self.tend();
+        while self.store.outage().is_some() && !self.live.in_arrears().is_empty() && begun.elapsed() < MOST {
             std::thread::sleep(Duration::from_millis(100));
             self.tend();
         }
         let lost = self.live.in_arrears().len();
-        if lost > 0 {
-            let problem = self.store.outage().map(|outage| outage.to_string()).unwrap_or_default();
+        if lost > 0
+            && let Err(problem) = self.ready()
+        {
             tracing::warn!(
                 conversations = lost,
-                problem,
+                %problem,
                 "what was said last in some conversations is not stored"
             );
         }
