@@ -225,6 +225,28 @@ async fn the_clients_own_bytes_are_tried_first_where_they_fit() {
     gateway.stop().await;
 }
 
+fn no_system_at_all(body: &Value) -> Option<&'static str> {
+    messages(body).iter().any(|message| role(message) == "system").then_some("System role not supported")
+}
+
+/// Chat templates without a system message: a client that sends none passes, and so does the note of a profile.
+#[tokio::test]
+async fn a_note_is_taken_back_where_no_system_message_may_stand() {
+    let ground = Ground::new(Profile::progressive(), 9_000);
+    let fake = script(Twin::PLAIN).refuses(no_system_at_all).start().await;
+    let gateway = ground.gateway(&fake).await;
+    for n in 0..30 {
+        let mut body = talk(Api::Chat, "Read all files.", n);
+        body["messages"].as_array_mut().unwrap().remove(0);
+        let seen = ask(&url(&gateway), Api::Chat, &body, LONG).await;
+        assert_eq!(seen.status, 200, "{n}: {}", seen.text());
+    }
+    assert_eq!((fake.violations().len(), refused(&gateway)), (1, 1));
+    let last = fake.log().last().unwrap().body.clone();
+    assert!(messages(&last)[0].to_string().contains("!!!SUMMARY!!!"), "{last}");
+    gateway.stop().await;
+}
+
 fn no_two_users(body: &Value) -> Option<&'static str> {
     let roles: Vec<&str> = messages(body).iter().map(role).collect();
     let is_user_twice = roles.windows(2).any(|pair| pair == ["user", "user"]);

@@ -146,8 +146,11 @@ fn texts_get_another_voice_when_theirs_is_refused() {
     }
 }
 
+/// A message, or its content, of the turn of this number.
+type OfNumber<'a> = &'a dyn Fn(usize) -> Value;
+
 /// A client's conversation over Chat, in which a person says these things, and results have this content.
-fn chat_of(people: [Value; 8], result: &dyn Fn(usize) -> Value) -> Value {
+fn chat_of(people: [Value; 8], result: OfNumber<'_>) -> Value {
     let mut messages = vec![serde_json::json!({"role": "system", "content": "Be brief."})];
     for (n, said) in people.into_iter().enumerate() {
         let call = serde_json::json!({"id": format!("c{n}"), "type": "function",
@@ -172,8 +175,7 @@ fn a_summary_joins_the_messages_next_to_it_over_chat() {
     let long = |n: usize| Value::from(format!("line of file {n}\n").repeat(60));
     let parts =
         |n: usize| serde_json::json!([{"type": "text", "text": format!("line of file {n}\n").repeat(60)}]);
-    let kinds: [(&dyn Fn(usize) -> Value, &dyn Fn(usize) -> Value); 3] =
-        [(&text, &long), (&part, &long), (&text, &parts)];
+    let kinds: [(OfNumber<'_>, OfNumber<'_>); 3] = [(&text, &long), (&part, &long), (&text, &parts)];
     for (said, result) in kinds {
         let body = chat_of(std::array::from_fn(said), result).to_string().replace("ESCAPED", r"\u00e9");
         let mut relay = Relay::new(Api::Chat);

@@ -98,7 +98,7 @@ impl Conversation {
         self.stays_whole &= self.fits_whole();
         let profile = &self.settings.profile;
         match self.stays_whole {
-            true => self.session.set_profile(without_edits(profile)),
+            true => self.session.set_profile(without_edits(profile, self.session.model().binds)),
             false => self.session.set_profile(profile.clone()),
         }
     }
@@ -115,7 +115,7 @@ impl Conversation {
         let refused = text.into_iter().chain(tool).find(|form| !refuses(*form));
         self.session.undo_all().ok()?;
         self.end_recall(&own);
-        self.session.set_profile(without_edits(&self.settings.profile));
+        self.session.set_profile(without_edits(&self.settings.profile, self.session.model().binds));
         let ticket = self.prepare_unsaved().ok()?;
         self.session.set_profile(self.settings.profile.clone());
         let messages = self.session.outgoing().parts.iter().map(|part| part.message.clone()).collect();
@@ -181,8 +181,9 @@ impl Conversation {
     }
 }
 
-/// A profile that changes nothing.
-fn without_edits(profile: &Profile) -> Profile {
+/// A profile that changes nothing. A note stays where thinking is bound to it.
+fn without_edits(profile: &Profile, binds: bool) -> Profile {
+    let mark = profile.triggers.mark.clone().filter(|_| binds);
     Profile {
         ladder: Vec::new(),
         rules: Vec::new(),
@@ -190,7 +191,7 @@ fn without_edits(profile: &Profile) -> Profile {
         cut: Cut::NONE,
         when_cold: false,
         dial: None,
-        triggers: Triggers { mark: profile.triggers.mark.clone(), ..Triggers::default() },
+        triggers: Triggers { mark, ..Triggers::default() },
         ..profile.clone()
     }
 }
