@@ -118,6 +118,10 @@ impl Live {
 
     /// Requests that look for one conversation find another from now on.
     fn take_place(&self, before: &Shared, mut conversation: Conversation) {
+        // What was sent without the one before, and it was not told of, is told to this one.
+        for sent in self.sent_alone(before.id) {
+            conversation.catch_up(before.tenant(), &sent);
+        }
         let used = Used {
             bytes: conversation.bytes(),
             outside: conversation.thinking_outside(),
