@@ -361,6 +361,32 @@ fn conversations_that_begin_without_the_store_are_stored_when_it_is_back() {
     }
 }
 
+/// The lock goes while the desk closes. Without that, the next desk goes on from what is stored.
+#[test]
+fn a_desk_that_closes_waits_a_little_for_the_store() {
+    let ground = Ground::sqlite();
+    for (n, is_unlocked) in [(20, true), (30, false)] {
+        let desk = desk(&ground.place);
+        (n - 10..n).for_each(|n| drop(asked(&desk, &step(Api::Chat, n))));
+        let stored =
+            longhaul_store::open(&ground.place).unwrap().list(&Filter::default(), 9).unwrap()[0].clone();
+        let mut lock = Some(locked(&ground.place));
+        asked(&desk, &step(Api::Chat, n));
+        std::thread::scope(|scope| {
+            scope.spawn(|| desk.close());
+            if is_unlocked {
+                std::thread::sleep(Duration::from_millis(800));
+                drop(lock.take());
+            }
+        });
+        drop(lock);
+        let kept = transcript(&ground.place, stored.id).len() as u64;
+        assert_eq!(kept, if is_unlocked { stored.messages + 2 } else { stored.messages }, "{n}");
+    }
+    let (_, how, _) = asked(&desk(&ground.place), &step(Api::Chat, 31));
+    assert_eq!(how, How::Extends);
+}
+
 /// One replica goes on with a conversation that another one could not store: both ways are stored, and each goes on.
 #[test]
 fn what_two_replicas_have_sent_is_two_sessions() {

@@ -2,6 +2,7 @@
 //! the store works again. Which entries those are is known from the conversation itself; nothing is queued.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use longhaul_store::{Store, StoreError};
 
@@ -42,16 +43,23 @@ impl Desk {
 
     /// The desk will be used no longer: what is not stored is written now, if the store works.
     pub fn close(&self) {
+        /// So long a store is waited for that does not work.
+        const MOST: Duration = Duration::from_secs(3);
+        let begun = Instant::now();
         // What parts from another writer's conversation in the first round is stored by the second.
-        for _ in 0..2 {
+        self.tend();
+        self.tend();
+        while self.store.outage().is_some() && !self.live.in_arrears().is_empty() && begun.elapsed() < MOST {
+            std::thread::sleep(Duration::from_millis(100));
             self.tend();
         }
         let lost = self.live.in_arrears().len();
-        if lost > 0 {
-            let problem = self.store.outage().map(|outage| outage.to_string()).unwrap_or_default();
+        if lost > 0
+            && let Err(problem) = self.ready()
+        {
             tracing::warn!(
                 conversations = lost,
-                problem,
+                %problem,
                 "what was said last in some conversations is not stored"
             );
         }
@@ -110,6 +118,10 @@ impl Live {
 
     /// Requests that look for one conversation find another from now on.
     fn take_place(&self, before: &Shared, mut conversation: Conversation) {
+        // What was sent without the one before, and it was not told of, is told to this one.
+        for sent in self.sent_alone(before.id) {
+            conversation.catch_up(before.tenant(), &sent);
+        }
         let used = Used {
             bytes: conversation.bytes(),
             outside: conversation.thinking_outside(),

@@ -213,7 +213,8 @@ impl Server {
     fn signal(&self, signal: &str) {
         let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
         let pid = pid.lines().next().unwrap().to_owned();
-        run(Command::new("kill").arg(signal).arg(&pid).args(children_of(&pid))).unwrap();
+        // One of them may end at this moment.
+        run(Command::new("kill").arg(signal).arg(&pid).args(children_of(&pid))).ok();
     }
 
     /// Ends the server as an administrator does who is in a hurry.
