@@ -458,6 +458,10 @@ impl Desk {
     /// The provider refused thinking in a call: it is left out of this and of every later request, from the message with
     /// this signature on.
     pub fn refused_thinking(&self, call: Call, from: Option<&str>) -> Option<Call> {
+        if let Some(alone) = &call.alone {
+            self.refused_alone(alone);
+            return self.stateless(alone.incoming.as_ref()?, None);
+        }
         let mut at = call.at?;
         let request = at.request.take()?;
         let shared = at.conversation.clone();

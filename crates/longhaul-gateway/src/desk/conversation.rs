@@ -250,7 +250,7 @@ impl Conversation {
 
     /// Does something that a person or a model asked for, and stores it.
     pub(super) fn act(&mut self, action: &Action) -> Result<(), AskError> {
-        self.take_back_retry();
+        self.settle_retry();
         match action {
             // What is pinned already stays pinned.
             Action::Pin(text) => _ = steering::pin(&mut self.session, text),
@@ -267,7 +267,7 @@ impl Conversation {
 
     /// Does something to its session, and stores it. What cannot be done whole is not done.
     pub(super) fn change(&mut self, act: Act<'_>) -> Result<(), ChangeError> {
-        self.take_back_retry();
+        self.settle_retry();
         let before = self.session.clone();
         if let Err(refused) = act(&mut self.session) {
             self.session = before;
@@ -285,7 +285,7 @@ impl Conversation {
 
     /// A summary was written, or will not come.
     pub(super) fn summarised(&mut self, summarised: Summarised) -> Result<(), StoreError> {
-        self.take_back_retry();
+        self.settle_retry();
         summarised.resolve(&mut self.session);
         self.save()
     }
@@ -596,7 +596,10 @@ impl Conversation {
 
     /// The provider answered.
     pub(super) fn answered(&mut self, ticket: Ticket, usage: Option<&Usage>) -> Result<(), StoreError> {
-        self.take_back_retry();
+        // Another call may end while a form is tried.
+        if self.session.last_ticket() == Some(ticket) {
+            self.take_back_retry();
+        }
         usage.into_iter().for_each(|usage| self.heard(ticket, usage));
         self.save()
     }

@@ -91,7 +91,7 @@ impl Desk {
                 if let Some(Beginning { hints, used, replaced }) = beginning {
                     // Nobody else knows it yet.
                     conversation.try_lock().iter_mut().for_each(|begun| begun.was_sent());
-                    replaced.iter().for_each(|id| self.live.remove(*id));
+                    replaced.iter().for_each(|id| self.live.supersede(*id));
                     self.live.used(conversation, hints, used.clone());
                 }
                 (last, None)
@@ -162,7 +162,7 @@ impl Desk {
 
     /// A fold of the request in hand, by a conversation that begins with it. It becomes the client's conversation when it
     /// is sent.
-    fn stateless(&self, incoming: &Incoming, overflow: Option<Overflow>) -> Option<Call> {
+    pub(super) fn stateless(&self, incoming: &Incoming, overflow: Option<Overflow>) -> Option<Call> {
         let hints = incoming.hints();
         let request = finding::read(&Relay::new(incoming.api), incoming).ok()?;
         if is_side(&request) {
@@ -179,8 +179,8 @@ impl Desk {
         hints: &[Hint],
         overflow: Option<Overflow>,
     ) -> Result<Call, Refused> {
-        let settings = self.settings();
         let model = request.frame().model.clone().unwrap_or_default();
+        let settings = self.settings_for(&incoming.upstream, &model);
         if let Some(overflow) = overflow {
             self.learn(&incoming.upstream, &request, overflow);
         }
@@ -188,6 +188,7 @@ impl Desk {
         let mut begun = Conversation::begin(store, &settings, &about, incoming.api, &request);
         let request = begun.offering(request);
         let shared_window = self.upstream_limits.window(&incoming.upstream, &model, now());
+        begun.speak_as(self.refusals.voice(&incoming.upstream, &model, now()));
         begun.take_in(&settings, &incoming.tenant, &request, shared_window)?;
         match self.live.thinking_outside(hints) {
             KeptThinking::All => {}

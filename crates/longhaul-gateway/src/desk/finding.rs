@@ -233,6 +233,15 @@ impl Desk {
         })
     }
 
+    /// The settings of a conversation that begins: without a tool of ours where the upstream is known to refuse it.
+    pub(super) fn settings_for(&self, upstream: &str, model: &str) -> Arc<DeskSettings> {
+        let settings = self.settings();
+        match self.refusals.has(upstream, model, Form::Tool, now()) {
+            true => Arc::new(DeskSettings { recall: Recall::Mcp, ..(*settings).clone() }),
+            false => settings,
+        }
+    }
+
     /// What the store is told of the client of a conversation that begins.
     pub(super) fn about(&self, incoming: &Incoming) -> About {
         let settings = self.settings();
@@ -244,11 +253,8 @@ impl Desk {
     }
 
     fn create(&self, incoming: &Incoming, request: Request) -> Result<Found, Refused> {
-        let (store, mut settings) = (self.store.clone(), self.settings());
         let model = request.frame().model.as_deref().unwrap_or_default();
-        if self.refusals.has(&incoming.upstream, model, Form::Tool, now()) {
-            settings = Arc::new(DeskSettings { recall: Recall::Mcp, ..(*settings).clone() });
-        }
+        let (store, settings) = (self.store.clone(), self.settings_for(&incoming.upstream, model));
         let new = Conversation::create(store, &settings, &self.about(incoming), incoming.api, &request)?;
         let request = new.offering(request);
         Ok(Found { conversation: Seat::new(new, incoming.tenant.clone()), request, how: How::New })

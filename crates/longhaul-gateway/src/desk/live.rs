@@ -25,6 +25,8 @@ pub(super) struct Seat {
     conversation: Mutex<Conversation>,
     /// Another one has taken its place.
     is_closed: AtomicBool,
+    /// The same, while somebody may still work with this one.
+    is_superseded: AtomicBool,
     /// What answers have said since the conversation was worked with.
     heard: Mutex<Vec<Heard>>,
 }
@@ -45,6 +47,7 @@ impl Seat {
             tenant,
             conversation: Mutex::new(conversation),
             is_closed: AtomicBool::new(false),
+            is_superseded: AtomicBool::new(false),
             heard: Mutex::default(),
         })
     }
@@ -90,13 +93,18 @@ impl Seat {
         &self.tenant
     }
 
-    /// True if the store does not have it as it is. One that is worked with is not asked: it is stored behind that.
-    fn is_in_arrears(&self) -> bool {
+    /// True if the store does not have it as it is; `None` while somebody works with it.
+    fn is_in_arrears(&self) -> Option<bool> {
         match self.conversation.try_lock() {
-            Ok(conversation) => conversation.in_arrears(),
-            Err(TryLockError::Poisoned(broken)) => broken.into_inner().in_arrears(),
-            Err(TryLockError::WouldBlock) => false,
+            Ok(conversation) => Some(conversation.in_arrears()),
+            Err(TryLockError::Poisoned(broken)) => Some(broken.into_inner().in_arrears()),
+            Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// A conversation that began later has been sent in its place.
+    fn is_superseded(&self) -> bool {
+        self.is_superseded.load(Ordering::Relaxed)
     }
 
     /// Whoever works with the conversation next knows this first. Waits for nobody who does.
@@ -276,6 +284,9 @@ impl Live {
 
     /// A conversation was used: it stays longest, and the hint speaks of it. Others go if there is no room.
     pub(super) fn used(&self, conversation: &Shared, hints: &[Hint], used: Used) {
+        if conversation.is_superseded() {
+            return;
+        }
         let Used { bytes, outside, end } = used;
         let id = conversation.id;
         let mut inner = self.lock();
@@ -319,7 +330,7 @@ impl Live {
     pub(super) fn in_arrears(&self) -> Vec<Shared> {
         let all: Vec<Shared> =
             self.lock().conversations.values().filter_map(|slot| slot.conversation.clone()).collect();
-        all.into_iter().filter(|shared| shared.is_in_arrears()).collect()
+        all.into_iter().filter(|shared| shared.is_in_arrears() == Some(true)).collect()
     }
 
     /// What speaks of one conversation speaks of another from now on.
@@ -344,9 +355,13 @@ impl Live {
         }
     }
 
-    /// Another conversation goes on in the place of this one.
-    pub(super) fn remove(&self, id: SessionId) {
-        self.lock().remove(id);
+    /// Another conversation goes on in the place of this one, also if somebody works with this one until then.
+    pub(super) fn supersede(&self, id: SessionId) {
+        let mut inner = self.lock();
+        if let Some(shared) = inner.conversations.get(&id).and_then(|slot| slot.conversation.as_ref()) {
+            shared.is_superseded.store(true, Ordering::Relaxed);
+        }
+        inner.remove(id);
     }
 
     /// How many there are, and their bytes.
@@ -370,7 +385,8 @@ impl Inner {
                 slots.filter(|(id, _)| **id != used).min_by_key(|(_, slot)| slot.used).map(|(id, _)| *id)
             };
             let is_stored = |(_, slot): &(&SessionId, &Slot)| {
-                slot.conversation.as_ref().is_none_or(|conversation| !conversation.is_in_arrears())
+                // One that somebody works with is stored behind that, if the store works.
+                slot.conversation.as_ref().is_none_or(|shared| shared.is_in_arrears() == Some(false))
             };
             if let Some(stored) = oldest(&mut self.conversations.iter().filter(is_stored)) {
                 self.remove(stored);

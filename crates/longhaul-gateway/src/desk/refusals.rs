@@ -159,6 +159,8 @@ impl Desk {
             // Another request has gone on from here meanwhile.
             return None;
         }
+        // What other calls have cost is not booked again when a form is taken back.
+        conversation.settle(&self.books);
         let model = request.frame().model.clone().unwrap_or_default();
         let refuses = |form| self.refusals.has(upstream, &model, form, now());
         let (says, after) = match retry {
@@ -213,7 +215,7 @@ impl Desk {
         let says: String = says.chars().take(SENTENCE).collect();
         // A provider may quote what somebody said.
         let kept = if self.settings().without_content { "" } else { &*says };
-        tracing::warn!(upstream = %at.upstream, model, form = form.name(), says = kept, "the provider refuses a form of our edits, and takes another");
+        tracing::warn!(upstream = %at.upstream, model, form = form.name(), "the provider refuses a form of our edits, and takes another: `longhaul doctor` shows its words");
         let refusal = UpstreamRefusal {
             upstream: (&*at.upstream).into(),
             model: model.into(),

@@ -34,6 +34,8 @@ impl Conversation {
         if self.common(identities) < self.len() {
             return false;
         }
+        // Nobody waits for the form that was tried last.
+        self.take_back_retry();
         self.session.take_back_since(sent.upto);
         self.session.set_frame(sent.frame.clone());
         for (message, identity) in sent.read.messages().iter().zip(identities).skip(self.len()) {

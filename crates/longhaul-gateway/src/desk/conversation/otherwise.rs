@@ -84,8 +84,15 @@ impl Conversation {
     /// The provider took the form that was tried. Where no other form is left to try, edits wait until the client's own
     /// bytes no longer fit.
     pub(in super::super) fn keep_retry(&mut self, learnt: Option<Form>) {
-        let undone = self.before_retry.take().is_some() && !self.has_edits();
-        self.stays_whole = undone && learnt.is_none();
+        if self.before_retry.take().is_some() {
+            self.stays_whole = !self.has_edits() && learnt.is_none();
+        }
+    }
+
+    /// The session is changed while a form is tried: it goes on from that form, whatever the provider says of it. A form that
+    /// is refused then is what the next request goes on from, and may be refused again; a change is never lost.
+    pub(in super::super) fn settle_retry(&mut self) {
+        self.before_retry = None;
     }
 
     /// The voice that new texts have, as far as the upstream is known.

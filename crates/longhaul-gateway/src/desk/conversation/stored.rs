@@ -63,7 +63,7 @@ impl Conversation {
         let replaced = self.keeper.store().replaced();
         let kept = self.keeper.compare(&self.session)?;
         if kept == Kept::Less {
-            self.named = 0;
+            (self.named, self.is_owing) = (0, true);
         }
         self.replaced = replaced;
         Ok(kept)
