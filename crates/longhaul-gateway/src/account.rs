@@ -196,7 +196,8 @@ impl Account {
 
     /// The same for a fork: what stands before it was billed to the conversation that it leaves.
     pub(crate) fn of_fork(session: &Session, of_summaries: Option<Price>) -> Self {
-        Self { total: Costs::default(), ..Self::of(session, of_summaries) }
+        // Its edits are those of the other one, which has counted them.
+        Self { total: Costs::default(), since: Since::default(), ..Self::of(session, of_summaries) }
     }
 
     /// The same where Longhaul only observes: the journal has what would have been sent, and what that would have been
@@ -389,6 +390,11 @@ impl Other {
                 }
                 (Some(before), Prefix::ChangedByUs, By::Client) => returned * before.other.min(other) as f64,
                 (Some(_), Prefix::ChangedByUs, By::Longhaul) => returned * sent.common.0 as f64,
+                // What we left out stands near the start: where the provider has more than that of it, it would have that
+                // too.
+                (_, Prefix::ChangedByClient, _) if sent.common.0 > client.before_messages => {
+                    billed.read as f64 + share_of(sent.common.0) * (other as f64 - prompt as f64)
+                }
                 (_, Prefix::ChangedByClient, _) => billed.read as f64,
                 // What was read before this account began is known by its share alone.
                 (None, ..) => scaled(billed.read, other, prompt) as f64,

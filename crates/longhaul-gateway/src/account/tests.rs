@@ -149,6 +149,20 @@ fn a_fold_is_compared_with_sending_everything() {
     assert_eq!(billed.tokens.output, otherwise.tokens.output);
 }
 
+/// A client that writes the end of its request anew each time leaves what we left out where it was.
+#[test]
+fn what_was_left_out_would_have_been_read_too_where_the_client_changes_what_stands_behind() {
+    let mut journal = Journal::of("claude-sonnet-4-5");
+    journal.call([100_000, 100_000], 0, false, [0, 100_000]);
+    journal.fold();
+    journal.call([30_000, 101_000], FIXED, true, [FIXED, 30_000 - FIXED]);
+    let next = journal.call([31_000, 102_000], 28_000, true, [28_000, 3_000]);
+    assert_eq!(next.otherwise.pico, sonnet(0, 28_000 + 71_000, 3_000, 100));
+    // Other tools: nothing of either is read.
+    let anew = journal.call([31_000, 102_000], 0, true, [0, 31_000]);
+    assert_eq!(anew.otherwise.pico, sonnet(0, 0, 102_000, 100));
+}
+
 /// Where a provider's cache returns half of what it was sent, it would have returned half of the rest too.
 #[test]
 fn the_cache_returns_the_same_share_of_what_was_left_out() {
