@@ -196,6 +196,11 @@ fn faults(fake: longhaul_fake::Settings, calls: usize, dice: &mut Dice) -> longh
 
 async fn gateway(fake: &Fake, place: &str) -> Gateway {
     let desk = DeskSettings { window: Some(Tokens(WINDOW)), ..DeskSettings::new(place) };
+    let mut limits = Limits { stop: Duration::from_secs(5), ..Limits::default() };
+    if cfg!(debug_assertions) {
+        // On a busy machine a debug build may take longer to load conversations after a restart.
+        limits.decide = Duration::from_secs(20);
+    }
     let settings = Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
         anthropic: fake.base_url(),
@@ -203,7 +208,7 @@ async fn gateway(fake: &Fake, place: &str) -> Gateway {
         others: Vec::new(),
         token: None,
         desk,
-        limits: Limits { stop: Duration::from_secs(5), ..Limits::default() },
+        limits,
     };
     start(settings).await.unwrap()
 }
