@@ -9,7 +9,7 @@ use super::state::State;
 /// So many are kept. What lies before the oldest is replayed from the start, which is short.
 const KEPT: usize = 8;
 /// They are so many entries apart, at least.
-const NEAREST: usize = 64;
+const NEAREST: usize = 256;
 /// They are this part of the whole journal apart, at least: a sixteenth.
 const PART: usize = 16;
 
@@ -66,7 +66,7 @@ mod tests {
         for end in 0..20_000 {
             checkpoints.pass(Cursor(end), &state);
             assert!(checkpoints.states.len() <= KEPT);
-            if end > 2_000 && end % 997 == 0 {
+            if end > 4_000 && end % 997 == 0 {
                 for place in (end * 2 / 5..=end).step_by(50) {
                     let (from, _) = checkpoints.before(Cursor(place)).unwrap();
                     assert!((place - from.0) * 4 < end, "{place} of {end} from {from:?}");
