@@ -396,6 +396,10 @@ impl Other {
                     billed.read as f64 + share_of(sent.common.0) * (other as f64 - prompt as f64)
                 }
                 (_, Prefix::ChangedByClient, _) => billed.read as f64,
+                // A fork, or a conversation that was resumed: the provider has it behind what we left out.
+                (None, ..) if billed.read > client.before_messages => {
+                    billed.read as f64 + other as f64 - prompt as f64
+                }
                 // What was read before this account began is known by its share alone.
                 (None, ..) => scaled(billed.read, other, prompt) as f64,
             }

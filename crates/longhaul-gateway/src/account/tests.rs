@@ -163,6 +163,18 @@ fn what_was_left_out_would_have_been_read_too_where_the_client_changes_what_stan
     assert_eq!(anew.otherwise.pico, sonnet(0, 0, 102_000, 100));
 }
 
+/// Of the first call of a fork nothing is known of the call before.
+#[test]
+fn what_was_left_out_before_a_fork_would_have_been_read_too() {
+    let mut journal = Journal::of("claude-sonnet-4-5");
+    let fork = journal.call([30_000, 101_000], 0, false, [27_000, 3_000]);
+    assert_eq!(fork.otherwise.pico, sonnet(0, 27_000 + 71_000, 3_000, 100));
+    // The provider has nothing of either.
+    let mut cold = Journal::of("claude-sonnet-4-5");
+    let anew = cold.call([30_000, 101_000], 0, false, [0, 30_000]);
+    assert_eq!(anew.otherwise.pico, sonnet(0, 0, 101_000, 100));
+}
+
 /// Where a provider's cache returns half of what it was sent, it would have returned half of the rest too.
 #[test]
 fn the_cache_returns_the_same_share_of_what_was_left_out() {
