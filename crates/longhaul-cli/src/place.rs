@@ -74,7 +74,7 @@ impl Place {
         match longhaul_store::open(&self.0) {
             Ok(_) => return Ok(None),
             Err(StoreError::Damaged { .. }) => {}
-            // It may be whole, and in use at this moment.
+            // Such a file may be whole, and in use at this moment.
             Err(other) => return Err(other.into()),
         }
         let aside = self.move_aside().map_err(cannot)?;

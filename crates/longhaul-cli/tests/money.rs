@@ -158,7 +158,7 @@ async fn the_last_line_says_why_nothing_was_saved() {
              nothing was folded: the conversation never filled half of its window"
         )
     );
-    // Who is signed in is not billed by the token.
+    // A subscription is not billed by the token.
     let login = "authorization: Bearer sk-ant-oat01-one";
     let (line, _) = played(&bodies, Some(&[]), login).await.unwrap();
     assert!(

@@ -62,7 +62,7 @@ impl Person {
     fn start_with(fake: &Fake, folder: &Path, arguments: &[&str], more: &[(&'static str, &str)]) -> Self {
         let mut person = Self::at(fake, folder, arguments, more);
         person.sees("context ");
-        // What is typed before the prompt is there is the terminal's.
+        // The terminal itself shows a line that is typed before the prompt.
         person.sees("\n> ");
         person
     }

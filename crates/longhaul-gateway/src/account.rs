@@ -104,7 +104,7 @@ pub(crate) struct Account {
     other: Other,
     /// What the provider billed for what the client sent, where Longhaul only observes: it stands in no journal.
     observed: Option<Spent>,
-    /// What was read, and is not settled.
+    /// Costs of calls that were read from the journal and are not settled yet.
     new: Costs,
     /// All that was settled, and what came before.
     pub(crate) total: Costs,
@@ -378,7 +378,7 @@ impl Other {
         let own = OwnCompaction::USUAL;
         let mut compaction = None;
         let read = if self.by == By::Client && own.is_due(other as f64, client.window.0 as f64) {
-            // It is asked for where the conversation is in the cache.
+            // The request for a summary finds the conversation in the cache.
             compaction = Some(Tally { read: other, output: OwnCompaction::SUMMARY, ..Tally::default() });
             other = own.left_of(other, client.before_messages);
             returned * client.before_messages as f64

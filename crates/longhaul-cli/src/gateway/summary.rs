@@ -11,8 +11,8 @@ use crate::terminal::{counted, short};
 /// More breaks than one in so many calls are reported.
 const CALLS_PER_BREAK: u64 = 4;
 
-/// What was billed, and what it would have cost without Longhaul, in one line. Where Longhaul only observed, what it would
-/// have cost with it, and another line of what it would have done.
+/// The last line of a run: the bill, and the estimated cost without Longhaul. Where Longhaul only observed, the estimate is
+/// of the cost with it, and another line reports what Longhaul would have done.
 pub fn summary(figures: &Figures) -> String {
     let passed_on: u64 = figures.passed_on.values().sum();
     let others = if passed_on == 0 { String::new() } else { format!(" and {passed_on} passed on") };
