@@ -36,21 +36,31 @@ fn number(bytes: &[u8]) -> u64 {
 /// ```
 pub fn fingerprint(text: &[u8]) -> u128 {
     let secret = secret();
-    // Two rows that do not wait for each other.
-    let length = text.len() as u64;
-    let mut rows = [secret ^ length, secret.rotate_left(32) ^ length.wrapping_mul(ODD[1])];
-    let (sixteens, rest) = text.as_chunks::<16>();
-    let mut add = |a: u64, b: u64| {
-        rows = [mix(rows[0] ^ a, ODD[0] ^ b), mix(rows[1] ^ b, ODD[1] ^ a)];
-    };
-    for sixteen in sixteens {
+    let odd = [ODD[0] ^ secret, ODD[1] ^ secret.rotate_left(32)];
+    let add = |[left, right]: [u64; 2], sixteen: &[u8; 16]| {
         let both = u128::from_le_bytes(*sixteen);
-        add(both as u64, (both >> 64) as u64);
+        let (a, b) = (both as u64, (both >> 64) as u64);
+        [mix(left ^ a, odd[0] ^ b), mix(right ^ b, odd[1] ^ a)]
+    };
+    // Pairs of rows that do not wait for each other.
+    let mut pairs: [[u64; 2]; 4] =
+        std::array::from_fn(|pair| [secret.rotate_left(pair as u32), text.len() as u64]);
+    let (long, rest) = text.as_chunks::<64>();
+    for sixty_four in long {
+        for (pair, sixteen) in pairs.iter_mut().zip(sixty_four.as_chunks().0) {
+            *pair = add(*pair, sixteen);
+        }
     }
-    let (first, last) = rest.split_at(rest.len().min(8));
-    add(number(first), number(last));
-    let [a, b] = rows;
-    u128::from(mix(a ^ ODD[1], b ^ secret)) << 64 | u128::from(mix(b ^ ODD[0], a.rotate_left(17)))
+    let (sixteens, rest) = rest.as_chunks();
+    for (pair, sixteen) in pairs.iter_mut().zip(sixteens) {
+        *pair = add(*pair, sixteen);
+    }
+    let mut last = [0; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    let [a, b] = pairs.iter().fold(add([0; 2], &last), |[a, b], [left, right]| {
+        [mix(a ^ left, odd[0] ^ right), mix(b ^ right, odd[1] ^ left)]
+    });
+    u128::from(mix(a ^ odd[1], b)) << 64 | u128::from(mix(b ^ odd[0], a.rotate_left(17)))
 }
 
 /// Makes hashers for maps and sets of names.
