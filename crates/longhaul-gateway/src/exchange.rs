@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, ORIGIN, UPGRADE};
+use http::header::{CONTENT_LENGTH, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -29,6 +29,7 @@ use crate::figures::Counters;
 use crate::headers;
 use crate::hold::{Held, Patience, Said};
 use crate::intake::{self, Chained, NoBody, Taken};
+use crate::origin::{self, Origins};
 use crate::packing::{packings, unpacked};
 use crate::reading::Reading;
 use crate::report::Report;
@@ -40,16 +41,12 @@ use crate::transformations::Transformation;
 use crate::upstream::Upstream;
 use crate::words;
 
+/// What a request without the token is told.
+const NO_TOKEN: &str =
+    "longhaul: the gateway's token is missing or wrong; `longhaul env AGENT` prints addresses that have it";
+
 /// A call is sent again so often at most.
 const MOST_RESENT: u64 = 2;
-
-/// True unless a browser sends the request for a page of another site.
-fn is_from_here(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(ORIGIN) else { return true };
-    let host = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-    matches!(name, Some("localhost" | "127.0.0.1" | "[::1]"))
-}
 
 /// Bytes of a message to our tools.
 const MOST_OF_A_MESSAGE: usize = 1 << 20;
@@ -57,6 +54,7 @@ const MOST_OF_A_MESSAGE: usize = 1 << 20;
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) door: Door,
+    pub(crate) origins: Origins,
     pub(crate) engine: Engine,
     pub(crate) upstream: Upstream,
     pub(crate) inspector: Option<Arc<Inspector>>,
@@ -139,11 +137,14 @@ impl Shared {
                 StatusCode::FORBIDDEN,
                 "longhaul: this gateway is asked as localhost or 127.0.0.1 only",
             ),
-            (Ok(_), Route::Health) => text("alive\n"),
-            (Ok(guest), Route::Ready) => return Ok(guest.tenant),
-            (Ok(guest), _) if !guest.has_token => {
-                refuse(StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
+            (Ok(_), _) if self.origins.refuse(&parts.headers) => {
+                refuse(StatusCode::FORBIDDEN, origin::REFUSED)
             }
+            (Ok(_), Route::Health) => text("alive\n"),
+            (Ok(guest), route) if !self.door.lets(&guest, route) => {
+                refuse(StatusCode::UNAUTHORIZED, NO_TOKEN)
+            }
+            (Ok(guest), Route::Ready) => return Ok(guest.tenant),
             (Ok(_), Route::Metrics) => text(&self.counters.figures().prometheus()),
             (Ok(_), Route::WebSocket) => {
                 let says = "longhaul: no WebSocket here; send the request by POST";
@@ -493,9 +494,6 @@ impl Shared {
     /// A message to our tools.
     async fn tools(&self, tenant: Arc<str>, parts: &Parts, body: ClientRequestBody) -> Response<ClientBody> {
         let refuse = |status, says| words::error(Side::OpenAi, status, says);
-        if !is_from_here(&parts.headers) {
-            return refuse(StatusCode::FORBIDDEN, "longhaul: no page of another site uses these tools");
-        }
         if parts.method != Method::POST {
             // There is nothing that we would say unasked.
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: messages to tools come by POST");

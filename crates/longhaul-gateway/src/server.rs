@@ -23,9 +23,10 @@ use tokio::time::{sleep, timeout};
 use crate::desk::{Desk, DeskSettings};
 use crate::door::Door;
 use crate::engine::{Decide, Engine};
-use crate::exchange::{self, Changing, Shared};
+use crate::exchange::{Changing, Shared};
 use crate::figures::{Counters, Figures};
-use crate::settings::{Limits, Settings};
+use crate::origin::{self, Origins};
+use crate::settings::{Limits, Open, Settings};
 use crate::upkeep;
 use crate::upstream::Upstream;
 
@@ -36,6 +37,12 @@ pub enum GatewayError {
     /// Others could use it.
     #[error("{0} can be reached from other machines: set a token (`--token`), or listen on 127.0.0.1")]
     NoToken(SocketAddr),
+    /// Others could use it without the token.
+    #[error("{0} can be reached from other machines: there nothing is open without the token (`--no-token`)")]
+    OpenToOthers(SocketAddr),
+    /// Nobody could use it.
+    #[error("{0} would let nobody in: set a token, or what is open without one")]
+    Closed(SocketAddr),
     /// A token that everybody knows.
     #[error("the token is empty")]
     EmptyToken,
@@ -89,23 +96,24 @@ pub async fn start(settings: Settings) -> Result<Gateway, GatewayError> {
 #[doc(hidden)]
 pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gateway, GatewayError> {
     check(&settings)?;
-    let Settings { listen, anthropic, openai, others, token, desk: DeskSettings { observe, .. }, limits } =
-        settings.clone();
+    let Settings { listen, anthropic, openai, others, token, open, origins, limits, .. } = settings.clone();
+    let observe = settings.desk.observe;
     let upstream = Upstream::new([&anthropic, &openai], &others, limits.connect)
         .map_err(|error| GatewayError::Upstream(error.to_string()))?;
     let cannot = |error| GatewayError::Listen(listen, error);
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let access = match token.clone() {
-        Some(token) => Access::with_token(move |text| token.is(text)),
-        None => Access::open(),
+    let access = match (token.clone(), open) {
+        (None, Open::Everything) => Access::open(),
+        (token, _) => Access::with_token(move |text| token.as_ref().is_some_and(|token| token.is(text))),
     };
     let access = access.map_err(|error| GatewayError::Random(error.to_string()))?;
     let counters = Arc::new(Counters::new(desk.books()));
     let inspector = desk.clone().inspector(access).map(Arc::new);
     let engine = Engine::start(desk, limits.threads, limits.decide).map_err(GatewayError::Threads)?;
     let shared = Arc::new(Shared {
-        door: Door::new(address, token.as_ref(), observe),
+        door: Door::new(address, token, open, observe),
+        origins: Origins::new(&origins),
         observes: observe,
         engine: engine.clone(),
         upstream,
@@ -126,10 +134,14 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
 }
 
 fn check(settings: &Settings) -> Result<(), GatewayError> {
-    match &settings.token {
-        Some(token) if token.is_empty() => Err(GatewayError::EmptyToken),
-        None if !settings.listen.ip().is_loopback() => Err(GatewayError::NoToken(settings.listen)),
-        Some(_) | None => Ok(()),
+    let Settings { listen, token, open, .. } = settings;
+    let is_loopback = listen.ip().is_loopback();
+    match (token, open) {
+        (Some(token), _) if token.is_empty() => Err(GatewayError::EmptyToken),
+        (None, _) if !is_loopback => Err(GatewayError::NoToken(*listen)),
+        (Some(_), Open::Apis) if !is_loopback => Err(GatewayError::OpenToOthers(*listen)),
+        (None, Open::Nothing) => Err(GatewayError::Closed(*listen)),
+        _ => Ok(()),
     }
 }
 
@@ -252,7 +264,7 @@ async fn connection(
     http.max_header_size(shared.changing().limits.head_bytes);
     let service = service_fn(|request| {
         let shared = shared.clone();
-        async { Ok::<_, Infallible>(exchange::serve(shared, request).await) }
+        async { Ok::<_, Infallible>(origin::serve(shared, request).await) }
     });
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
