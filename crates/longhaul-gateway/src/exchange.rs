@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use crate::another_form::{FormVerdict, concerns_form};
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
+use crate::connections::Connection;
 use crate::desk::{Incoming, Reason};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Engine, OpenCall, Verdict};
@@ -95,10 +96,15 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
     let entered = shared.door.enter(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
+    let connection = parts.extensions.remove::<Arc<Connection>>();
     if let (Route::Inspect, Ok(guest)) = (route, &entered) {
-        return shared.inspect(guest, parts, body).await;
+        return shared.inspect(guest, parts, body, connection).await;
     }
-    let response = match shared.own_answer(entered, route, &parts) {
+    let answered = match shared.own_answer(entered, route, &parts) {
+        Ok(_) if route != Route::Ready && !is_admitted(connection).await => Err(Box::new(full(route.side()))),
+        answered => answered,
+    };
+    let response = match answered {
         Err(response) => {
             intake::discard(body).await;
             *response
@@ -163,10 +169,20 @@ impl Shared {
     }
 
     /// A question to the inspector. It says itself what a guest without the token may see.
-    async fn inspect(&self, guest: &Guest, parts: Parts, body: ClientRequestBody) -> Response<ClientBody> {
+    async fn inspect(
+        &self,
+        guest: &Guest,
+        parts: Parts,
+        body: ClientRequestBody,
+        connection: Option<Arc<Connection>>,
+    ) -> Response<ClientBody> {
         let Some(inspector) = self.inspector.clone() else {
             return words::error(Side::OpenAi, StatusCode::NOT_FOUND, "longhaul: there is no inspector here");
         };
+        let may_look = guest.has_token || inspector.access().has_cookie(&parts.headers);
+        if may_look && !is_admitted(connection).await {
+            return full(Side::OpenAi);
+        }
         let guest =
             longhaul_inspector::Guest { tenant: Some(guest.tenant.clone()), has_token: guest.has_token };
         let answer = longhaul_inspector::serve(inspector, guest, Request::from_parts(parts, body)).await;
@@ -525,6 +541,20 @@ impl Shared {
             Err(says) => unreachable(side, &says),
         }
     }
+}
+
+/// A connection whose request is let in takes a slot. False if too many wait for one.
+async fn is_admitted(connection: Option<Arc<Connection>>) -> bool {
+    match connection {
+        Some(connection) => connection.admit().await.is_ok(),
+        None => true,
+    }
+}
+
+fn full(side: Side) -> Response<ClientBody> {
+    let says =
+        "longhaul: too many connections wait here (`gateway.connections` says how many are served at once)";
+    words::error(side, StatusCode::SERVICE_UNAVAILABLE, says)
 }
 
 /// True if a request may have thinking that its provider checks.

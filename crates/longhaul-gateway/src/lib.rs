@@ -7,6 +7,7 @@
 //! |---|---|
 //! | what goes out in the place of a client's request | `desk` |
 //! | connections, start and stop | `server` |
+//! | slots for connections, and newcomers without one | `connections` |
 //! | who may come in, and whose request it is | `door` |
 //! | web pages of other sites, and those that may use the APIs | `origin` |
 //! | what a path asks for | `route` |
@@ -34,6 +35,7 @@ mod another_form;
 mod answer;
 mod ask_usage;
 mod books;
+mod connections;
 pub mod desk;
 mod door;
 mod engine;

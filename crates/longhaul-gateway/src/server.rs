@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::hash::RandomState;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -16,10 +16,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use longhaul_inspector::access::Access;
 use longhaul_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use crate::connections::{Connection, Connections};
 use crate::desk::{Desk, DeskSettings};
 use crate::door::Door;
 use crate::engine::{Decide, Engine};
@@ -215,15 +216,18 @@ impl Drop for AbortOnDrop {
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     /// So long nothing is taken after it failed: as a rule there are too many open files.
     const PAUSE: Duration = Duration::from_millis(100);
-    let places = Arc::new(Semaphore::new(shared.changing().limits.connections.max(1)));
+    let connections = Connections::new(shared.changing().limits.connections);
     let mut served = JoinSet::new();
     let stopped = stop.clone();
     loop {
         tokio::select! {
             () = stops(&mut stop) => break,
             Some(_) = served.join_next() => {}
-            next = next_connection(&listener, &places) => match next {
-                Ok((stream, place)) => _ = served.spawn(connection(stream, place, shared.clone(), stopped.clone())),
+            next = next_connection(&listener) => match next {
+                Ok((stream, peer)) => {
+                    let own = connections.come(peer);
+                    served.spawn(connection(stream, own, shared.clone(), stopped.clone()));
+                }
                 Err(_) => sleep(PAUSE).await,
             },
         }
@@ -240,39 +244,44 @@ async fn stops(stop: &mut watch::Receiver<bool>) {
     _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The next connection, when there is a place for it.
-async fn next_connection(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+/// The next connection, and who connects.
+async fn next_connection(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
+    let (stream, peer) = listener.accept().await?;
     // Each event goes out at once. Where that cannot be had, it goes out a little later.
     _ = stream.set_nodelay(true);
-    Ok((stream, place))
+    Ok((stream, peer.ip()))
 }
 
 async fn connection(
     stream: TcpStream,
-    _place: OwnedSemaphorePermit,
+    own: Arc<Connection>,
     shared: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let newcomer_wait = shared.changing().limits.newcomer_wait;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new());
     http.header_read_timeout(shared.changing().limits.head_wait);
     http.max_header_size(shared.changing().limits.head_bytes);
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request| {
         let shared = shared.clone();
+        request.extensions_mut().insert(own.clone());
         async { Ok::<_, Infallible>(origin::serve(shared, request).await) }
     });
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         // How a connection ended is known to whoever waits for its answer.
         _ = served.as_mut() => return,
-        () = stops(&mut stop) => served.as_mut().graceful_shutdown(),
+        () = own.is_closed() => return,
+        () = own.overstays(newcomer_wait) => {}
+        () = stops(&mut stop) => {}
     }
-    _ = served.await;
+    served.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = served => {}
+        () = own.is_closed() => {}
+        () = own.overstays(newcomer_wait) => {}
+    }
 }
 
 #[cfg(test)]
@@ -284,7 +293,7 @@ mod tests {
     async fn small_writes_to_clients_do_not_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, _place) = next_connection(&listener, &Arc::new(Semaphore::new(1))).await.unwrap();
+        let (stream, _) = next_connection(&listener).await.unwrap();
         assert!(stream.nodelay().unwrap());
         drop(client);
     }

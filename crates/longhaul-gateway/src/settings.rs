@@ -151,12 +151,16 @@ impl fmt::Debug for Token {
 /// How much, how many, how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections of clients at once. More wait until one ends.
+    /// Connections of clients at once. As many more wait until one ends. Connections of which no request was let in yet do
+    /// not count: there are at most 256 of them.
     pub connections: usize,
     /// Bytes of a request's head.
     pub head_bytes: usize,
     /// How long a client may take for a request's head, and be silent between two requests.
     pub head_wait: Duration,
+    /// How long a connection may last of which no request was let in. One that is in the middle of a request gets as much
+    /// again.
+    pub newcomer_wait: Duration,
     /// Bytes of a request's body that are kept. A longer body is passed on as it comes.
     pub body_bytes: usize,
     /// Bytes of all bodies that are kept at once. A request that does not fit waits.
@@ -193,6 +197,7 @@ impl Default for Limits {
             connections: 1_024,
             head_bytes: 256 << 10,
             head_wait: seconds(30),
+            newcomer_wait: seconds(5),
             body_bytes: 64 << 20,
             bodies_bytes: 512 << 20,
             room_wait: seconds(5),
