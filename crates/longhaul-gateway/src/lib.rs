@@ -7,7 +7,9 @@
 //! |---|---|
 //! | what goes out in the place of a client's request | `desk` |
 //! | connections, start and stop | `server` |
+//! | slots for connections, and newcomers without one | `connections` |
 //! | who may come in, and whose request it is | `door` |
+//! | web pages of other sites, and those that may use the APIs | `origin` |
 //! | what a path asks for | `route` |
 //! | a request's body, read and unpacked, and the room for it | `intake`, `packing`, `room` |
 //! | the threads on which the desk works | `engine` |
@@ -33,6 +35,7 @@ mod another_form;
 mod answer;
 mod ask_usage;
 mod books;
+mod connections;
 pub mod desk;
 mod door;
 mod engine;
@@ -42,6 +45,7 @@ mod headers;
 mod hold;
 mod intake;
 mod mcp;
+mod origin;
 mod packing;
 mod passing_on;
 mod reading;
@@ -73,7 +77,8 @@ pub use desk::{
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};
+pub use origin::{NoOrigin, Origin};
 #[doc(hidden)]
 pub use server::start_with;
 pub use server::{Gateway, GatewayError, start};
-pub use settings::{Limits, Settings, Token};
+pub use settings::{Limits, Open, Settings, Token};

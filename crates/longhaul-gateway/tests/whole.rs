@@ -166,8 +166,10 @@ async fn a_page_of_another_site_uses_no_tool() {
         ("https://evil.example", 403),
         ("http://127.0.0.1.evil.example", 403),
         ("null", 403),
-        ("http://localhost:3000", 200),
-        ("http://127.0.0.1", 200),
+        // Another page of this machine is another page.
+        ("http://localhost:3000", 403),
+        ("http://127.0.0.1", 403),
+        (&url(&gateway), 200),
     ] {
         let request = common::client().post(url(&gateway) + "/mcp").header("origin", origin);
         let seen = common::see(request.body(r#"{"id":1,"method":"ping"}"#), LONG).await;

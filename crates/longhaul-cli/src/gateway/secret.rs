@@ -1,4 +1,4 @@
-//! The token of a gateway that one user starts: made anew each time, known to the agent alone.
+//! Tokens of gateways: how they are made, and what they look like.
 
 use std::fmt::Write;
 
