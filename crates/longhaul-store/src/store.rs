@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Snapshot, Time, Tokens};
+use longhaul::{Archive, Handle, Snapshot, Time, Tokens};
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -92,6 +92,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The sessions that the last of these hashes names that names any; `None` if none of them does.
     fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError>;
+
+    /// The sessions of a tenant that can give back what an edit took out. A handle may be cut short, as long as it names
+    /// one original. `None` if no stored entry names it, or if several originals start like this.
+    fn holders(&self, tenant: &str, handle: &str) -> Result<Option<Holders>, StoreError>;
 
     /// Keeps what was learnt of how a model counts.
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError>;
@@ -306,6 +310,15 @@ impl Alike {
 
     /// So many are given.
     pub(crate) const GIVEN: usize = 8;
+}
+
+/// The sessions that can give back what an edit took out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holders {
+    /// The whole handle.
+    pub handle: Handle,
+    /// The one that was made last first; of many only some of the newest.
+    pub sessions: Vec<SessionId>,
 }
 
 /// Everything that is stored of a session.
