@@ -201,7 +201,7 @@ impl UpstreamRefusal {
     }
 }
 
-/// The name of a stored session: a UUID whose order is that of time (version 7).
+/// The name of a stored session: a UUID whose order is that of time (version 7), or one that a hash gives (version 8).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 16]);
 
@@ -209,6 +209,11 @@ impl SessionId {
     /// A name that nothing else has.
     pub fn fresh() -> Self {
         Self(Uuid::now_v7().into_bytes())
+    }
+
+    /// The name that whoever has this hash gives: a UUID of version 8. Its order is not that of time.
+    pub fn of_hash(hash: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(hash).into_uuid().into_bytes())
     }
 
     /// The name of these bytes.
