@@ -215,7 +215,7 @@ impl Args {
                                 .map_or_else(|_| taken.name.clone(), |bundled| bundled.display().to_string()),
                             ..About::default()
                         };
-                        ids.push(taken.keep(&store, &about)?.id());
+                        ids.push(taken.keep(&store, &about)?.id);
                     }
                 }
                 Err(failure) => unread.add(&input, failure)?,

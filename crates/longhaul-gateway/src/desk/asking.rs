@@ -3,13 +3,10 @@
 
 use longhaul::conversation::FactKind;
 use longhaul::{RecallError, RecallPart};
-use longhaul_store::{Filter, Hit, Keeper, Store, StoreError};
+use longhaul_store::{Filter, Hit, Holders, Keeper, Store, StoreError};
 
 use super::conversation::{Conversation, Refused};
 use super::{Desk, Shared};
-
-/// A stored conversation is looked into for a handle if it is among the newest ones.
-const NEWEST: usize = 20;
 
 /// Something to be done to the conversation that a tenant used last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,12 +37,16 @@ pub enum AskError {
 }
 
 impl Desk {
-    /// What an edit took out, byte for byte, of any conversation of a tenant: those that are live are looked into
-    /// first, then the newest ones that are stored.
+    /// What an edit took out, byte for byte, of any conversation of a tenant. The store is asked first, for it knows what
+    /// every replica has written; conversations in memory have what is not stored yet.
     pub fn recall(&self, tenant: &str, handle: &str, part: &RecallPart) -> Result<String, AskError> {
+        let stored = self.recall_stored(tenant, handle, part);
+        if let Ok(Some(text)) = stored {
+            self.books.recalled();
+            return Ok(text);
+        }
         let mut refused = RecallError::Unknown(handle.to_owned());
-        let live = self.live.of_tenant(tenant);
-        for shared in &live {
+        for shared in &self.live.of_tenant(tenant) {
             match self.with(shared, |conversation| conversation.session().recall(handle, part)) {
                 Some(Ok(text)) => {
                     self.books.recalled();
@@ -56,19 +57,28 @@ impl Desk {
                 None => {}
             }
         }
-        let filter = Filter { tenant: Some(tenant.to_owned()), ..Filter::default() };
-        for meta in self.store.list(&filter, NEWEST)? {
-            if live.iter().any(|shared| shared.id == meta.id) {
-                continue;
-            }
+        Err(stored.err().unwrap_or_else(|| refused.into()))
+    }
+
+    /// The same from the store alone; `None` if it does not have it.
+    fn recall_stored(
+        &self,
+        tenant: &str,
+        handle: &str,
+        part: &RecallPart,
+    ) -> Result<Option<String>, AskError> {
+        let Some(Holders { handle, sessions }) = self.store.holders(tenant, handle)? else { return Ok(None) };
+        let profile = &self.settings().profile;
+        for id in sessions {
             // One that cannot be loaded, or was deleted just now, hides no other.
-            let stored = Keeper::open(self.store.clone(), meta.id, self.settings().profile.clone());
-            if let Some(Ok(text)) = stored.ok().map(|(_, session)| session.recall(handle, part)) {
-                self.books.recalled();
-                return Ok(text);
+            let Ok((_, session)) = Keeper::open(self.store.clone(), id, profile.clone()) else { continue };
+            match session.recall(&handle.to_string(), part) {
+                Ok(text) => return Ok(Some(text)),
+                Err(error @ RecallError::Pattern(_)) => return Err(error.into()),
+                Err(RecallError::Unknown(_)) => {}
             }
         }
-        Err(refused.into())
+        Ok(None)
     }
 
     /// Messages of a tenant in which all words of the query were said, the newest first.
