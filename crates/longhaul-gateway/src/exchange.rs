@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use crate::another_form::{FormVerdict, concerns_form};
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
-use crate::desk::{Incoming, Reason};
+use crate::desk::{Incoming, Reason, ToolCaller};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Engine, OpenCall, Verdict};
 use crate::figures::Counters;
@@ -34,6 +34,7 @@ use crate::reading::Reading;
 use crate::report::Report;
 use crate::room::{Place, Room};
 use crate::route::{Route, Side};
+use crate::scope::{self, Scope};
 use crate::settings::Limits;
 use crate::shorter_answer;
 use crate::transformations::Transformation;
@@ -95,6 +96,7 @@ pub(crate) struct Asked {
 pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBody>) -> Response<ClientBody> {
     let (mut parts, body) = request.into_parts();
     let entered = shared.door.enter(&mut parts);
+    scope::take(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
     if let (Route::Inspect, Ok(guest)) = (route, &entered) {
@@ -432,7 +434,10 @@ impl Shared {
     ) -> Result<Response<reqwest::Body>, Response<ClientBody>> {
         let (side, parts) = (Side::of(asked.api), &asked.parts);
         let sent = self.upstream.send(side, parts, headers, body).await;
-        sent.map_err(|says| unreachable(side, &says))
+        let mut response = sent.map_err(|says| unreachable(side, &says))?;
+        // The head of an answer carries the scope to where the answer is read.
+        Scope::of(&parts.headers).into_iter().for_each(|scope| _ = response.extensions_mut().insert(scope));
+        Ok(response)
     }
 
     /// The answer of a provider, on its way to the client.
@@ -454,6 +459,7 @@ impl Shared {
         let call = call.map(OpenCall::settled);
         let mut ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
         ledger.untouched = head.extensions.get().copied();
+        ledger.scope = head.extensions.get().copied();
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
@@ -512,7 +518,7 @@ impl Shared {
             Err(no_body) => return refuse_body(Side::OpenAi, no_body),
         };
         let message = String::from_utf8_lossy(&body).into_owned();
-        match self.engine.tools(tenant, message).await {
+        match self.engine.tools(ToolCaller::of(tenant, &parts.headers), message).await {
             Ok(Some(answer)) => words::json(StatusCode::OK, answer.to_string()),
             Ok(None) => words::text(StatusCode::ACCEPTED, "text/plain", String::new()),
             Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "longhaul: the tools cannot answer now"),

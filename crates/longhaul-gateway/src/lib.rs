@@ -19,6 +19,7 @@
 //! | answers that must be allowed less | `shorter_answer` |
 //! | what an answer reports about thinking in its request | `transformations` |
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
+//! | agents told apart at one gateway | `scope` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
 //! | what the log says of a request | `report` |
@@ -49,6 +50,7 @@ mod recalled;
 mod report;
 mod room;
 mod route;
+mod scope;
 mod server;
 mod settings;
 mod shorter_answer;
@@ -67,12 +69,15 @@ pub use books::Bookings;
 #[doc(hidden)]
 pub use books::Books;
 pub use desk::{
-    Action, AfterRefusal, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking,
-    Observed, Reason, Recall, Rung, SummaryModel,
+    Action, AfterRefusal, AskError, Break, Call, Called, CalledTool, Decision, Desk, DeskSettings, How,
+    Incoming, KeptThinking, Observed, Reason, Recall, Rung, SummaryModel, ToolCaller,
 };
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};
+#[doc(hidden)]
+pub use mcp::ToolAnswer;
+pub use scope::Scope;
 #[doc(hidden)]
 pub use server::start_with;
 pub use server::{Gateway, GatewayError, start};
