@@ -102,7 +102,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
     if let (Route::Inspect, Ok(guest)) = (route, &entered) {
         return shared.inspect(guest, parts, body).await;
     }
-    let response = match shared.own_answer(entered, route, &parts) {
+    let own_answer = shared.own_answer(entered, route, &parts);
+    let response = match own_answer.and_then(|tenant| shared.refuse_foreign(route, &parts).map(|()| tenant)) {
         Err(response) => {
             intake::discard(body).await;
             *response

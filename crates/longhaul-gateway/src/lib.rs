@@ -14,6 +14,7 @@
 //! | the life of a request | `exchange` |
 //! | a request without a decision | `passing_on` |
 //! | the providers | `upstream`, `headers` |
+//! | requests that are for none of them | `foreign` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
 //! | answers that must be allowed less | `shorter_answer` |
@@ -39,6 +40,7 @@ mod door;
 mod engine;
 mod exchange;
 mod figures;
+mod foreign;
 mod headers;
 mod hold;
 mod intake;
