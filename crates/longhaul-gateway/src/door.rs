@@ -94,7 +94,7 @@ impl Door {
 
 /// The token in `/t/TOKEN/…`, or the number in `/to/N/…`. It is taken out, also where nobody asks for one: no
 /// provider shall see it.
-fn take_from_path(uri: &mut Uri, before: &str) -> Option<String> {
+pub(crate) fn take_from_path(uri: &mut Uri, before: &str) -> Option<String> {
     let rest = uri.path().strip_prefix(before)?;
     let (taken, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let taken = taken.to_owned();

@@ -23,7 +23,7 @@ use crate::another_form::{FormVerdict, concerns_form};
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
 use crate::connections::Connection;
-use crate::desk::{Incoming, Reason};
+use crate::desk::{Incoming, Reason, ToolCaller};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Engine, OpenCall, Verdict};
 use crate::figures::Counters;
@@ -36,6 +36,7 @@ use crate::reading::Reading;
 use crate::report::Report;
 use crate::room::{Place, Room};
 use crate::route::{Route, Side};
+use crate::scope::{self, Scope};
 use crate::settings::Limits;
 use crate::shorter_answer;
 use crate::transformations::Transformation;
@@ -94,6 +95,7 @@ pub(crate) struct Asked {
 pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBody>) -> Response<ClientBody> {
     let (mut parts, body) = request.into_parts();
     let entered = shared.door.enter(&mut parts);
+    scope::take(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
     let connection = parts.extensions.remove::<Arc<Connection>>();
@@ -102,7 +104,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBod
     }
     let answered = match shared.own_answer(entered, route, &parts) {
         Ok(_) if route != Route::Ready && !is_admitted(connection).await => Err(Box::new(full(route.side()))),
-        answered => answered,
+        Ok(tenant) => shared.refuse_foreign(route, &parts).map(|()| tenant),
+        Err(answer) => Err(answer),
     };
     let response = match answered {
         Err(response) => {
@@ -449,7 +452,10 @@ impl Shared {
     ) -> Result<Response<reqwest::Body>, Response<ClientBody>> {
         let (side, parts) = (Side::of(asked.api), &asked.parts);
         let sent = self.upstream.send(side, parts, headers, body).await;
-        sent.map_err(|says| unreachable(side, &says))
+        let mut response = sent.map_err(|says| unreachable(side, &says))?;
+        // The head of an answer carries the scope to where the answer is read.
+        Scope::of(&parts.headers).into_iter().for_each(|scope| _ = response.extensions_mut().insert(scope));
+        Ok(response)
     }
 
     /// The answer of a provider, on its way to the client.
@@ -471,6 +477,7 @@ impl Shared {
         let call = call.map(OpenCall::settled);
         let mut ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
         ledger.untouched = head.extensions.get().copied();
+        ledger.scope = head.extensions.get().copied();
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
@@ -526,7 +533,7 @@ impl Shared {
             Err(no_body) => return refuse_body(Side::OpenAi, no_body),
         };
         let message = String::from_utf8_lossy(&body).into_owned();
-        match self.engine.tools(tenant, message).await {
+        match self.engine.tools(ToolCaller::of(tenant, &parts.headers), message).await {
             Ok(Some(answer)) => words::json(StatusCode::OK, answer.to_string()),
             Ok(None) => words::text(StatusCode::ACCEPTED, "text/plain", String::new()),
             Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "longhaul: the tools cannot answer now"),

@@ -16,11 +16,13 @@
 //! | the life of a request | `exchange` |
 //! | a request without a decision | `passing_on` |
 //! | the providers | `upstream`, `headers` |
+//! | requests that are for none of them | `foreign` |
 //! | the answer: held until an overflow can be told, then as it comes | `hold`, `answer`, `reading` |
 //! | usage that is asked for in the client's place | `ask_usage` |
 //! | answers that must be allowed less | `shorter_answer` |
 //! | what an answer reports about thinking in its request | `transformations` |
 //! | tools for models: recall, search, pins | `mcp`, `recalled` |
+//! | agents told apart at one gateway | `scope` |
 //! | pages for people: the inspector's, under `/inspect/` | `exchange`, `desk` |
 //! | what we say ourselves | `words` |
 //! | what the log says of a request | `report` |
@@ -41,6 +43,7 @@ mod door;
 mod engine;
 mod exchange;
 mod figures;
+mod foreign;
 mod headers;
 mod hold;
 mod intake;
@@ -53,6 +56,7 @@ mod recalled;
 mod report;
 mod room;
 mod route;
+mod scope;
 mod server;
 mod settings;
 mod shorter_answer;
@@ -71,13 +75,16 @@ pub use books::Bookings;
 #[doc(hidden)]
 pub use books::Books;
 pub use desk::{
-    Action, AfterRefusal, AskError, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking,
-    Observed, Reason, Recall, Rung, SummaryModel,
+    Action, AfterRefusal, AskError, Break, Call, Called, CalledTool, Decision, Desk, DeskSettings, How,
+    Incoming, KeptThinking, Observed, Reason, Recall, Rung, SummaryModel, ToolCaller,
 };
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};
 pub use origin::{NoOrigin, Origin};
+#[doc(hidden)]
+pub use mcp::ToolAnswer;
+pub use scope::Scope;
 #[doc(hidden)]
 pub use server::start_with;
 pub use server::{Gateway, GatewayError, start};

@@ -54,6 +54,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         is_anthropic: true,
         has_openai_key: variable("OPENAI_API_KEY").is_some(),
         token,
+        scope: secret::scope()?,
         providers: Vec::new(),
         command: None,
         opencode_config: variable("OPENCODE_CONFIG_CONTENT"),

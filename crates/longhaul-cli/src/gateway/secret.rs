@@ -17,6 +17,14 @@ pub fn new() -> Result<String, Failure> {
     Ok(text)
 }
 
+/// A name for one agent at a gateway that no other agent has. No secret.
+pub fn scope() -> Result<String, Failure> {
+    const LENGTH: usize = 12;
+    let mut scope = new()?;
+    scope.truncate(LENGTH);
+    Ok(scope)
+}
+
 /// True if a token can stand in the path of a URL as it is.
 pub fn fits_a_path(token: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~');

@@ -6,9 +6,9 @@ use longhaul::{RecallError, RecallPart};
 use longhaul_store::{Filter, Hit, Holders, Keeper, Store, StoreError};
 
 use super::conversation::{Conversation, Refused};
-use super::{Desk, Shared};
+use super::{CalledTool, Desk, Shared, ToolCaller};
 
-/// Something to be done to the conversation that a tenant used last.
+/// Something to be done to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A text stays in every request.
@@ -22,9 +22,18 @@ pub enum Action {
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The tenant has no conversation in memory.
-    #[error("no conversation is live: ask again behind the next request")]
-    NoConversation,
+    /// No conversation is known to have called the tool.
+    #[error(
+        "no conversation here has just called `{0}` with these arguments, so nothing was done: have the model call it again, \
+         or send the header with which the agent names its session to /mcp too"
+    )]
+    NoCaller(String),
+    /// It is not known which conversation has called the tool.
+    #[error(
+        "several conversations may have called `{0}` with these arguments, so nothing was done: have the model call it again \
+         in other words, or give each agent a scope of its own"
+    )]
+    SeveralCallers(String),
     /// No conversation of the tenant has it.
     #[error("{0}")]
     Recall(#[from] RecallError),
@@ -87,10 +96,10 @@ impl Desk {
         Ok(self.store.search(query, &filter, most)?)
     }
 
-    /// Does something to the conversation that a tenant used last. Says what is in force then.
-    pub fn act(&self, tenant: &str, action: &Action) -> Result<String, AskError> {
-        let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
-        let mut conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
+    /// Does something to the conversation that calls a tool. Reports what is in force then.
+    pub fn act(&self, caller: &ToolCaller, call: &CalledTool, action: &Action) -> Result<String, AskError> {
+        let shared = self.conversation_of(caller, call)?;
+        let mut conversation = shared.lock().map_err(|_| call.without_caller())?;
         if conversation.is_newest() {
             let done = conversation.act(action);
             if matches!(done, Err(AskError::Store(_))) {
@@ -104,18 +113,18 @@ impl Desk {
         if conversation.in_arrears() {
             // What it has sent and not stored goes on as a conversation of its own.
             drop(conversation);
-            return self.act(tenant, action);
+            return self.act(caller, call, action);
         }
         let (store, api) = (self.store.clone(), conversation.api());
-        let mut stored = Conversation::open(store, &self.settings(), tenant, api, shared.id)?;
+        let mut stored = Conversation::open(store, &self.settings(), &caller.tenant, api, shared.id)?;
         stored.act(action)?;
         Ok(facts(&stored))
     }
 
-    /// What is in the window of the conversation that a tenant used last, in words.
-    pub fn context(&self, tenant: &str) -> Result<String, AskError> {
-        let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
-        let conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
+    /// What is in the window of the conversation that calls a tool, in words.
+    pub fn context(&self, caller: &ToolCaller, call: &CalledTool) -> Result<String, AskError> {
+        let shared = self.conversation_of(caller, call)?;
+        let conversation = shared.lock().map_err(|_| call.without_caller())?;
         let (view, full, edits) = conversation.figures();
         let window = conversation.session().budget().window;
         let size = format!("{view} of {full} tokens are sent, in a window of {window}; {edits} edits stand.");
