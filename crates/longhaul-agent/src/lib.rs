@@ -16,6 +16,7 @@ mod mcp;
 mod permission;
 mod project;
 mod project_rules;
+pub mod protected;
 mod react;
 mod repeated;
 mod session_tools;
