@@ -12,7 +12,7 @@ use super::{Agent, now};
 use crate::envelope::{Code, Envelope, Form, ToolError};
 use crate::event::Event;
 use crate::front::{Front, Permission, Question};
-use crate::permission::{Permissions, Verdict};
+use crate::permission::{Verdict, rule_for};
 use crate::session_tools::SessionTool;
 use crate::task::TASK;
 use crate::tool::Effect;
@@ -100,10 +100,10 @@ impl Agent {
         match self.permissions.verdict(tool, &effect) {
             Verdict::Allow => return Ok(()),
             Verdict::Deny(reason) => return Err(denied(reason)),
-            Verdict::Ask if stop.is_cancelled() => return Err(Envelope::error(interrupted())),
-            Verdict::Ask => {}
+            Verdict::Ask(_) if stop.is_cancelled() => return Err(Envelope::error(interrupted())),
+            Verdict::Ask(_) => {}
         }
-        let rule = Permissions::rule_for(tool, &effect);
+        let rule = rule_for(tool, &effect);
         let question = Question { tool, arguments, effect: &effect, rule: rule.as_deref() };
         let permission = tokio::select! {
             permission = front.ask(question) => permission,
