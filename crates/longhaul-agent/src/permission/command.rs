@@ -271,6 +271,8 @@ impl Parser {
         let strips_tabs = kind == RedirectionKind::Here && !is_text && self.rest.next_if_eq(&'-').is_some();
         while self.rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         let (target, is_quoted) = self.word()?.ok_or("a redirection leads nowhere")?;
+        // Shells differ in whether `>&2>x` has one redirection more or a bad target.
+        self.line.is_plain &= !matches!(self.rest.peek(), Some('<' | '>'));
         if kind == RedirectionKind::Here && !is_text {
             self.here.push(HereDocument { delimiter: target.text.clone(), strips_tabs, is_quoted });
         }
