@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use longhaul_agent::launch_confined;
+use longhaul_agent::{Bounds, launch_confined};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -16,15 +16,17 @@ fn main() -> ExitCode {
     if options == anywhere {
         return ended(launch_confined(None, command));
     }
-    let folders: Option<Vec<PathBuf>> = match options {
-        [name, folders @ ..] if name == "exec-confined" => folders.chunks(2).map(folder).collect(),
+    let bounds = match options {
+        [name, options @ ..] if name == "exec-confined" => bounds(options),
         _ => None,
     };
-    let Some(folders) = folders else {
-        eprintln!("usage: launcher exec-confined [--anywhere | --write FOLDER…] [-- COMMAND ARGUMENTS…]");
+    let Some(bounds) = bounds else {
+        eprintln!(
+            "usage: launcher exec-confined [--anywhere | --write FOLDER… --keep PATH… --hide PATH…] [-- COMMAND…]"
+        );
         return ExitCode::from(2);
     };
-    ended(launch_confined(Some(&folders), command))
+    ended(launch_confined(Some(&bounds), command))
 }
 
 fn ended(launched: std::io::Result<()>) -> ExitCode {
@@ -37,9 +39,17 @@ fn ended(launched: std::io::Result<()>) -> ExitCode {
     }
 }
 
-fn folder(option: &[OsString]) -> Option<PathBuf> {
-    match option {
-        [write, folder] if write == "--write" => Some(folder.into()),
-        _ => None,
+fn bounds(options: &[OsString]) -> Option<Bounds> {
+    let mut bounds = Bounds::default();
+    for option in options.chunks(2) {
+        let [name, path] = option else { return None };
+        let paths = match name.to_str()? {
+            "--write" => &mut bounds.writable,
+            "--keep" => &mut bounds.kept,
+            "--hide" => &mut bounds.hidden,
+            _ => return None,
+        };
+        paths.push(PathBuf::from(path));
     }
+    Some(bounds)
 }

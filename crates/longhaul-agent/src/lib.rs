@@ -38,7 +38,7 @@ pub use mcp::{BadServers, ConnectedServer, McpServers, ServerSettings, connect};
 pub use permission::{BadRule, Mode, Permissions, Verdict};
 pub use project::{Place, Project};
 pub use react::React;
-pub use shell::confine::{Confinement, Enforced, launch_confined};
+pub use shell::confine::{Bounds, Confinement, Enforced, Writing, launch_confined};
 pub use shell::jobs::Jobs;
 pub use tool::{Definition, Effect, Running, Tool};
 pub use toolbox::Toolbox;

@@ -3,6 +3,8 @@
 //!
 //! The table is the only list of such names. It also covers a project that is somebody's home folder.
 
+use std::path::{Path, PathBuf};
+
 /// Names of protected files and folders, in lower case. A name with `/` is a run of folders. A `*` at an end stands for
 /// any rest of that name. Everything inside a protected folder is protected too, however deep the folder lies.
 pub const PROTECTED: &[&str] = &[
@@ -155,6 +157,29 @@ pub fn is_protected(path_from_root: &str) -> bool {
         let name: Vec<&str> = name.split('/').collect();
         parts.windows(name.len()).any(|run| run.iter().zip(&name).all(|(part, name)| fits(part, name)))
     })
+}
+
+/// Protected files and folders that are in the root of a project, and in its folders where a name is a run of folders.
+pub(crate) fn present(root: &Path) -> Vec<PathBuf> {
+    let entries =
+        |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut outer: Vec<PathBuf> = Vec::new();
+    for path in entries(root) {
+        let start = format!("{}/", name(&path));
+        if is_protected(&name(&path)) {
+            found.push(path);
+        } else if PROTECTED.iter().any(|run| run.starts_with(&start)) {
+            outer.push(path);
+        }
+    }
+    for folder in outer {
+        let inside =
+            entries(&folder).filter(|path| is_protected(&format!("{}/{}", name(&folder), name(path))));
+        found.extend(inside);
+    }
+    found
 }
 
 /// Whether a part of a path has this name.

@@ -9,10 +9,14 @@ pub(crate) mod confine;
 pub(crate) mod directory;
 pub(crate) mod environment;
 pub(crate) mod family;
+pub(crate) mod guard;
 pub(crate) mod jobs;
 pub(crate) mod output;
+pub(crate) mod plain_git;
 pub(crate) mod process;
+pub(crate) mod repository;
 pub(crate) mod screen;
+pub(crate) mod watch;
 pub(crate) mod whole;
 
 use std::ffi::OsString;
@@ -23,6 +27,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use confine::Launcher;
+use guard::{Ground, Guard};
 
 /// A shell that runs commands.
 pub(crate) struct Shell {
@@ -51,17 +56,34 @@ impl Shell {
         Ok(Self { program, environment, launcher })
     }
 
+    /// What guards the project in this folder from a command, where commands are confined.
+    pub(crate) fn guard(&self, root: &Path, text: &str, directory: &Path) -> Option<Guard> {
+        let launcher = self.launcher.as_ref()?;
+        let (enforced, writable) = (launcher.enforced(), launcher.writable()?);
+        let ground = Ground { root, enforced, writable, environment: &self.environment };
+        Some(Guard::new(&ground, text, directory))
+    }
+
     /// A command that is to be started. `tell` is a file for the directory that it ends in.
-    pub(crate) fn command(&self, text: &str, directory: &Path, mark: &str, tell: Option<&Path>) -> Command {
+    pub(crate) fn command(
+        &self,
+        text: &str,
+        directory: &Path,
+        guard: Option<&Guard>,
+        mark: &str,
+        tell: Option<&Path>,
+    ) -> Command {
         let mut command = match &self.launcher {
             Some(launcher) => {
-                let mut command = Command::new(launcher.program());
-                command.args(launcher.arguments()).arg("--").arg(&self.program);
+                let mut command = Command::from(launcher.command(guard.map(|guard| &guard.bounds)));
+                command.arg(&self.program);
                 command
             }
             None => Command::new(&self.program),
         };
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+            .envs(guard.iter().flat_map(|guard| guard.environment.iter().map(|(name, value)| (name, value))));
         command.env(family::VARIABLE, mark);
         match tell {
             Some(file) => {

@@ -18,7 +18,10 @@ fn it_says_what_is_enforced_and_becomes_a_command() {
     std::fs::create_dir(folder.path().join("inside")).unwrap();
     let output = launcher().output().unwrap();
     let level = String::from_utf8(output.stdout).unwrap();
-    assert!(["full\n", "partly\n", "none\n"].contains(&level.as_str()), "{level}");
+    assert!(
+        ["full", "partly", "none"].iter().any(|word| level.starts_with(&format!("writing={word} "))),
+        "{level}"
+    );
     let write = |path: &str| {
         let mut command = launcher();
         command.arg("--write").arg(folder.path().join("inside")).args(["--", "sh", "-c"]);
@@ -28,7 +31,7 @@ fn it_says_what_is_enforced_and_becomes_a_command() {
     write("inside/file").success();
     // What stands behind the command is the command's.
     assert_eq!(std::fs::read_to_string(folder.path().join("inside/file")).unwrap(), "--write\n");
-    if level == "none\n" {
+    if level.starts_with("writing=none") {
         println!("skipped: this system has no Landlock");
         return;
     }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::family::Family;
 use super::output::{Output, Stream};
+use super::watch::Watch;
 
 /// What a command left running has so long to say its last words.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -30,6 +31,8 @@ pub(crate) struct Process {
     family: Arc<Family>,
     stdout: Receiver,
     stderr: Receiver,
+    /// What is compared when the command has ended.
+    watch: Option<Watch>,
 }
 
 /// How a command ended.
@@ -38,6 +41,8 @@ pub(crate) struct Ended {
     pub(crate) how: How,
     /// Processes that the command left running and that were ended.
     pub(crate) left: usize,
+    /// What it changed and should not have, and what became of that: sentences.
+    pub(crate) restored: Vec<String>,
 }
 
 /// How a command ended.
@@ -72,7 +77,7 @@ impl How {
 
 impl Process {
     /// Starts a command that bears this mark.
-    pub(crate) fn start(mut command: Command, mark: String) -> io::Result<Self> {
+    pub(crate) fn start(mut command: Command, mark: String, watch: Option<Watch>) -> io::Result<Self> {
         let mut child = command.spawn()?;
         let gone = || io::Error::other("the command is gone");
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -80,7 +85,7 @@ impl Process {
         let stdout = child.stdout.take().ok_or_else(gone)?.into_owned_fd()?;
         let stderr = child.stderr.take().ok_or_else(gone)?.into_owned_fd()?;
         let (stdout, stderr) = (Receiver::from_owned_fd(stdout)?, Receiver::from_owned_fd(stderr)?);
-        Ok(Self { child, family, stdout, stderr })
+        Ok(Self { child, family, stdout, stderr, watch })
     }
 
     /// Everything that the command starts.
@@ -95,7 +100,7 @@ impl Process {
         stop: &CancellationToken,
         output: &Mutex<Output>,
     ) -> Ended {
-        let Self { child, family, stdout, stderr } = &mut self;
+        let Self { child, family, stdout, stderr, watch } = &mut self;
         let mut reading = std::pin::pin!(read(stdout, stderr, output));
         let mut is_read = false;
         let limit = async {
@@ -149,13 +154,16 @@ impl Process {
             () = &mut rest => ending.await,
         };
         let left = if matches!(how, How::Exited(_)) { left } else { 0 };
-        Ended { how, left }
+        let restored = watch.take().map(|watch| watch.restore()).unwrap_or_default();
+        Ended { how, left, restored }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         self.family.end_now();
+        // Nobody is left to be told.
+        _ = self.watch.take().map(|watch| watch.restore());
     }
 }
 

@@ -16,7 +16,7 @@ use crate::consent::{Asked, Reach};
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::project::{Project, shown};
 use crate::shell::Shell;
-use crate::shell::confine::{Confinement, Enforced, Launcher};
+use crate::shell::confine::{Bounds, Confinement, Enforced, Launcher, Writing};
 use crate::shell::directory::Directory;
 use crate::shell::environment;
 use crate::shell::family::{self, Family};
@@ -36,7 +36,10 @@ const DESCRIPTION: &str = "Runs a command in bash, inside the project. The worki
     at most 2,000 lines or 50 KB. When a command ends, processes that it left running are ended too: give \
     `background` for servers and whatever else runs on, then `job` with its id for new output and state, and `stop` \
     to end it. Use LS, Glob, Grep, Read, Edit and Write rather than commands for the same.";
-const CONFINED: &str = " Commands can write only inside the project and to temporary files.";
+const CONFINED: &str = " Commands can write only inside the project and to temporary files, and not to `.git`, CI files \
+    and settings of editors and agents. Git commands alone in a call (`git add -A && git commit -m …`: no pipes, \
+    variables or options before the verb) can write `.git`; hooks do not run. Unix sockets of other programs cannot be \
+    reached.";
 
 /// The tool `Bash`.
 ///
@@ -78,6 +81,8 @@ pub struct BashSettings {
     pub confinement: Confinement,
     /// Where confined commands may write besides the project and temporary files, such as `~/.cargo`.
     pub writable: Vec<PathBuf>,
+    /// Files and folders that confined commands may not read: where keys and conversations are stored.
+    pub hidden: Vec<PathBuf>,
     /// The environment that commands see without keys of providers: the agent's own.
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -87,6 +92,7 @@ impl Default for BashSettings {
         Self {
             confinement: Confinement::Off,
             writable: Vec::new(),
+            hidden: Vec::new(),
             environment: std::env::vars_os().collect(),
         }
     }
@@ -147,12 +153,9 @@ impl Bash {
         let environment = environment::of_commands(settings.environment);
         let private = tempfile::Builder::new().prefix("longhaul-").tempdir()?;
         let mut reach = Reach { writes: None };
-        let (launcher, enforced) = match &settings.confinement {
-            Confinement::Off => (None, Enforced::NotAtAll),
-            Confinement::NoTerminal(program) => {
-                let (launcher, enforced) = Launcher::new(program, None)?;
-                (Some(launcher), enforced)
-            }
+        let launcher = match &settings.confinement {
+            Confinement::Off => None,
+            Confinement::NoTerminal(program) => Some(Launcher::new(program, None)?),
             Confinement::By(program) => {
                 let temporary =
                     environment.iter().filter(|(name, _)| name == "TMPDIR").map(|(_, value)| value);
@@ -163,11 +166,14 @@ impl Bash {
                 writable.extend(settings.writable);
                 let folders = writable.iter().filter(|folder| *folder != private.path());
                 let folders = folders.map(|folder| shown(folder)).collect();
-                let (launcher, enforced) = Launcher::new(program, Some(writable))?;
-                reach.writes = Some(folders).filter(|_| enforced != Enforced::NotAtAll);
-                (Some(launcher), enforced)
+                // What cannot be read is not to be replaced either.
+                let (kept, hidden) = (settings.hidden.clone(), settings.hidden);
+                let launcher = Launcher::new(program, Some(Bounds { writable, kept, hidden }))?;
+                reach.writes = Some(folders).filter(|_| launcher.enforced().writing != Writing::Everywhere);
+                Some(launcher)
             }
         };
+        let enforced = launcher.as_ref().map(Launcher::enforced).unwrap_or_default();
         Ok(Self {
             project: project.clone(),
             shell: Shell::new(environment, launcher)?,
@@ -186,7 +192,7 @@ impl Bash {
         self.jobs.clone()
     }
 
-    /// How much of its confinement the system enforces.
+    /// What the system enforces of the confinement.
     pub fn confinement(&self) -> Enforced {
         self.enforced
     }
@@ -223,6 +229,7 @@ impl Bash {
         let heard = output.lock().unwrap_or_else(PoisonError::into_inner).look();
         let (directory, lost) = self.directory.start();
         let notes = [moved, arrived, lost, left_running(&ended), heard.note.clone()];
+        let notes = notes.into_iter().flatten().chain(ended.restored.iter().cloned());
         let state = how_ended(&ended.how).filter(|_| ended.how.exit_code() != Some(0));
         let text = match how_ended(&ended.how) {
             Some(how) => format!("The command ended: {how}"),
@@ -247,7 +254,9 @@ impl Bash {
     fn start(&self, command: &str, from: &Path, tell: Option<&Path>) -> Result<Process, ToolError> {
         let outer = std::env::var(family::VARIABLE).ok();
         let mark = Family::new_mark(outer.as_deref());
-        let started = Process::start(self.shell.command(command, from, &mark, tell), mark);
+        let guard = self.shell.guard(self.project.root(), command, from);
+        let to_start = self.shell.command(command, from, guard.as_ref(), &mark, tell);
+        let started = Process::start(to_start, mark, guard.map(|guard| guard.watch));
         started.map_err(|error| match error.kind() {
             io::ErrorKind::ArgumentListTooLong => {
                 let bytes = command.len();
@@ -263,7 +272,7 @@ impl Bash {
 
 impl Tool for Bash {
     fn definition(&self) -> Definition {
-        let confined = if self.enforced == Enforced::NotAtAll { "" } else { CONFINED };
+        let confined = if self.enforced.writing == Writing::Everywhere { "" } else { CONFINED };
         let properties = json!({
             "command": { "type": "string", "description": "The command to run" },
             "timeout": { "type": "number", "description": "Seconds; 120 if left out, 600 at most" },
@@ -303,7 +312,7 @@ impl Tool for Bash {
             };
             let mut envelope = answered(said, params, begun);
             if !self.told.swap(true, Ordering::Relaxed) {
-                envelope.context.insert("confinement".to_owned(), self.enforced.as_str().into());
+                envelope.context.insert("confinement".to_owned(), self.enforced.writing.as_str().into());
             }
             envelope
         })
@@ -329,6 +338,8 @@ fn look(job: &Job) -> Envelope {
         Some(ended) => format!("{} has ended: {}", job.id, how_ended(&ended.how).unwrap_or_default()),
     };
     let notes = [ended.as_ref().and_then(left_running), heard.note.clone()];
+    let restored = ended.iter().flat_map(|ended| ended.restored.iter().cloned());
+    let notes = notes.into_iter().flatten().chain(restored);
     described(Envelope::success(state.clone()), &job.command, ended.as_ref(), &heard)
         .with("job", job.id.as_str())
         .with("running", ended.is_none())
@@ -353,9 +364,9 @@ fn described(envelope: Envelope, command: &str, ended: Option<&Ended>, heard: &H
 }
 
 /// What was written, then notes, then how it ended.
-fn plain(heard: &Heard, notes: impl IntoIterator<Item = Option<String>>, state: Option<String>) -> String {
+fn plain(heard: &Heard, notes: impl IntoIterator<Item = String>, state: Option<String>) -> String {
     let mut plain = heard.both.text.clone();
-    let notes = notes.into_iter().flatten().map(|note| format!("Note: {note}"));
+    let notes = notes.into_iter().map(|note| format!("Note: {note}"));
     for line in notes.chain(state) {
         if !plain.is_empty() && !plain.ends_with('\n') {
             plain.push('\n');

@@ -169,7 +169,8 @@ impl Options {
         let (model, name) = self.model()?;
         let project = shell::project(&self.folder()?)?;
         let (keeper, session) = self.session(config, &project, &name)?;
-        let (tools, commands) = shell::tools(&project, !self.unconfined, &self.writable)?;
+        let (tools, commands) =
+            shell::tools(&project, !self.unconfined, &self.writable, &self.place(config)?)?;
         let settings = AgentSettings {
             model: name,
             max_output: self.max_output,

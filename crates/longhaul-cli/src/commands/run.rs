@@ -53,7 +53,10 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
         _ = writeln!(std::io::stderr(), "longhaul: {ignored}");
     }
     let options = args.options.clone().with_settings(config);
-    let (mut agent, _) = options.agent(config)?;
+    let (mut agent, commands) = options.agent(config)?;
+    for gap in commands.gaps() {
+        _ = writeln!(std::io::stderr(), "longhaul: {gap}");
+    }
     // Nobody is there: the task is pinned as a whole in profiles that heed pins.
     agent.session_mut().set_unattended(true);
     let spent = Spent::going_on(agent.session());

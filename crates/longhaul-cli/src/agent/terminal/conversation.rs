@@ -121,9 +121,8 @@ impl<'a> Conversation<'a> {
         if self.front.attended {
             screen.faint("/help says what there is; Ctrl-C interrupts, Ctrl-D leaves");
         }
-        match self.commands.is_open() {
-            true => screen.bad(self.commands.says()),
-            false => screen.faint(self.commands.says()),
+        for line in self.commands.lines() {
+            if self.commands.is_open() { screen.bad(line) } else { screen.faint(line) }
         }
         self.tell_unknown_model();
         let messages = session.log().messages();

@@ -53,7 +53,7 @@ pub fn permissions(conversation: &mut Conversation<'_>, name: &str) -> Result<()
         permissions
             .rules()
             .for_each(|(kind, rule)| screen.line(format_args!("  {kind} {}", one_line(rule, width()))));
-        screen.line(conversation.commands.says());
+        conversation.commands.lines().iter().for_each(|line| screen.line(line));
         return Ok(());
     }
     let Some((_, mode)) = Mode::NAMES.into_iter().find(|(known, _)| *known == name) else {
