@@ -159,17 +159,22 @@ async fn the_token_is_a_base_url_for_all_apis_and_is_written_and_sent_nowhere() 
 /// logs name providers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_behind_a_gateway_writes_no_token_of_the_other() {
-    let (home, fake) = (Home::new(), Settings::new().start().await);
-    let first = Serving::start(&home, &fake, &[]);
+    let refuses = |body: &Value| {
+        body["tools"].to_string().contains("longhaul_recall").then_some("tools.1: this tool is not allowed")
+    };
+    let (home, fake) = (Home::new(), Settings::new().refuses(refuses).start().await);
+    let first = Serving::start(&home, &fake, &["--observe"]);
     let (token, log) = (token(&home), home.text_at("gateway.log"));
     let base = format!("http://{}/t/{token}", first.address);
-    let mut command = home.longhaul(&["serve", "--listen", "127.0.0.1:0", "--log", &log]);
-    let second = Serving::of({
-        command.args(["--anthropic", &base, "--openai", &format!("{base}/v1")]);
-        command
-    });
+    let mut command = home.longhaul(&["serve", "--listen", "127.0.0.1:0", "--recall", "fill", "--log", &log]);
+    command.args(["--anthropic", &base, "--openai", &format!("{base}/v1")]);
+    let second = Serving::of(command);
     assert_eq!(second.post(&format!("/t/{token}/v1/messages"), &messages(0)), 200);
-    assert_eq!((fake.log().len(), &*fake.log()[0].path), (1, "/v1/messages"));
+    let paths: Vec<String> = fake.log().iter().map(|call| call.path.clone()).collect();
+    assert_eq!(paths, ["/v1/messages", "/v1/messages"]);
+    // What a provider refuses is stored with its address.
+    let shown = format!("http://{}/t/[token]", first.address);
+    assert!(home.files().iter().any(|(_, bytes)| has(bytes, &shown)));
     let mut printed = first.end();
     // The provider is gone.
     let (status, says) =
