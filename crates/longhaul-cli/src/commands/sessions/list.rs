@@ -68,7 +68,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     let found = store.list(&args.which.filter(), args.which.limit())?;
     if sessions.json {
         for meta in &found {
-            writeln!(out, "{}", serde_json::to_string(&MetaLine::new(meta)).map_err(io::Error::from)?)?;
+            writeln!(out, "{}", terminal::json(&MetaLine::new(meta))?)?;
         }
         return Ok(());
     }
