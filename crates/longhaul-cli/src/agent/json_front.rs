@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use crate::agent::consent_text::{nobody, nobody_said};
 use crate::agent::spent::{Before, Spent};
 
+use crate::terminal;
+
 /// The version of the schema.
 const VERSION: u32 = 1;
 
@@ -62,7 +64,7 @@ impl JsonFront {
         let mut object = json!({ "v": VERSION, "event": event });
         extend(&mut object, fields);
         let out = &mut std::io::stdout().lock();
-        _ = writeln!(out, "{object}");
+        _ = terminal::json(&object).and_then(|line| writeln!(out, "{line}"));
         _ = out.flush();
     }
 
