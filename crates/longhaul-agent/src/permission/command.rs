@@ -236,8 +236,8 @@ impl Parser {
                 ended.words.into_iter().take(1).map(|name| (name.text, Word::exact(""))).collect();
             self.line.commands.push(Simple { assignments, ..Simple::default() });
         } else if ended != Simple::default() {
-            self.line.is_plain &= ended.redirections.iter().all(Redirection::is_harmless)
-                && !(ended.words.is_empty() && !ended.redirections.is_empty());
+            self.line.is_plain &=
+                !ended.words.is_empty() && ended.redirections.iter().all(Redirection::is_harmless);
             self.line.commands.push(ended);
         }
         Ok(())
@@ -284,12 +284,12 @@ impl Parser {
         if kind == RedirectionKind::Here && !is_text {
             self.here.push(HereDocument { delimiter: target.text.clone(), strips_tabs, is_quoted });
         }
-        // `>&name` is a file in bash.
+        // `>&name` is a file in bash, and an error elsewhere.
         let is_descriptor = target.text.chars().all(|c| c.is_ascii_digit() || c == '-');
-        let kind = match kind {
-            RedirectionKind::Duplicates if !is_descriptor && !is_reading => RedirectionKind::Writes,
-            kind => kind,
-        };
+        if kind == RedirectionKind::Duplicates && !is_descriptor && !is_reading {
+            self.line.is_plain = false;
+            return Ok(Redirection { target, kind: RedirectionKind::Writes });
+        }
         Ok(Redirection { target, kind })
     }
 
@@ -607,6 +607,7 @@ mod tests {
             "a &> b",
             "a |& b",
             "a > b",
+            "a >&/dev/null",
             "a < b",
             "X=1 a",
             "a $x",

@@ -490,7 +490,7 @@ impl Started {
                 Some(letter) => text.starts_with('-') && !text.starts_with("--") && text.contains(letter),
                 None => text.starts_with(option),
             };
-            if options.iter().any(|option| is_code(option)) || is_stream(text) {
+            if options.iter().any(is_code) || is_stream(text) {
                 return self.doubt(format!("{base} runs code that is part of the command"));
             }
             if !text.starts_with('-') && !follows_option {
