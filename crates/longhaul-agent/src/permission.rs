@@ -10,8 +10,10 @@
 
 mod command;
 mod denial;
+mod git;
 mod reading;
 mod rule;
+mod sed;
 mod started;
 
 use self::command::{Line, RedirectionKind, Simple};

@@ -2,8 +2,9 @@
 //! might is never run without a question.
 
 use super::command::{Line, Word};
+use super::git::after_global_options;
 use super::reading;
-use super::started::{Started, after_global_options};
+use super::started::Started;
 
 /// What a rule that denies says of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! `xargs`, `sh -c`, `find -exec` …), as far as that can be known from the words.
 
 use super::command::{Line, Simple, Word};
+use super::{git, sed};
 
 /// Commands that a line would start, and what remains unknown.
 #[derive(Debug, Clone, Default)]
@@ -324,11 +325,15 @@ impl Started {
                 }
             }
             "sed" | "gsed" => {
-                if !only_edits(arguments) {
+                if !sed::only_edits(arguments) {
                     self.doubt("sed may run commands");
                 }
             }
-            "git" => self.git(arguments),
+            "git" => {
+                if let Some(reason) = git::doubt(arguments) {
+                    self.doubt(reason);
+                }
+            }
             _ => self.interpreter(&name, arguments),
         }
     }
@@ -454,28 +459,6 @@ impl Started {
         }
     }
 
-    /// Git runs aliases, and commands that some of its options name.
-    fn git(&mut self, arguments: &[Word]) {
-        let Some(rest) = after_global_options(arguments) else {
-            return self.doubt("git with settings or options that may name commands");
-        };
-        let Some((verb, rest)) = rest.split_first() else { return };
-        if !verb.is_exact || !GIT_VERBS.contains(&&*verb.text) {
-            return self.doubt("a verb of git that may be an alias");
-        }
-        let runs = rest.iter().any(|word| {
-            let option = word.text.split('=').next().unwrap_or_default();
-            let is_start = |name: &str| option.len() > 3 && name.starts_with(option);
-            GIT_RUNS.iter().any(|name| is_start(name))
-                || word.text.starts_with("ext::")
-                || matches!((&*verb.text, option), ("rebase" | "difftool", "-x") | ("fetch" | "clone", "-u"))
-                || (verb.text == "grep" && option.starts_with("-O"))
-        });
-        if runs {
-            self.doubt(format!("git {} with an option that names a command", verb.text));
-        }
-    }
-
     fn interpreter(&mut self, name: &str, arguments: &[Word]) {
         let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let Some((_, options)) = INTERPRETERS.iter().find(|(known, _)| *known == base) else { return };
@@ -554,179 +537,3 @@ fn evaluates(name: &str, arguments: &[Word]) -> bool {
 fn name_of(program: &str) -> &str {
     program.trim_start_matches('!').rsplit('/').next().unwrap_or_default()
 }
-
-/// Whether sed does nothing with these arguments but print, delete and replace. Its `e` runs commands.
-fn only_edits(arguments: &[Word]) -> bool {
-    let (mut rest, mut has_script) = (arguments.iter(), false);
-    while let Some(word) = rest.next() {
-        let text = word.text.as_str();
-        let is_script = match text {
-            _ if !word.is_exact => false,
-            "-e" => {
-                let script = rest.next();
-                has_script = true;
-                if !script.is_some_and(|script| script.is_exact && is_simple_script(&script.text)) {
-                    return false;
-                }
-                continue;
-            }
-            "--quiet" | "--silent" | "--regexp-extended" | "--in-place" => continue,
-            _ if text.starts_with('-') && text[1..].chars().all(|c| "nirEsz".contains(c)) => continue,
-            _ if text.starts_with('-') => return false,
-            _ => !std::mem::replace(&mut has_script, true) && !is_simple_script(text),
-        };
-        // Files come behind the script.
-        if is_script || !word.is_exact && !has_script {
-            return false;
-        }
-    }
-    true
-}
-
-/// Whether a script of sed has no commands but `p`, `d`, `q` and `s` without the flags `e` and `w`.
-fn is_simple_script(script: &str) -> bool {
-    script.split([';', '\n']).all(|part| {
-        let part =
-            part.trim().trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$' | ' '));
-        if matches!(part, "" | "p" | "d" | "q") {
-            return true;
-        }
-        let Some(rest) = part.strip_prefix('s') else { return false };
-        let Some(delimiter) = rest.chars().next().filter(|c| !c.is_alphanumeric() && *c != '\\') else {
-            return false;
-        };
-        let pieces: Vec<&str> = rest.split(delimiter).collect();
-        // A backslash could hide a delimiter.
-        let is_flag = |c: char| matches!(c, 'g' | 'p' | 'i' | 'I') || c.is_ascii_digit();
-        pieces.len() == 4 && !rest.contains(&format!("\\{delimiter}")) && pieces[3].chars().all(is_flag)
-    })
-}
-
-/// The arguments of git from the verb on; `None` if an option before it may name commands.
-pub(crate) fn after_global_options(arguments: &[Word]) -> Option<&[Word]> {
-    let mut rest = arguments;
-    while let Some((first, after)) = rest.split_first() {
-        rest = match first.text.as_str() {
-            text if !first.is_exact && text.is_empty() => return Some(rest),
-            "-C" | "--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" => after.get(1..)?,
-            "--no-pager"
-            | "-P"
-            | "-p"
-            | "--paginate"
-            | "--bare"
-            | "--no-replace-objects"
-            | "--literal-pathspecs"
-            | "--glob-pathspecs"
-            | "--noglob-pathspecs"
-            | "--icase-pathspecs"
-            | "--no-optional-locks"
-            | "--no-advice"
-            | "--version"
-            | "-v"
-            | "--help"
-            | "-h" => after,
-            text if ["--git-dir=", "--work-tree=", "--namespace="]
-                .iter()
-                .any(|start| text.starts_with(start)) =>
-            {
-                after
-            }
-            text if text.starts_with('-') => return None,
-            _ => return Some(rest),
-        };
-    }
-    Some(rest)
-}
-
-/// Options of git whose value is a command.
-const GIT_RUNS: [&str; 8] = [
-    "--upload-pack",
-    "--receive-pack",
-    "--exec",
-    "--extcmd",
-    "--ext-diff",
-    "--open-files-in-pager",
-    "--to-cmd",
-    "--cc-cmd",
-];
-
-/// Verbs of git that are its own and run no command that their words name. Any other may be an alias.
-const GIT_VERBS: [&str; 77] = [
-    "add",
-    "am",
-    "apply",
-    "archive",
-    "blame",
-    "branch",
-    "bundle",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "checkout",
-    "cherry",
-    "cherry-pick",
-    "clean",
-    "clone",
-    "commit",
-    "commit-tree",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fetch",
-    "for-each-ref",
-    "format-patch",
-    "fsck",
-    "gc",
-    "grep",
-    "hash-object",
-    "init",
-    "log",
-    "ls-files",
-    "ls-remote",
-    "ls-tree",
-    "merge",
-    "merge-base",
-    "merge-tree",
-    "mktree",
-    "mv",
-    "name-rev",
-    "notes",
-    "prune",
-    "pull",
-    "push",
-    "range-diff",
-    "read-tree",
-    "rebase",
-    "reflog",
-    "remote",
-    "repack",
-    "reset",
-    "restore",
-    "rev-list",
-    "rev-parse",
-    "revert",
-    "rm",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "sparse-checkout",
-    "stash",
-    "status",
-    "stripspace",
-    "switch",
-    "symbolic-ref",
-    "tag",
-    "update-index",
-    "update-ref",
-    "var",
-    "verify-commit",
-    "verify-tag",
-    "version",
-    "whatchanged",
-    "worktree",
-    "write-tree",
-];
