@@ -130,7 +130,8 @@ mod tests {
     use super::*;
 
     fn command(command: &str) -> Consent {
-        let what = Asked::Command { command: command.to_owned(), reach: Reach { writes: None } };
+        let what =
+            Asked::Command { command: command.to_owned(), background: false, reach: Reach { writes: None } };
         Consent { tool: "Bash".to_owned(), what, why: None, rule: Some("Bash(cargo test)".to_owned()) }
     }
 
