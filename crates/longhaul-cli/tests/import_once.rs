@@ -49,8 +49,7 @@ fn printed(command: &mut Command) -> String {
 fn journals(folder: &Path, store: &str) -> Vec<String> {
     let listed = printed(&mut longhaul(folder, store, &["list", "--limit", "100", "--json"]));
     let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned();
-    let journal =
-        |id: String| printed(&mut longhaul(folder, store, &["export", &id, "--journal"]));
+    let journal = |id: String| printed(&mut longhaul(folder, store, &["export", &id, "--journal"]));
     let mut all: Vec<String> = listed.lines().map(|line| journal(id(line))).collect();
     all.sort();
     all

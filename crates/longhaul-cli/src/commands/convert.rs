@@ -184,7 +184,19 @@ fn request(mut source: TranscriptFile, input: &Input, api: Api) -> Result<String
         Shown::AsIs(at) => log.messages()[at.index()].clone(),
         Shown::Made(_, message) => message,
     });
-    let encoded = Request::new(frame, said.collect()).encode(api);
+    let (request, changed) = Request::acceptable(api, frame, said.collect());
+    if request.messages().is_empty() {
+        return Err(Failure::file(&input.path, "has no message that a request could hold"));
+    }
+    for what in &changed {
+        _ = writeln!(
+            io::stderr(),
+            "{}: changed: {}",
+            input.path.display(),
+            terminal::one_line(what, usize::MAX)
+        );
+    }
+    let encoded = request.encode(api);
     for what in &encoded.left_out {
         _ = writeln!(io::stderr(), "{}: left out: {what}", terminal::path(&input.path));
     }
