@@ -2,6 +2,7 @@
 
 pub mod json_front;
 pub mod options;
+pub mod outlet;
 pub mod plain_front;
 pub mod shell;
 pub mod spent;

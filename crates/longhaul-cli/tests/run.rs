@@ -316,3 +316,26 @@ async fn a_provider_that_is_asked_again_is_said_to_be() {
     let output = run(None, folder.path(), &["--base-url", "not-a-url", "Hello?"]).await;
     assert!(text(&output.stderr).starts_with("error: the base URL \"not-a-url\" is none: "));
 }
+
+/// A reader that stops in the middle, as a pager does whose user has seen enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_it_while_nobody_reads_what_it_prints() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::io::AsyncReadExt;
+    let long = "A long answer. ".repeat(20_000);
+    for (signal, arguments) in [(Signal::TERM, &["--json", "Tell me."][..]), (Signal::INT, &["Tell me."])] {
+        let (folder, fake) = (ground(), Settings::new().answer(long.as_str()).start().await);
+        let mut command = command(Some(&fake), folder.path(), arguments);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut seen = Vec::new();
+        while !text(&seen).contains("A long answer") {
+            seen.push(out.read_u8().await.unwrap());
+        }
+        let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(60), child.wait()).await;
+        assert_eq!(ended.expect("it goes on").unwrap().code(), Some(130), "{arguments:?}");
+    }
+}

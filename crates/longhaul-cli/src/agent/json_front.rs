@@ -2,13 +2,13 @@
 //! its version, and changes when a field changes its meaning or goes.
 
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 
 use longhaul::Usage;
 use longhaul_agent::{Ended, Event, Front, Permission, Question};
 use serde_json::{Value, json};
 
+use crate::agent::outlet::Outlet;
 use crate::agent::plain_front::nobody;
 use crate::agent::spent::{Before, Spent};
 
@@ -17,6 +17,7 @@ const VERSION: u32 = 1;
 
 /// JSON lines on stdout.
 pub struct JsonFront {
+    out: Outlet,
     spent: Spent,
     text: String,
     thought: String,
@@ -24,8 +25,8 @@ pub struct JsonFront {
 
 impl JsonFront {
     /// Says which session it is.
-    pub fn begin(spent: Spent, session: &str, model: &str, window: u64) -> Self {
-        let mut front = Self { spent, text: String::new(), thought: String::new() };
+    pub fn begin(out: Outlet, spent: Spent, session: &str, model: &str, window: u64) -> Self {
+        let mut front = Self { out, spent, text: String::new(), thought: String::new() };
         front.say("session", json!({ "session": session, "model": model, "window": window }));
         front
     }
@@ -61,9 +62,7 @@ impl JsonFront {
     fn say(&mut self, event: &str, fields: Value) {
         let mut object = json!({ "v": VERSION, "event": event });
         extend(&mut object, fields);
-        let out = &mut std::io::stdout().lock();
-        _ = writeln!(out, "{object}");
-        _ = out.flush();
+        self.out.line(object.to_string());
     }
 
     /// Says what was thought and said in a reply that is whole.
