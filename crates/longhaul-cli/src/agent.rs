@@ -4,6 +4,7 @@ pub mod json_front;
 pub mod options;
 pub mod outlet;
 pub mod plain_front;
+pub mod secrets;
 pub mod shell;
 pub mod spent;
 pub mod terminal;

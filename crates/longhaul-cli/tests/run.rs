@@ -339,3 +339,31 @@ async fn a_signal_ends_it_while_nobody_reads_what_it_prints() {
         assert_eq!(ended.expect("it goes on").unwrap().code(), Some(130), "{arguments:?}");
     }
 }
+
+/// The agent's own environment is what a command reads in `/proc/$PPID/environ`.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_not_in_the_environment_of_the_program() {
+    let folder = ground();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let look = "readlink /proc/$PPID/exe; tr '\\0' '\\n' < /proc/$PPID/environ; tr '\\0' ' ' < /proc/$PPID/cmdline; ls -l /proc/$PPID/fd; env";
+    let fake = Settings::new().answers([bash(look)]).answer("Done.").start().await;
+    let settings = folder.path().join("settings.toml");
+    std::fs::write(&settings, "[agent]\nkey_env = \"MY_SERVER\"\napi = \"openai\"\n").unwrap();
+    let mut command = command(Some(&fake), folder.path(), &["--permissions", "all", "--unconfined", "Look."]);
+    command.env("LONGHAUL_CONFIG", &settings).env("MY_SERVER", "secret-of-mine");
+    command.env("ANTHROPIC_API_KEY", "secret-of-claude").env("LONGHAUL_TOKEN", "secret-of-a-gateway");
+    let child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(text(&output.stdout), "Done.\n", "{}", text(&output.stderr));
+    // The provider was sent the key all the same.
+    let sent = fake.log()[0].headers.clone();
+    assert!(sent.contains(&("authorization".to_owned(), "[key]".to_owned())), "{sent:?}");
+    let sent = fake.log().last().unwrap().body.to_string();
+    // Only root may look at all.
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(sent.contains("LONGHAUL_KEYS_FROM=") == is_root, "{sent}");
+    assert!(!sent.contains("secret-of"), "{sent}");
+    assert!(!sent.contains("key-of-the-test"), "{sent}");
+}
