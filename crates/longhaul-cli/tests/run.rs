@@ -367,3 +367,36 @@ async fn keys_are_not_in_the_environment_of_the_program() {
     assert!(!sent.contains("secret-of"), "{sent}");
     assert!(!sent.contains("key-of-the-test"), "{sent}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_cannot_read_what_is_stored_but_their_own_outputs() {
+    let folder = ground();
+    let settings = folder.path().join(".config/longhaul/mcp.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, r#"{"mcpServers": {}, "word": "settings-are-here"}"#).unwrap();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let look = "cat ../sessions.db ../sessions.db-wal ../.config/longhaul/mcp.json; echo \"code $?\"";
+    let outputs = "cat ../.local/share/longhaul/outputs/* | tail -n 1";
+    let answers = [bash("seq 1 100000"), bash(look), bash(outputs)];
+    let fake = Settings::new().answers(answers).answer("Done.").start().await;
+    let output =
+        run(Some(&fake), folder.path(), &["--permissions", "all", "Look for the-word-i-said."]).await;
+    assert_eq!(text(&output.stdout), "Done.\n", "{}", text(&output.stderr));
+    if text(&output.stderr).contains("not enforced") {
+        println!("skipped: this system does not hide files");
+        return;
+    }
+    let results: Vec<String> = fake
+        .log()
+        .iter()
+        .map(|sent| sent.body["input"].as_array().unwrap().last().unwrap().to_string())
+        .collect();
+    assert!(results[2].contains("Permission denied") && results[2].contains("code 1"), "{}", results[2]);
+    assert!(
+        !results[2].contains("settings-are-here") && !results[2].contains("the-word-i-said"),
+        "{}",
+        results[2]
+    );
+    assert!(results[3].contains("100000"), "{}", results[3]);
+}
