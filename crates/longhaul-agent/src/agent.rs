@@ -2,6 +2,7 @@
 //! one begins, and the person may interrupt at any point: the log is whole then too.
 
 mod calls;
+mod consenting;
 mod frame;
 mod turn;
 

@@ -7,6 +7,7 @@
 //! - [`Project`] is where the tools work: a root that no path leaves, and what was read in it.
 
 mod agent;
+mod consent;
 mod envelope;
 mod event;
 mod files_read;
@@ -29,9 +30,10 @@ mod toolbox;
 mod tools;
 
 pub use agent::{Agent, AgentError, AgentSettings, Ended};
+pub use consent::{Answer, Asked, Change, Consent, Keep, LineKind, Reach, visible};
 pub use envelope::{Code, Envelope, Form, Image, Status, ToolError};
 pub use event::{Compaction, Event};
-pub use front::{Front, Permission, Question};
+pub use front::Front;
 pub use mcp::{BadServers, ConnectedServer, McpServers, ServerSettings, connect};
 pub use permission::{BadRule, Mode, Permissions, Verdict};
 pub use project::{Place, Project};

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, Ended};
+use crate::consent::{Answer, Consent};
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::event::Event;
-use crate::front::{Front, Permission, Question};
+use crate::front::Front;
 use crate::tool::{Definition, Running, read_arguments};
 
 /// The name of the tool.
@@ -135,10 +136,7 @@ impl Front for Quiet<'_> {
         }
     }
 
-    fn ask<'a>(
-        &'a mut self,
-        question: Question<'a>,
-    ) -> Pin<Box<dyn Future<Output = Permission> + Send + 'a>> {
-        self.front.ask(question)
+    fn ask<'a>(&'a mut self, consent: &'a Consent) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        self.front.ask(consent)
     }
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::consent::{Asked, Change};
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::project::Project;
 
@@ -50,6 +51,11 @@ pub trait Tool: Send + Sync {
     /// What a call would do. Arguments that cannot be read do nothing: `run` says what is wrong with them.
     fn effect(&self, arguments: &Value) -> Effect;
 
+    /// What a call would do, whole, for a person who is asked.
+    fn asked(&self, arguments: &Value) -> Asked {
+        Asked::Call(arguments.clone())
+    }
+
     /// Answers a call. `stop` is the user's interrupt.
     fn run<'a>(&'a self, arguments: Value, stop: &'a CancellationToken) -> Running<'a>;
 }
@@ -64,6 +70,11 @@ pub(crate) trait FileTool: Send + Sync + 'static {
     fn schema() -> (Value, &'static [&'static str]);
 
     fn effect(arguments: &Self::Arguments) -> Effect;
+
+    /// The change that a call would make to a file, if it would make one.
+    fn change(_: &Project, _: &Self::Arguments) -> Result<Option<Change>, ToolError> {
+        Ok(None)
+    }
 
     fn run(
         project: &Project,
@@ -97,6 +108,13 @@ impl<T: FileTool> Tool for In<T> {
     fn effect(&self, arguments: &Value) -> Effect {
         read_arguments::<T::Arguments>(T::NAME, arguments.clone())
             .map_or(Effect::None, |arguments| T::effect(&arguments))
+    }
+
+    fn asked(&self, arguments: &Value) -> Asked {
+        let change = read_arguments::<T::Arguments>(T::NAME, arguments.clone())
+            .and_then(|arguments| T::change(&self.project, &arguments));
+        // A change that cannot be made fails when it runs, and says why.
+        change.ok().flatten().map_or_else(|| Asked::Call(arguments.clone()), Asked::Change)
     }
 
     fn run<'a>(&'a self, arguments: Value, stop: &'a CancellationToken) -> Running<'a> {

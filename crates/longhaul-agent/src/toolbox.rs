@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::consent::Asked;
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::project::Project;
 use crate::tool::{Definition, Effect, In, Tool};
@@ -74,6 +75,11 @@ impl Toolbox {
     /// What a call would do.
     pub fn effect(&self, name: &str, arguments: &Value) -> Effect {
         self.find(name).map_or(Effect::None, |tool| tool.effect(arguments))
+    }
+
+    /// What a call would do, whole.
+    pub fn asked(&self, name: &str, arguments: &Value) -> Asked {
+        self.find(name).map_or_else(|| Asked::Call(arguments.clone()), |tool| tool.asked(arguments))
     }
 
     /// Answers a call, whatever it is.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::Ground;
 use fronts::{Heard, Recorder, agent, answered};
 use longhaul::{Block, Json, Message, Models, Profile, Role, Tokens};
-use longhaul_agent::{Ended, Event, Mode, Permission};
+use longhaul_agent::{Answer, Ended, Event, Keep, Mode};
 use longhaul_model::{Fault, Scripted};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -93,8 +93,8 @@ async fn whatever_is_not_allowed_is_asked_for() {
         says("Done."),
     ];
     let mut agent = agent(&ground, script, Mode::Ask, Profile::longhaul());
-    let permissions = vec![Permission::Always, Permission::Once, Permission::No(Some("not yet".to_owned()))];
-    let mut front = Recorder { permissions, ..Recorder::default() };
+    let answers = vec![Answer::Always(Keep::Session), Answer::Yes, Answer::No(Some("not yet".to_owned()))];
+    let mut front = Recorder { answers, ..Recorder::default() };
     agent.turn(Some("Write it."), &mut front, &CancellationToken::new()).await.unwrap();
     // Asked three times: the last write needs no question.
     assert_eq!(front.asked, ["Write new.txt", "Write new.txt", "Write new.txt"]);
@@ -134,7 +134,7 @@ async fn a_rule_is_about_where_a_path_leads_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_leaves_a_whole_log() {
     let ground = Ground::with(&[("a.txt", "a\n")]);
-    // While the user is asked: the call has a result, and the model is not asked again.
+    // While the user is asked: what ran before has its result, the call in question too, and the model is not asked again.
     let script = [
         calls(&[("Read", json!({"path": "a.txt"})), ("Write", json!({"path": "b.txt", "content": ""}))]),
         says("Going on."),
@@ -144,7 +144,8 @@ async fn an_interrupt_leaves_a_whole_log() {
     let mut front = Recorder { stops: Some(stop.clone()), ..Recorder::default() };
     assert_eq!(agent.turn(Some("Go."), &mut front, &stop).await.unwrap(), Ended::Interrupted);
     assert!(agent.session().log().waiting_calls().is_empty());
-    assert!(answered(&agent).iter().all(|result| result.contains("stopped by the user")));
+    let results = answered(&agent);
+    assert!(results[0].contains("1\ta") && results[1].contains("stopped by the user"), "{results:?}");
     assert!(!ground.path("b.txt").exists());
     // The next input goes on from there.
     let ended =

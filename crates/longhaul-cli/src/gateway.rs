@@ -7,6 +7,7 @@ pub mod checks;
 pub mod jsonc;
 pub mod options;
 pub mod own_providers;
+pub mod own_token;
 pub mod private_file;
 pub mod programs;
 pub mod reach;

@@ -109,6 +109,13 @@ impl Place {
     }
 }
 
+/// The folder of this user's sessions and token, if nobody names another.
+pub fn data_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")))?;
+    Some(base.join("longhaul"))
+}
+
 /// Makes a folder that nobody else may look into: conversations are in it.
 pub fn make_private(folder: &Path) -> std::io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {

@@ -113,6 +113,18 @@ pub fn width() -> usize {
     known.map_or(USUAL_WIDTH, |columns| columns.min(*WIDTHS.end()))
 }
 
+/// Rows of a terminal that nobody knows better.
+const USUAL_HEIGHT: usize = 24;
+
+/// Rows of the terminal that stdout is.
+pub fn height() -> usize {
+    #[cfg(unix)]
+    let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_row));
+    #[cfg(not(unix))]
+    let terminal = None;
+    terminal.filter(|rows| *rows > 0).unwrap_or(USUAL_HEIGHT)
+}
+
 /// A text without what a terminal would obey: its lines and tabs stay.
 pub fn printable(text: &str) -> String {
     text.chars().filter(|c| !is_obeyed(*c) || matches!(c, '\n' | '\t')).collect()

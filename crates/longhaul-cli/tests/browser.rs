@@ -182,7 +182,9 @@ async fn every_page_works_in_a_real_browser() {
     BufReader::new(serving.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address =
         line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).trim_end().to_owned();
-    let about = json!({"base": format!("{address}/inspect/"), "gateway": format!("{address}/"),
+    let token = fs::read_to_string(home.at("home/.local/share/longhaul/token")).unwrap();
+    let base = format!("{address}/t/{}", token.trim());
+    let about = json!({"base": format!("{base}/inspect/"), "gateway": format!("{base}/"),
         "exported": format!("file://{pages}/index.html"),
         "plain": plain, "hostile": hostile, "big": big, "wide": wide});
     let status = tokio::task::spawn_blocking(move || {

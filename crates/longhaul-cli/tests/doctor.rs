@@ -6,6 +6,7 @@ mod common;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -78,8 +79,8 @@ fn an_installation_that_works_is_well() {
     );
     assert!(found.get("codex").1.ends_with("does not say its version"));
     assert_eq!(
-        ["codex", "pi", "gateway", "proxy", "anthropic"].map(|what| found.state(what)),
-        ["hint", "ok", "hint", "ok", "ok"]
+        ["codex", "pi", "gateway", "token", "proxy", "anthropic"].map(|what| found.state(what)),
+        ["hint", "ok", "hint", "ok", "ok", "ok"]
     );
     // Nothing was made.
     assert_eq!(home.files(), before);
@@ -138,6 +139,11 @@ async fn a_gateway_is_looked_for() {
     let mut command = home.longhaul(&["doctor", "--gateway", &format!("http://{gone}/")]);
     command.env("ANTHROPIC_BASE_URL", format!("http://{gone}")).env("OPENAI_BASE_URL", &other);
     let found = Found::of(command.env("http_proxy", "http://me:secret@127.0.0.1:1"));
+    assert!(
+        found.get("ANTHROPIC_BASE_URL").1.contains("names no token: `longhaul env AGENT`"),
+        "{:?}",
+        found.0
+    );
     assert_eq!(
         ["gateway", "ANTHROPIC_BASE_URL", "proxy"].map(|what| found.state(what)),
         ["problem", "hint", "problem"]
@@ -152,6 +158,19 @@ async fn a_gateway_is_looked_for() {
     );
     let output = home.longhaul(&["doctor", "--gateway", "ftp://h"]).output().unwrap();
     assert!(refused(&output, 2).contains("--gateway wants"));
+}
+
+#[test]
+fn a_token_that_others_may_know_is_a_problem() {
+    let (home, (_provider, url)) = (Home::new(), provider());
+    assert!(home.longhaul(&["env", "claude"]).output().unwrap().status.success());
+    let file = home.at("home/.local/share/longhaul/token");
+    let found = Found::of(&mut doctor(&home, &url, &[]));
+    assert_eq!(found.get("token"), ("ok", format!("{} is yours alone", file.display()).as_str()));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let found = Found::of(&mut doctor(&home, &url, &[]));
+    assert_eq!((found.state("token"), found.1), ("problem", Some(1)));
+    assert!(found.get("token").1.contains("other users may read the token"), "{:?}", found.0);
 }
 
 #[test]

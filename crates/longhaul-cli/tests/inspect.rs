@@ -31,7 +31,9 @@ fn transcript(name: &str, turns: usize) -> String {
 struct Running {
     child: Child,
     address: String,
-    /// What stands behind the address of the page.
+    /// The token in the address of the page.
+    token: String,
+    /// What stands behind that.
     place: String,
 }
 
@@ -42,20 +44,36 @@ impl Running {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let rest = line.trim_end().strip_prefix("inspector on http://").unwrap_or_else(|| panic!("{line:?}"));
-        let (address, place) = rest.split_once("/inspect/").unwrap();
-        Self { child, address: address.to_owned(), place: place.to_owned() }
+        let (address, rest) = rest.split_once("/inspect/").unwrap();
+        let (token, place) = rest.find('#').map_or((rest, ""), |at| rest.split_at(at));
+        let token = token.strip_prefix("?token=").unwrap_or_default().to_owned();
+        Self { child, address: address.to_owned(), token, place: place.to_owned() }
     }
 
-    fn json(&self, path: &str) -> Value {
+    /// Head and body of an answer.
+    fn get(&self, path: &str, header: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        let address = &self.address;
         let head =
-            format!("GET /inspect/{path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.address);
+            format!("GET /inspect/{path} HTTP/1.1\r\nhost: {address}\r\n{header}connection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
-        serde_json::from_str(body).unwrap()
+        (head.to_owned(), body.to_owned())
+    }
+
+    /// What the page is told that was opened by the address with the token.
+    fn json(&self, path: &str) -> Value {
+        let (head, _) = self.get(&format!("?token={}", self.token), "");
+        let cookie = head
+            .lines()
+            .find_map(|line| line.strip_prefix("set-cookie: "))
+            .unwrap_or_else(|| panic!("{head}"));
+        assert!(!cookie.contains(&self.token) && head.contains("location: /inspect/\r\n"), "{head}");
+        let (head, body) = self.get(path, &format!("cookie: {}\r\n", cookie.split(';').next().unwrap()));
+        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head} {body}");
+        serde_json::from_str(&body).unwrap()
     }
 }
 
@@ -100,6 +118,28 @@ fn stored_sessions_are_shown_by_their_names_or_all() {
     assert_eq!(running.json("api/me")["temporary"], false);
     assert_eq!(Running::new(&home, &["last"]).place, format!("#/s/{newest}"));
     assert_eq!(Running::new(&home, &[&newest]).place, format!("#/s/{newest}"));
+}
+
+/// Other users of the machine can connect to its ports.
+#[test]
+fn only_who_has_the_printed_address_sees_anything() {
+    let home = Home::new();
+    fs::write(home.at("one.jsonl"), transcript("alpha", 1)).unwrap();
+    let [one, other] = [(); 2].map(|()| Running::new(&home, &["one.jsonl"]));
+    assert!(one.token.len() == 48 && one.token != other.token, "{}", one.token);
+    for (path, status) in [("api/sessions", 401), ("api/me", 401), ("?token=guess", 401), ("", 200)] {
+        let (head, body) = one.get(path, "");
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")) && !body.contains("alpha"),
+            "{path}: {head}"
+        );
+    }
+    let (head, _) = one.get(&format!("?token={}", other.token), "");
+    assert!(head.starts_with("HTTP/1.1 401 "), "{head}");
+    // One that somebody names is in no address that is not printed on a terminal.
+    let named = Running::new(&home, &["one.jsonl", "--token", "T0ken"]);
+    assert_eq!(named.token, "");
+    assert!(named.get("?token=T0ken", "").0.starts_with("HTTP/1.1 303 "));
 }
 
 #[test]

@@ -71,7 +71,8 @@ async fn what_is_not_allowed_is_not_done_where_nobody_is_asked() {
     let output = run(Some(&fake), folder.path(), &["Mend the parser."]).await;
     let err = text(&output.stderr);
     assert!(output.status.success(), "{err}");
-    assert!(err.contains("not allowed: Edit of src/parser.rs (--allow 'Edit' lets it)"), "{err}");
+    assert!(err.contains("  │ -fn last_line() {}\n  │ +fn line() {}\n"), "{err}");
+    assert!(err.contains("not allowed: Edit of src/parser.rs (--allow 'Edit(src/**)' lets it)"), "{err}");
     assert_eq!(
         std::fs::read_to_string(folder.path().join("project/src/parser.rs")).unwrap(),
         "fn last_line() {}\n"
@@ -96,6 +97,44 @@ async fn commands_run_where_they_are_allowed_and_write_inside_the_project() {
         true => assert!(!folder.path().join("outside").exists()),
         false => eprintln!("skipped: this system does not confine commands"),
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_of_a_command_is_shown_where_nobody_is_asked() {
+    let folder = ground();
+    let command =
+        format!("echo tidy  # comment\ntouch PWN{}; touch TAIL\necho \u{202e}end", " ".repeat(3_000));
+    let settings =
+        || Settings::new().answer(Answer::new().call("Bash", json!({"command": command}))).answer("Done.");
+    let fake = settings().start().await;
+    let output = run(Some(&fake), folder.path(), &["--permissions", "ask", "Tidy."]).await;
+    let err = text(&output.stderr);
+    let want = format!(
+        "  │ echo tidy  # comment\n  │ touch PWN{}; touch TAIL\n  │ echo ⟨U+202E⟩end\n",
+        " ".repeat(3_000)
+    );
+    assert!(err.contains(&want), "{err}");
+    assert!(!folder.path().join("project/PWN").exists());
+    // A script gets the same as a value.
+    let fake = settings().start().await;
+    let output = run(Some(&fake), folder.path(), &["--json", "Tidy."]).await;
+    let lines = text(&output.stdout);
+    let denied = lines.lines().find(|line| line.contains("\"denied\"")).unwrap();
+    let denied: serde_json::Value = serde_json::from_str(denied).unwrap();
+    assert_eq!(denied["consent"]["command"], command);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_what_a_rule_denies_is_not_run_and_the_model_is_told_why() {
+    let folder = ground();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let script = [bash("X=r; ${X}m -r src"), bash("echo x >> .git/config")];
+    let fake = Settings::new().answers(script).answer("Done.").start().await;
+    run(Some(&fake), folder.path(), &["--permissions", "all", "--deny", "Bash(rm)", "Tidy."]).await;
+    let sent = fake.log().last().unwrap().body.to_string();
+    assert!(sent.contains("the shell fills in the name of a program"), "{sent}");
+    assert!(sent.contains(".git/config is protected"), "{sent}");
+    assert!(folder.path().join("project/src").exists() && !folder.path().join("project/.git").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

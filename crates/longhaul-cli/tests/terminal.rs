@@ -261,9 +261,12 @@ async fn a_question_is_answered_yes_no_and_always() {
     let (folder, fake) = (ground(), settings.start().await);
     let mut person = Person::start(&fake, folder.path(), &[]);
     person.says("Rename it.");
-    person.sees("-last_line");
-    person.sees("+line");
-    person.sees("Allow Edit src/parser.rs? [y]es / [a]lways \"Edit\" / [n]o / or type why not");
+    person.sees("Edit would change src/parser.rs:");
+    person.sees("  │ -fn last_line() {}");
+    person.sees("  │ +fn line() {}");
+    let question =
+        "Allow Edit src/parser.rs? [y]es / [a]lways \"Edit(src/**)\" / [p] always, in this project";
+    person.sees(question);
     person.sees("\n? ");
     person.says("not before Friday");
     person.sees("Not then.");
@@ -287,7 +290,7 @@ async fn a_question_is_answered_yes_no_and_always() {
     person.sees("context ");
     assert_eq!(parser(&folder), "fn line() {}\n");
     person.says("/permissions");
-    person.sees("allow Edit");
+    person.sees("allow Edit(src/**)");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -302,15 +305,64 @@ async fn a_command_is_asked_for_by_its_words_and_always_holds_for_those() {
     let mut person = Person::start(&fake, folder.path(), &["--unconfined"]);
     person.says("Say it.");
     person.sees("● Bash echo one > made.txt");
-    person.sees("Allow Bash: echo one > made.txt? [y]es / [n]o / or type why not");
+    person.sees("  │ echo one > made.txt");
+    person.sees("it may write wherever you may");
+    person.sees("Allow Bash? [y]es / [e] and another command / [n]o / or type why not");
     person.says("y");
-    person.sees("\n… ");
-    person.sees("Allow Bash: echo two? [y]es / [a]lways \"Bash(echo)\" / [n]o / or type why not");
+    person.sees("  │ echo two");
+    person.sees("Allow Bash? [y]es / [e] and another command / [a]lways \"Bash(echo)\"");
     person.says("a");
     person.sees("● Bash echo three");
     let shown = person.sees("Said.");
     assert!(!shown.contains("Allow"), "{shown}");
     assert_eq!(std::fs::read_to_string(folder.path().join("project/made.txt")).unwrap(), "one\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_command_is_read_to_its_end_and_may_be_edited() {
+    let long: String = (0..60).map(|line| format!("echo {line}\n")).collect();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let script = [bash(&format!("{long}touch TAIL")), bash("touch made")];
+    let (folder, fake) = (ground(), Settings::new().answers(script).answer("Said.").start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--unconfined"]);
+    person.says("Say it.");
+    person.sees("Page 1 of 4: Enter shows the next one");
+    person.says("y");
+    person.sees("Page 2 of 4");
+    person.says("");
+    person.sees("Page 3 of 4");
+    person.says("");
+    person.sees("  │ touch TAIL");
+    person.sees("Allow Bash?");
+    person.says("n");
+    person.sees("  │ touch made");
+    person.sees("Allow Bash?");
+    person.says("e touch edited");
+    person.sees("Said.");
+    let exists = |name: &str| folder.path().join("project").join(name).exists();
+    assert!(exists("edited") && !exists("made") && !exists("TAIL"));
+    assert!(fake.log().last().unwrap().body.to_string().contains("This is what ran: touch edited"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_may_be_kept_for_the_project() {
+    let bash = || Answer::new().call("Bash", json!({"command": "echo two"}));
+    let settings = Settings::new().answer(bash()).answer("Said.").answer(bash()).answer("Said again.");
+    let (folder, fake) = (ground(), settings.start().await);
+    let mut person = Person::start(&fake, folder.path(), &["--unconfined"]);
+    person.says("Say it.");
+    person.sees("Allow Bash?");
+    person.says("p");
+    person.sees("allowed.json has the rule now");
+    person.sees("Said.");
+    person.sees("context ");
+    drop(person);
+    let mut person = Person::start(&fake, folder.path(), &["--unconfined"]);
+    person.says("Once more.");
+    let shown = person.sees("Said again.");
+    assert!(!shown.contains("Allow"), "{shown}");
+    let kept = std::fs::read_to_string(folder.path().join(".config/longhaul/allowed.json")).unwrap();
+    assert!(kept.contains("Bash(echo)"), "{kept}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

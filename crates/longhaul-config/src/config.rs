@@ -11,7 +11,7 @@ use crate::layers::Layers;
 use crate::profile_settings::PROFILE_SETTINGS;
 use crate::setting::{Origin, Setting};
 use crate::size::size_of;
-use crate::value::{ValueKind, tool_kind};
+use crate::value::{ValueKind, names_in, tool_kind};
 
 /// All settings, each with its value. The default is what is built in.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct SummariserSettings<'a> {
 }
 
 /// How a gateway is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewaySettings {
     /// Sessions that nobody used for so many days are deleted.
@@ -53,6 +53,8 @@ pub struct GatewaySettings {
     pub no_content: bool,
     /// Everything is decided, and the client's own bytes are sent.
     pub observe: bool,
+    /// Web pages that may use the APIs, by their origins.
+    pub origins: Vec<String>,
     /// Bytes that conversations may take in memory.
     pub memory: u64,
     /// Bytes of a request's body that are kept.
@@ -151,6 +153,7 @@ impl Default for Config {
                 "requests are decided, and sent as they came",
                 "false",
             ),
+            built_in("gateway.origins", ValueKind::Text, "web pages that may use the APIs", ""),
             built_in("gateway.memory", ValueKind::Size(1 << 20, MOST), "conversations in memory", "96M"),
             built_in("gateway.max_body", ValueKind::Size(1 << 10, 1 << 30), "a request that is read", "64M"),
             built_in("gateway.max_bodies", ValueKind::Size(1 << 20, MOST), "all requests at once", "512M"),
@@ -245,6 +248,7 @@ impl Config {
             keep_bytes: Some(size("gateway.keep_bytes")).filter(|bytes| *bytes > 0),
             no_content: self.text("gateway.no_content") == "true",
             observe: self.text("gateway.observe") == "true",
+            origins: names_in(self.text("gateway.origins")).map(str::to_owned).collect(),
             memory: size("gateway.memory"),
             max_body: size("gateway.max_body"),
             max_bodies: size("gateway.max_bodies"),

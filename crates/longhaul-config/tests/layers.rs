@@ -252,9 +252,10 @@ fn the_constants_of_mini_and_transform_are_settings() {
 fn a_gateway_is_run_by_the_user_and_by_no_project() {
     let gateway = Config::default().gateway();
     assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (None, None, false));
-    assert!(!gateway.observe);
+    assert!(!gateway.observe && gateway.origins.is_empty());
     assert_eq!((gateway.max_body, gateway.max_bodies, gateway.memory), (64 << 20, 512 << 20, 96 << 20));
-    let text = "[gateway]\nkeep_days = 30\nkeep_bytes = \"10G\"\nno_content = true\nmax_body = 1048576\n";
+    let text = "[gateway]\nkeep_days = 30\nkeep_bytes = \"10G\"\nno_content = true\nmax_body = 1048576\n\
+                origins = [\"http://localhost:3000\", \"app://obsidian.md\"]\n";
     let layers = Layers::default().file("config.toml", text).variables([
         ("LONGHAUL_GATEWAY_KEEP_DAYS", "7"),
         ("LONGHAUL_GATEWAY_DECIDE_MS", "500"),
@@ -264,6 +265,9 @@ fn a_gateway_is_run_by_the_user_and_by_no_project() {
     assert_eq!((gateway.keep_days, gateway.keep_bytes, gateway.no_content), (Some(7), Some(10 << 30), true));
     assert_eq!((gateway.max_body, gateway.decide_ms, gateway.connections), (1 << 20, 500, 1_024));
     assert!(gateway.observe);
+    assert_eq!(gateway.origins, ["http://localhost:3000", "app://obsidian.md"]);
+    let variable = Layers::default().variables([("LONGHAUL_GATEWAY_ORIGINS", "https://a.example, http://b")]);
+    assert_eq!(Config::read(&variable).unwrap().gateway().origins, ["https://a.example", "http://b"]);
 
     let project = Config::read(&Layers::default().project_file("longhaul.toml", text)).unwrap_err();
     assert!(matches!(project, ConfigError::NotForProjects { .. }), "{project}");

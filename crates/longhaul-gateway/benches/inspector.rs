@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use longhaul::{Block, Json, Message, Models, Prepared, Profile, Role, Session, Time, Tokens, Usage};
 use longhaul_fake::{Answer, Fake, Settings as Script};
-use longhaul_gateway::{DeskSettings, Gateway, Limits, Settings, start};
+use longhaul_gateway::{DeskSettings, Gateway, Limits, Open, Settings, start};
 use longhaul_store::{About, Keeper, SessionId, Store};
 use serde_json::{Value, json};
 
@@ -90,6 +90,8 @@ async fn gateway(fake: &Fake, place: &str) -> Gateway {
         openai: fake.base_url() + "/v1",
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk: DeskSettings { window: Some(Tokens(32_000)), ..DeskSettings::new(place) },
         limits: Limits::default(),
     };

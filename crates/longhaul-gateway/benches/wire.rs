@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use longhaul::session::Overflow;
 use longhaul::{Profile, Tokens, Usage};
 use longhaul_gateway::{
-    Call, Decide, Decision, DeskSettings, Incoming, Limits, Reason, Settings, start, start_with,
+    Call, Decide, Decision, DeskSettings, Incoming, Limits, Open, Reason, Settings, start, start_with,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -178,6 +178,8 @@ async fn with_desk(direct: std::net::SocketAddr, folds: bool) {
         openai: format!("http://{direct}/v1"),
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk: DeskSettings { window: Some(Tokens(window)), profile, ..DeskSettings::new(place) },
         limits: Limits::default(),
     };
@@ -222,6 +224,8 @@ async fn soak(direct: std::net::SocketAddr, conversations: usize, calls: usize, 
         openai,
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk,
         limits: Limits::default(),
     };
@@ -289,6 +293,8 @@ async fn main() {
         openai: format!("http://{direct}/v1"),
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk: DeskSettings::new(String::new()),
         limits: Limits::default(),
     };

@@ -24,6 +24,7 @@ use crate::engine::OpenCall;
 use crate::figures::Counters;
 use crate::hold::Rest;
 use crate::reading::Reading;
+use crate::scope::Scope;
 
 /// A body that goes to a client.
 pub(crate) type ClientBody = UnsyncBoxBody<Bytes, BrokenOff>;
@@ -80,6 +81,8 @@ pub(crate) struct Ledger {
     pub(crate) call: Option<OpenCall>,
     pub(crate) answered: bool,
     pub(crate) untouched: Option<Untouched>,
+    /// The scope of the request.
+    pub(crate) scope: Option<Scope>,
     pub(crate) counters: Arc<Counters>,
     is_closed: bool,
 }
@@ -92,7 +95,7 @@ impl Ledger {
         answered: bool,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { reading, call, answered, untouched: None, counters, is_closed: false }
+        Self { reading, call, answered, untouched: None, scope: None, counters, is_closed: false }
     }
 
     /// Tells what the answer cost, once.
@@ -101,7 +104,8 @@ impl Ledger {
             return;
         }
         self.is_closed = true;
-        let heard = self.reading.heard();
+        let mut heard = self.reading.heard();
+        heard.called.scope = self.scope;
         heard.usage.iter().for_each(|usage| self.counters.billed(usage));
         if let Some((Untouched { api, model }, usage)) = self.untouched.zip(heard.usage.as_ref()) {
             self.counters.books.add(api, model, Costs::of_untouched(usage.into(), model.price));

@@ -4,6 +4,7 @@
 mod arrears;
 mod asking;
 mod call;
+mod caller;
 mod conversation;
 mod falling_back;
 mod fill;
@@ -37,6 +38,7 @@ use crate::books::Books;
 pub use asking::{Action, AskError};
 pub use call::Call;
 use call::{At, call};
+pub use caller::{Called, CalledTool, ToolCaller};
 use conversation::{Conversation, Refused, asks_for_a_million, now};
 pub use falling_back::Rung;
 use finding::{Found, Search};

@@ -1,6 +1,8 @@
 //! The threads on which the desk works: a fixed number, since each of them keeps memory of its own; more only while some
 //! of them hang. Whatever happens there, whoever waits gets an answer: a decision that is late or that panics is one to pass on.
 
+mod asking_tools;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +16,6 @@ use longhaul::{Tokens, Usage};
 use longhaul_inspector::Inspector;
 use longhaul_inspector::access::Access;
 use longhaul_store::{Pruned, SessionId, StoreError};
-use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
@@ -23,9 +24,10 @@ use crate::another_form::FormVerdict;
 use crate::ask_usage::Asking;
 use crate::books::Books;
 use crate::desk::{
-    AfterRefusal, Break, Call, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason, Rung,
+    AfterRefusal, Break, Call, Called, Decision, Desk, DeskSettings, How, Incoming, KeptThinking, Reason,
+    Rung, ToolCaller,
 };
-use crate::mcp;
+use crate::mcp::{self, ToolAnswer};
 use crate::reading::Heard;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
@@ -103,9 +105,11 @@ pub trait Decide: Send + Sync + 'static {
     fn books(&self) -> Arc<Books> {
         Arc::default()
     }
-    /// Answers a message to our tools; `None` if it wants no answer.
-    fn tools(&self, _tenant: &str, _message: &str) -> Option<Value> {
-        None
+    /// The provider answered a call with calls of our tools. Waits for nobody.
+    fn called(&self, _call: &Call, _called: Called) {}
+    /// Answers a message to our tools.
+    fn tools(&self, _caller: &ToolCaller, _message: &str) -> ToolAnswer {
+        ToolAnswer::Nothing
     }
 }
 
@@ -198,8 +202,12 @@ impl Decide for Desk {
         self.books.clone()
     }
 
-    fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
-        mcp::answer(self, tenant, message)
+    fn called(&self, call: &Call, called: Called) {
+        Desk::called(self, call, called);
+    }
+
+    fn tools(&self, caller: &ToolCaller, message: &str) -> ToolAnswer {
+        mcp::answer(self, caller, message)
     }
 }
 
@@ -360,16 +368,6 @@ impl Engine {
     pub(crate) async fn tend(&self) {
         let queue = self.queue.clone();
         _ = tokio::task::spawn_blocking(move || queue.desk.tend()).await;
-    }
-
-    /// The answer to a message to our tools; `None` if it wants none. An error says why there is no answer. Looking
-    /// through stored conversations takes long: it is done on a thread beside those that requests wait for, one
-    /// message after the other.
-    pub(crate) async fn tools(&self, tenant: Arc<str>, message: String) -> Result<Option<Value>, Reason> {
-        let _turn = self.one_tool.acquire().await.map_err(|_| Reason::Slow)?;
-        let queue = self.queue.clone();
-        let answer = tokio::task::spawn_blocking(move || queue.desk.tools(&tenant, &message));
-        answer.await.map_err(|_| Reason::Panic)
     }
 
     /// Waits until what was begun is done, and ends the threads.
@@ -676,8 +674,9 @@ impl OpenCall {
         /// What is stored behind an answer does not take the processor from the client that reads the answer.
         const WHILE_IT_IS_READ: Duration = Duration::from_micros(500);
         let Some(mut call) = self.call.take() else { return };
-        let Heard { usage, seals } = heard;
+        let Heard { usage, seals, called } = heard;
         let desk = &self.engine.queue.desk;
+        asking_tools::tell(&**desk, &call, called);
         _ = catch_unwind(AssertUnwindSafe(|| desk.heard(&mut call, usage.as_ref(), seals)));
         let waiting = self.engine.waiting.clone();
         self.engine.run(Box::new(move |desk| {

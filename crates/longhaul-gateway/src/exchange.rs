@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, ORIGIN, UPGRADE};
+use http::header::{CONTENT_LENGTH, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -22,34 +22,33 @@ use tokio::sync::Semaphore;
 use crate::another_form::{FormVerdict, concerns_form};
 use crate::answer::{Answer, ClientBody, Ledger};
 use crate::ask_usage::KeepBack;
-use crate::desk::{Incoming, Reason};
+use crate::connections::Connection;
+use crate::desk::{Incoming, Reason, ToolCaller};
 use crate::door::{Door, Guest, WrongHost};
 use crate::engine::{Engine, OpenCall, Verdict};
 use crate::figures::Counters;
 use crate::headers;
 use crate::hold::{Held, Patience, Said};
 use crate::intake::{self, Chained, NoBody, Taken};
+use crate::origin::{self, Origins};
 use crate::packing::{packings, unpacked};
 use crate::reading::Reading;
 use crate::report::Report;
 use crate::room::{Place, Room};
 use crate::route::{Route, Side};
+use crate::scope::{self, Scope};
 use crate::settings::Limits;
 use crate::shorter_answer;
 use crate::transformations::Transformation;
 use crate::upstream::Upstream;
 use crate::words;
 
+/// What a request without the token is told.
+const NO_TOKEN: &str =
+    "longhaul: the gateway's token is missing or wrong; `longhaul env AGENT` prints addresses that have it";
+
 /// A call is sent again so often at most.
 const MOST_RESENT: u64 = 2;
-
-/// True unless a browser sends the request for a page of another site.
-fn is_from_here(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(ORIGIN) else { return true };
-    let host = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-    matches!(name, Some("localhost" | "127.0.0.1" | "[::1]"))
-}
 
 /// Bytes of a message to our tools.
 const MOST_OF_A_MESSAGE: usize = 1 << 20;
@@ -57,6 +56,7 @@ const MOST_OF_A_MESSAGE: usize = 1 << 20;
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) door: Door,
+    pub(crate) origins: Origins,
     pub(crate) engine: Engine,
     pub(crate) upstream: Upstream,
     pub(crate) inspector: Option<Arc<Inspector>>,
@@ -95,12 +95,19 @@ pub(crate) struct Asked {
 pub(crate) async fn serve(shared: Arc<Shared>, request: Request<ClientRequestBody>) -> Response<ClientBody> {
     let (mut parts, body) = request.into_parts();
     let entered = shared.door.enter(&mut parts);
+    scope::take(&mut parts);
     let route = Route::of(&parts.method, &parts.uri, &parts.headers);
     let mut report = Report::default();
+    let connection = parts.extensions.remove::<Arc<Connection>>();
     if let (Route::Inspect, Ok(guest)) = (route, &entered) {
-        return shared.inspect(guest, parts, body).await;
+        return shared.inspect(guest, parts, body, connection).await;
     }
-    let response = match shared.own_answer(entered, route, &parts) {
+    let answered = match shared.own_answer(entered, route, &parts) {
+        Ok(_) if route != Route::Ready && !is_admitted(connection).await => Err(Box::new(full(route.side()))),
+        Ok(tenant) => shared.refuse_foreign(route, &parts).map(|()| tenant),
+        Err(answer) => Err(answer),
+    };
+    let response = match answered {
         Err(response) => {
             intake::discard(body).await;
             *response
@@ -139,11 +146,14 @@ impl Shared {
                 StatusCode::FORBIDDEN,
                 "longhaul: this gateway is asked as localhost or 127.0.0.1 only",
             ),
-            (Ok(_), Route::Health) => text("alive\n"),
-            (Ok(guest), Route::Ready) => return Ok(guest.tenant),
-            (Ok(guest), _) if !guest.has_token => {
-                refuse(StatusCode::UNAUTHORIZED, "longhaul: the gateway's token is missing or wrong")
+            (Ok(_), _) if self.origins.refuse(&parts.headers) => {
+                refuse(StatusCode::FORBIDDEN, origin::REFUSED)
             }
+            (Ok(_), Route::Health) => text("alive\n"),
+            (Ok(guest), route) if !self.door.lets(&guest, route) => {
+                refuse(StatusCode::UNAUTHORIZED, NO_TOKEN)
+            }
+            (Ok(guest), Route::Ready) => return Ok(guest.tenant),
             (Ok(_), Route::Metrics) => text(&self.counters.figures().prometheus()),
             (Ok(_), Route::WebSocket) => {
                 let says = "longhaul: no WebSocket here; send the request by POST";
@@ -162,10 +172,20 @@ impl Shared {
     }
 
     /// A question to the inspector. It says itself what a guest without the token may see.
-    async fn inspect(&self, guest: &Guest, parts: Parts, body: ClientRequestBody) -> Response<ClientBody> {
+    async fn inspect(
+        &self,
+        guest: &Guest,
+        parts: Parts,
+        body: ClientRequestBody,
+        connection: Option<Arc<Connection>>,
+    ) -> Response<ClientBody> {
         let Some(inspector) = self.inspector.clone() else {
             return words::error(Side::OpenAi, StatusCode::NOT_FOUND, "longhaul: there is no inspector here");
         };
+        let may_look = guest.has_token || inspector.access().has_cookie(&parts.headers);
+        if may_look && !is_admitted(connection).await {
+            return full(Side::OpenAi);
+        }
         let guest =
             longhaul_inspector::Guest { tenant: Some(guest.tenant.clone()), has_token: guest.has_token };
         let answer = longhaul_inspector::serve(inspector, guest, Request::from_parts(parts, body)).await;
@@ -432,7 +452,10 @@ impl Shared {
     ) -> Result<Response<reqwest::Body>, Response<ClientBody>> {
         let (side, parts) = (Side::of(asked.api), &asked.parts);
         let sent = self.upstream.send(side, parts, headers, body).await;
-        sent.map_err(|says| unreachable(side, &says))
+        let mut response = sent.map_err(|says| unreachable(side, &says))?;
+        // The head of an answer carries the scope to where the answer is read.
+        Scope::of(&parts.headers).into_iter().for_each(|scope| _ = response.extensions_mut().insert(scope));
+        Ok(response)
     }
 
     /// The answer of a provider, on its way to the client.
@@ -454,6 +477,7 @@ impl Shared {
         let call = call.map(OpenCall::settled);
         let mut ledger = Ledger::new(Reading::of(api, &head), call, is_ok, self.counters.clone());
         ledger.untouched = head.extensions.get().copied();
+        ledger.scope = head.extensions.get().copied();
         let mut response = Response::new(Answer::new(first, rest, keep_back, ledger).boxed_unsync());
         *response.status_mut() = head.status;
         *response.headers_mut() = headers;
@@ -493,9 +517,6 @@ impl Shared {
     /// A message to our tools.
     async fn tools(&self, tenant: Arc<str>, parts: &Parts, body: ClientRequestBody) -> Response<ClientBody> {
         let refuse = |status, says| words::error(Side::OpenAi, status, says);
-        if !is_from_here(&parts.headers) {
-            return refuse(StatusCode::FORBIDDEN, "longhaul: no page of another site uses these tools");
-        }
         if parts.method != Method::POST {
             // There is nothing that we would say unasked.
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "longhaul: messages to tools come by POST");
@@ -512,7 +533,7 @@ impl Shared {
             Err(no_body) => return refuse_body(Side::OpenAi, no_body),
         };
         let message = String::from_utf8_lossy(&body).into_owned();
-        match self.engine.tools(tenant, message).await {
+        match self.engine.tools(ToolCaller::of(tenant, &parts.headers), message).await {
             Ok(Some(answer)) => words::json(StatusCode::OK, answer.to_string()),
             Ok(None) => words::text(StatusCode::ACCEPTED, "text/plain", String::new()),
             Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "longhaul: the tools cannot answer now"),
@@ -527,6 +548,20 @@ impl Shared {
             Err(says) => unreachable(side, &says),
         }
     }
+}
+
+/// A connection whose request is let in takes a slot. False if too many wait for one.
+async fn is_admitted(connection: Option<Arc<Connection>>) -> bool {
+    match connection {
+        Some(connection) => connection.admit().await.is_ok(),
+        None => true,
+    }
+}
+
+fn full(side: Side) -> Response<ClientBody> {
+    let says =
+        "longhaul: too many connections wait here (`gateway.connections` says how many are served at once)";
+    words::error(side, StatusCode::SERVICE_UNAVAILABLE, says)
 }
 
 /// True if a request may have thinking that its provider checks.

@@ -26,6 +26,9 @@ pub struct Figures {
     /// Requests for which there was no decision because something of ours failed, by what was sent
     /// ([`Rung::name`](crate::Rung::name)).
     pub fell_back: BTreeMap<&'static str, u64>,
+    /// Requests that were refused because they are not for the provider that they would go to: `path` (it may lead out of
+    /// the provider's address), `foreign-path` or `foreign-key`.
+    pub refused: BTreeMap<&'static str, u64>,
     /// Calls of known conversations that were answered with status 200.
     pub calls: u64,
     /// Requests that were sent again because the provider refused something in them: `too-long`, `thinking` (sent again
@@ -113,6 +116,10 @@ impl Figures {
         page.begin("fell_back_total", "counter", "Requests without a decision, by what was sent.");
         for (rung, count) in &self.fell_back {
             page.line("fell_back_total", &format!("sent=\"{rung}\""), count);
+        }
+        page.begin("refused_total", "counter", "Requests that are not for the providers of this gateway.");
+        for (reason, count) in &self.refused {
+            page.line("refused_total", &format!("reason=\"{reason}\""), count);
         }
         page.begin("breaks_total", "counter", "Calls that do not go on from what was sent before.");
         for (reason, count) in &self.breaks {
@@ -277,6 +284,10 @@ impl Counters {
 
     pub(crate) fn fell_back(&self, rung: Rung) {
         *self.lock().fell_back.entry(rung.name()).or_default() += 1;
+    }
+
+    pub(crate) fn refused(&self, reason: &'static str) {
+        *self.lock().refused.entry(reason).or_default() += 1;
     }
 
     pub(crate) fn own_time(&self, api: &'static str, time: Duration) {

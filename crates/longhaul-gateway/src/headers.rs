@@ -53,7 +53,7 @@ pub(crate) fn without_keys(headers: &HeaderMap) -> HeaderMap {
     for name in [AUTHORIZATION, COOKIE] {
         seen.remove(name);
     }
-    for name in ["x-api-key", "api-key", "proxy-authorization"] {
+    for name in ["x-api-key", "api-key", "x-goog-api-key", "proxy-authorization"] {
         seen.remove(name);
     }
     seen

@@ -5,7 +5,7 @@ use longhaul::RecallPart;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::desk::{Action, AskError, Desk};
+use crate::desk::{Action, AskError, CalledTool, Desk, ToolCaller};
 use crate::recalled::{PAGE, Page};
 
 /// The newest version of the protocol that is spoken here.
@@ -17,24 +17,43 @@ const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", VERSION];
 /// Messages that a search gives at most.
 const HITS: usize = 20;
 
-/// Answers a message; `None` if it wants no answer. `body` may be anything.
-pub(crate) fn answer(desk: &Desk, tenant: &str, body: &str) -> Option<Value> {
+/// The answer to a message.
+#[derive(Debug)]
+pub enum ToolAnswer {
+    /// The message wants no answer.
+    Nothing,
+    /// The answer.
+    Answer(Value),
+    /// The answer if it stays unknown which conversation calls the tool.
+    NoCaller(Value),
+}
+
+/// Answers a message. `body` may be anything.
+pub(crate) fn answer(desk: &Desk, caller: &ToolCaller, body: &str) -> ToolAnswer {
     let Ok(message) = serde_json::from_str::<Message>(body) else {
-        return Some(failed(Value::Null, -32_700, "the message is no JSON-RPC request"));
+        return ToolAnswer::Answer(failed(Value::Null, -32_700, "the message is no JSON-RPC request"));
     };
     // Without an id nobody waits for an answer.
-    let id = message.id?;
+    let Some(id) = message.id else { return ToolAnswer::Nothing };
+    let mut has_caller = true;
     let done = match &*message.method {
         "initialize" => Ok(initialized(&message.params)),
         "ping" => Ok(json!({})),
         "tools/list" => Ok(json!({"tools": tools()})),
-        "tools/call" => call(desk, tenant, &message.params),
+        "tools/call" => called(desk, caller, &message.params).map(|called| {
+            has_caller = !matches!(called, Err(AskError::NoCaller(_)));
+            let is_error = called.is_err();
+            let text = called.unwrap_or_else(|problem| problem.to_string());
+            // What goes wrong inside a tool is for the model to read.
+            json!({"content": [{"type": "text", "text": text}], "isError": is_error})
+        }),
         method => Err((-32_601, format!("there is no method {method:?}"))),
     };
-    Some(match done {
+    let answer = match done {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err((code, problem)) => failed(id, code, &problem),
-    })
+    };
+    if has_caller { ToolAnswer::Answer(answer) } else { ToolAnswer::NoCaller(answer) }
 }
 
 #[derive(Deserialize)]
@@ -104,14 +123,20 @@ fn tools() -> Value {
     ])
 }
 
-/// Calls a tool. What goes wrong inside it is for the model to read.
-fn call(desk: &Desk, tenant: &str, params: &Value) -> Result<Value, (i64, String)> {
+/// The text that a tool gives.
+fn called(
+    desk: &Desk,
+    caller: &ToolCaller,
+    params: &Value,
+) -> Result<Result<String, AskError>, (i64, String)> {
+    let (tenant, name) = (&*caller.tenant, params["name"].as_str().unwrap_or_default());
+    let call = CalledTool::new(name, params["arguments"].clone());
     let arguments = &params["arguments"];
     let text = |name: &str| arguments[name].as_str().filter(|text| !text.trim().is_empty());
     let needed =
         |name: &str| text(name).ok_or_else(|| (-32_602, format!("the argument {name:?} is missing")));
     let number = |name: &str| arguments[name].as_u64().and_then(|number| usize::try_from(number).ok());
-    let said = match params["name"].as_str().unwrap_or_default() {
+    Ok(match name {
         "recall" => {
             let part = match (text("pattern"), number("first_line"), number("last_line")) {
                 (Some(pattern), ..) => RecallPart::Pattern(pattern.to_owned()),
@@ -126,20 +151,15 @@ fn call(desk: &Desk, tenant: &str, params: &Value) -> Result<Value, (i64, String
             desk.recall(tenant, needed("handle")?.trim(), &part).map(|text| page.of(&text))
         }
         "search" => found(desk, tenant, needed("query")?),
-        "pin" => desk.act(tenant, &Action::Pin(needed("text")?.to_owned())),
+        "pin" => desk.act(caller, &call, &Action::Pin(needed("text")?.to_owned())),
         "unpin" => {
             let missing = || (-32_602, "the argument \"number\" is missing".to_owned());
-            desk.act(tenant, &Action::Unpin(number("number").ok_or_else(missing)?))
+            desk.act(caller, &call, &Action::Unpin(number("number").ok_or_else(missing)?))
         }
-        "goal" => desk.act(tenant, &Action::Goal(needed("text")?.to_owned())),
-        "context" => desk.context(tenant),
+        "goal" => desk.act(caller, &call, &Action::Goal(needed("text")?.to_owned())),
+        "context" => desk.context(caller, &call),
         name => return Err((-32_602, format!("there is no tool {name:?}"))),
-    };
-    let (text, is_error) = match said {
-        Ok(text) => (text, false),
-        Err(problem) => (problem.to_string(), true),
-    };
-    Ok(json!({"content": [{"type": "text", "text": text}], "isError": is_error}))
+    })
 }
 
 fn found(desk: &Desk, tenant: &str, query: &str) -> Result<String, AskError> {
@@ -159,7 +179,11 @@ mod tests {
     fn ask(body: &str) -> Option<Value> {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("sessions.db").display().to_string();
-        answer(&Desk::open(DeskSettings::new(place)).unwrap(), "", body)
+        let caller = ToolCaller::of("".into(), &http::HeaderMap::new());
+        match answer(&Desk::open(DeskSettings::new(place)).unwrap(), &caller, body) {
+            ToolAnswer::Nothing => None,
+            ToolAnswer::Answer(answer) | ToolAnswer::NoCaller(answer) => Some(answer),
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use longhaul::Usage;
 use longhaul_model::{Fault, Reply, ReplyReader};
 use longhaul_wire::api::Api;
 
+use crate::desk::{Called, CalledTool};
+
 /// So many bytes of an answer are read. No answer of a model is longer.
 const MOST: usize = 16 << 20;
 
@@ -36,6 +38,8 @@ pub(crate) struct Heard {
     pub(crate) usage: Option<Usage>,
     /// The signatures of its thinking.
     pub(crate) seals: Vec<String>,
+    /// The tools of ours that it calls.
+    pub(crate) called: Called,
 }
 
 /// How an answer comes.
@@ -109,10 +113,16 @@ impl Reading {
     /// What the answer has said so far.
     pub(crate) fn heard(&self) -> Heard {
         match self {
-            Self::Stream { reader, .. } => Heard { usage: reader.usage(), seals: reader.seals() },
+            Self::Stream { reader, .. } => {
+                Heard { usage: reader.usage(), seals: reader.seals(), called: called(&reader.calls()) }
+            }
             Self::Whole { api, bytes } => {
                 let reply = std::str::from_utf8(bytes).ok().and_then(|text| Reply::read(*api, text).ok());
-                reply.map_or_else(Heard::default, |reply| Heard { seals: reply.seals(), usage: reply.usage })
+                reply.map_or_else(Heard::default, |reply| Heard {
+                    seals: reply.seals(),
+                    called: called(&reply.calls()),
+                    usage: reply.usage,
+                })
             }
             Self::Blind(usage) => Heard { usage: usage.clone(), ..Heard::default() },
         }
@@ -125,6 +135,11 @@ impl Reading {
             Self::Whole { .. } | Self::Blind(_) => false,
         }
     }
+}
+
+fn called(calls: &[(String, String)]) -> Called {
+    let tools = calls.iter().filter_map(|(name, arguments)| CalledTool::in_answer(name, arguments));
+    Called { tools: tools.collect(), scope: None }
 }
 
 #[cfg(test)]

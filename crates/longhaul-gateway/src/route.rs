@@ -12,6 +12,8 @@
 //! | paths under `/v1/chat`, `/v1/responses`, with or without `/v1` | passed on to OpenAI |
 //! | all others, with `anthropic-version`, `anthropic-beta` or `x-api-key` | passed on to Anthropic |
 //! | all others | passed on to OpenAI |
+//!
+//! What is passed on must be for that provider: `foreign` refuses the rest.
 
 use http::header::{HeaderMap, UPGRADE};
 use http::{Method, Uri};

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::hash::RandomState;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -16,16 +16,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use longhaul_inspector::access::Access;
 use longhaul_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use crate::connections::{Connection, Connections};
 use crate::desk::{Desk, DeskSettings};
 use crate::door::Door;
 use crate::engine::{Decide, Engine};
-use crate::exchange::{self, Changing, Shared};
+use crate::exchange::{Changing, Shared};
 use crate::figures::{Counters, Figures};
-use crate::settings::{Limits, Settings};
+use crate::origin::{self, Origins};
+use crate::settings::{Limits, Open, Settings};
 use crate::upkeep;
 use crate::upstream::Upstream;
 
@@ -36,6 +38,12 @@ pub enum GatewayError {
     /// Others could use it.
     #[error("{0} can be reached from other machines: set a token (`--token`), or listen on 127.0.0.1")]
     NoToken(SocketAddr),
+    /// Others could use it without the token.
+    #[error("{0} can be reached from other machines: there nothing is open without the token (`--no-token`)")]
+    OpenToOthers(SocketAddr),
+    /// Nobody could use it.
+    #[error("{0} would let nobody in: set a token, or what is open without one")]
+    Closed(SocketAddr),
     /// A token that everybody knows.
     #[error("the token is empty")]
     EmptyToken,
@@ -89,23 +97,24 @@ pub async fn start(settings: Settings) -> Result<Gateway, GatewayError> {
 #[doc(hidden)]
 pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gateway, GatewayError> {
     check(&settings)?;
-    let Settings { listen, anthropic, openai, others, token, desk: DeskSettings { observe, .. }, limits } =
-        settings.clone();
+    let Settings { listen, anthropic, openai, others, token, open, origins, limits, .. } = settings.clone();
+    let observe = settings.desk.observe;
     let upstream = Upstream::new([&anthropic, &openai], &others, limits.connect)
         .map_err(|error| GatewayError::Upstream(error.to_string()))?;
     let cannot = |error| GatewayError::Listen(listen, error);
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let access = match token.clone() {
-        Some(token) => Access::with_token(move |text| token.is(text)),
-        None => Access::open(),
+    let access = match (token.clone(), open) {
+        (None, Open::Everything) => Access::open(),
+        (token, _) => Access::with_token(move |text| token.as_ref().is_some_and(|token| token.is(text))),
     };
     let access = access.map_err(|error| GatewayError::Random(error.to_string()))?;
     let counters = Arc::new(Counters::new(desk.books()));
     let inspector = desk.clone().inspector(access).map(Arc::new);
     let engine = Engine::start(desk, limits.threads, limits.decide).map_err(GatewayError::Threads)?;
     let shared = Arc::new(Shared {
-        door: Door::new(address, token.as_ref(), observe),
+        door: Door::new(address, token, open, observe),
+        origins: Origins::new(&origins),
         observes: observe,
         engine: engine.clone(),
         upstream,
@@ -126,10 +135,14 @@ pub async fn start_with(settings: Settings, desk: Arc<dyn Decide>) -> Result<Gat
 }
 
 fn check(settings: &Settings) -> Result<(), GatewayError> {
-    match &settings.token {
-        Some(token) if token.is_empty() => Err(GatewayError::EmptyToken),
-        None if !settings.listen.ip().is_loopback() => Err(GatewayError::NoToken(settings.listen)),
-        Some(_) | None => Ok(()),
+    let Settings { listen, token, open, .. } = settings;
+    let is_loopback = listen.ip().is_loopback();
+    match (token, open) {
+        (Some(token), _) if token.is_empty() => Err(GatewayError::EmptyToken),
+        (None, _) if !is_loopback => Err(GatewayError::NoToken(*listen)),
+        (Some(_), Open::Apis) if !is_loopback => Err(GatewayError::OpenToOthers(*listen)),
+        (None, Open::Nothing) => Err(GatewayError::Closed(*listen)),
+        _ => Ok(()),
     }
 }
 
@@ -203,15 +216,18 @@ impl Drop for AbortOnDrop {
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     /// So long nothing is taken after it failed: as a rule there are too many open files.
     const PAUSE: Duration = Duration::from_millis(100);
-    let places = Arc::new(Semaphore::new(shared.changing().limits.connections.max(1)));
+    let connections = Connections::new(shared.changing().limits.connections);
     let mut served = JoinSet::new();
     let stopped = stop.clone();
     loop {
         tokio::select! {
             () = stops(&mut stop) => break,
             Some(_) = served.join_next() => {}
-            next = next_connection(&listener, &places) => match next {
-                Ok((stream, place)) => _ = served.spawn(connection(stream, place, shared.clone(), stopped.clone())),
+            next = next_connection(&listener) => match next {
+                Ok((stream, peer)) => {
+                    let own = connections.come(peer);
+                    served.spawn(connection(stream, own, shared.clone(), stopped.clone()));
+                }
                 Err(_) => sleep(PAUSE).await,
             },
         }
@@ -228,39 +244,44 @@ async fn stops(stop: &mut watch::Receiver<bool>) {
     _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The next connection, when there is a place for it.
-async fn next_connection(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+/// The next connection, and who connects.
+async fn next_connection(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
+    let (stream, peer) = listener.accept().await?;
     // Each event goes out at once. Where that cannot be had, it goes out a little later.
     _ = stream.set_nodelay(true);
-    Ok((stream, place))
+    Ok((stream, peer.ip()))
 }
 
 async fn connection(
     stream: TcpStream,
-    _place: OwnedSemaphorePermit,
+    own: Arc<Connection>,
     shared: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let newcomer_wait = shared.changing().limits.newcomer_wait;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new());
     http.header_read_timeout(shared.changing().limits.head_wait);
     http.max_header_size(shared.changing().limits.head_bytes);
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request| {
         let shared = shared.clone();
-        async { Ok::<_, Infallible>(exchange::serve(shared, request).await) }
+        request.extensions_mut().insert(own.clone());
+        async { Ok::<_, Infallible>(origin::serve(shared, request).await) }
     });
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         // How a connection ended is known to whoever waits for its answer.
         _ = served.as_mut() => return,
-        () = stops(&mut stop) => served.as_mut().graceful_shutdown(),
+        () = own.is_closed() => return,
+        () = own.overstays(newcomer_wait) => {}
+        () = stops(&mut stop) => {}
     }
-    _ = served.await;
+    served.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = served => {}
+        () = own.is_closed() => {}
+        () = own.overstays(newcomer_wait) => {}
+    }
 }
 
 #[cfg(test)]
@@ -272,7 +293,7 @@ mod tests {
     async fn small_writes_to_clients_do_not_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, _place) = next_connection(&listener, &Arc::new(Semaphore::new(1))).await.unwrap();
+        let (stream, _) = next_connection(&listener).await.unwrap();
         assert!(stream.nodelay().unwrap());
         drop(client);
     }

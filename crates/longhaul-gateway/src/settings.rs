@@ -9,6 +9,7 @@ use reqwest::Url;
 
 use crate::desk::DeskSettings;
 use crate::hold::Patience;
+use crate::origin::Origin;
 
 /// What a gateway is told when it starts.
 #[derive(Clone)]
@@ -24,6 +25,10 @@ pub struct Settings {
     pub others: Vec<String>,
     /// What a client must know.
     pub token: Option<Token>,
+    /// What is answered without it. Anything but [`Open::Nothing`] is for loopback alone.
+    pub open: Open,
+    /// Web pages and apps, by their origins, that may use the APIs. All others are refused, with or without a token.
+    pub origins: Vec<Origin>,
     /// How conversations are kept small, and where.
     pub desk: DeskSettings,
     /// How much, how many, how long.
@@ -37,7 +42,8 @@ impl Settings {
             ("listen", self.listen != new.listen),
             ("anthropic", self.anthropic != new.anthropic),
             ("openai", self.openai != new.openai),
-            ("token", self.token != new.token),
+            ("token", self.token != new.token || self.open != new.open),
+            ("origins", self.origins != new.origins),
             ("store", self.desk.store != new.desk.store),
             ("observe", self.desk.observe != new.desk.observe),
             ("no_content", self.desk.without_content != new.desk.without_content),
@@ -58,17 +64,36 @@ impl fmt::Debug for Settings {
             .field("openai", &shown(&self.openai))
             .field("others", &self.others.iter().map(|base| shown(base)).collect::<Vec<_>>())
             .field("token", &self.token)
+            .field("open", &self.open)
+            .field("origins", &self.origins)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }
 
-/// A base URL without what may be secret in it.
+/// What a gateway answers without its token, besides `/healthz` and `/readyz`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Open {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The APIs of providers, and counters. Pages and tools show and change what was said before: they need the token, and
+    /// where there is none they are closed.
+    Apis,
+    /// Everything, unless there is a token: every program of the machine may read and change stored conversations.
+    Everything,
+}
+
+/// A base URL without what may be secret in it. It may be that of another gateway, with its token.
 pub(crate) fn shown(base: &str) -> String {
     match Url::parse(base) {
         Ok(url) => {
             let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-            format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+            let path = match url.path().strip_prefix("/t/") {
+                Some(rest) => format!("/t/[token]{}", rest.find('/').map_or("", |end| &rest[end..])),
+                None => url.path().to_owned(),
+            };
+            format!("{}://{}{port}{path}", url.scheme(), url.host_str().unwrap_or_default())
         }
         Err(_) => "[no URL]".to_owned(),
     }
@@ -126,12 +151,16 @@ impl fmt::Debug for Token {
 /// How much, how many, how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections of clients at once. More wait until one ends.
+    /// Connections of clients at once. As many more wait until one ends. Connections of which no request was let in yet do
+    /// not count: there are at most 256 of them.
     pub connections: usize,
     /// Bytes of a request's head.
     pub head_bytes: usize,
     /// How long a client may take for a request's head, and be silent between two requests.
     pub head_wait: Duration,
+    /// How long a connection may last of which no request was let in. One that is in the middle of a request gets as much
+    /// again.
+    pub newcomer_wait: Duration,
     /// Bytes of a request's body that are kept. A longer body is passed on as it comes.
     pub body_bytes: usize,
     /// Bytes of all bodies that are kept at once. A request that does not fit waits.
@@ -168,6 +197,7 @@ impl Default for Limits {
             connections: 1_024,
             head_bytes: 256 << 10,
             head_wait: seconds(30),
+            newcomer_wait: seconds(5),
             body_bytes: 64 << 20,
             bodies_bytes: 512 << 20,
             room_wait: seconds(5),
@@ -191,5 +221,8 @@ mod tests {
     fn passwords_are_not_shown() {
         assert_eq!(shown("https://me:secret@h:9/v1?key=secret"), "https://h:9/v1");
         assert_eq!(shown("secret"), "[no URL]");
+        // Agents may be sent through one gateway to another.
+        assert_eq!(shown("http://127.0.0.1:8484/t/secret/v1"), "http://127.0.0.1:8484/t/[token]/v1");
+        assert_eq!(shown("http://127.0.0.1:8484/t/secret"), "http://127.0.0.1:8484/t/[token]");
     }
 }

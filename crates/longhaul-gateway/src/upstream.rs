@@ -12,6 +12,7 @@ use longhaul_model::causes;
 use reqwest::redirect::Policy;
 use reqwest::{Body, Client, ClientBuilder, Url};
 
+use crate::foreign::Owner;
 use crate::route::Side;
 use crate::settings::shown;
 
@@ -55,6 +56,11 @@ impl Upstream {
     /// The address of the provider that a request is for, without credentials. Empty if there is none.
     pub(crate) fn shown(&self, side: Side, parts: &Parts) -> Arc<str> {
         self.base(side, parts).map_or_else(|| "".into(), |base| base.shown.clone())
+    }
+
+    /// Whose server a request goes to, if there is one.
+    pub(crate) fn owner(&self, side: Side, parts: &Parts) -> Option<Owner> {
+        self.base(side, parts).map(|base| base.owner)
     }
 
     fn base(&self, side: Side, parts: &Parts) -> Option<&Base> {
@@ -123,6 +129,9 @@ struct Base {
     url: String,
     /// The same without credentials.
     shown: Arc<str>,
+    owner: Owner,
+    /// What the path of every address begins with.
+    path: Box<str>,
     /// The version is in the base, and goes out of the path.
     has_version: bool,
     /// An answer came from there: a connection may be kept for the next request.
@@ -157,7 +166,15 @@ impl Base {
     }
 
     fn at(url: String, has_version: bool) -> Self {
-        Self { shown: shown(&url).into(), url, has_version, has_answered: AtomicBool::new(false) }
+        let parsed = Url::parse(&url).ok();
+        Self {
+            shown: shown(&url).into(),
+            owner: parsed.as_ref().map_or(Owner::Unknown, Owner::of),
+            path: parsed.as_ref().map_or("/", Url::path).trim_end_matches('/').into(),
+            url,
+            has_version,
+            has_answered: AtomicBool::new(false),
+        }
     }
 
     /// The address of what a client asks us for.
@@ -169,7 +186,9 @@ impl Base {
             false => path,
         };
         let is_path = path.is_empty() || path.starts_with(['/', '?']);
-        is_path.then(|| Url::parse(&format!("{}{path}", self.url)).ok()).flatten()
+        let address = is_path.then(|| Url::parse(&format!("{}{path}", self.url)).ok()).flatten()?;
+        let rest = address.path().strip_prefix(&*self.path)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(address)
     }
 }
 
@@ -206,7 +225,10 @@ mod tests {
             assert_eq!(openai("http://h/x/codex/", path), "http://h/x/codex/chat/completions");
         }
         assert_eq!(openai("http://h/v1", "/v1?a"), "http://h/v1?a");
-        assert_eq!(openai("http://h/v1", "//evil.example/"), "http://h/v1//evil.example/");
+        let is_refused = |path: &str| {
+            Base::of(Side::OpenAi, "http://h/v1").unwrap().address(&path.parse().unwrap()).is_none()
+        };
+        assert!(is_refused("/v1/../x") && is_refused("/v1/%2e%2e/v12") && is_refused("/../../v1x"));
         let exact = |base, path: &str| {
             Base::exact(base).unwrap().address(&path.parse().unwrap()).unwrap().to_string()
         };

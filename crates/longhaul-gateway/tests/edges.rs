@@ -13,9 +13,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clients::{APIS, body_of, conversation, model, result};
 use common::{Dice, Ground};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use longhaul::{RecallPart, Tokens, Usage};
-use longhaul_gateway::{Action, Call, Decision, Desk, DeskSettings, How, Incoming};
+use longhaul_gateway::{Action, Call, CalledTool, Decision, Desk, DeskSettings, How, Incoming, ToolCaller};
 use longhaul_store::{Filter, Patience};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
@@ -282,12 +282,19 @@ fn what_is_wrong_in_a_request_goes_out_as_it_came() {
 fn a_pin_is_set_in_a_conversation_that_another_replica_goes_on_with() {
     let ground = Ground::sqlite();
     let replicas = [desk(&ground), desk(&ground)];
-    asked(&replicas[0], &request(Api::Chat, &conversation(Api::Chat, 3)));
-    asked(&replicas[1], &request(Api::Chat, &conversation(Api::Chat, 4)));
-    let says = replicas[0].act("", &Action::Pin("Use tabs.".to_owned())).unwrap();
+    let request = |steps| {
+        let mut request = request(Api::Chat, &conversation(Api::Chat, steps));
+        request.headers.insert("x-session-id", HeaderValue::from_static("one"));
+        request
+    };
+    asked(&replicas[0], &request(3));
+    asked(&replicas[1], &request(4));
+    let caller = ToolCaller::of("".into(), &request(4).headers);
+    let call = CalledTool::new("pin", json!({ "text": "Use tabs." }));
+    let says = replicas[0].act(&caller, &call, &Action::Pin("Use tabs.".to_owned())).unwrap();
     assert!(says.contains("Use tabs."), "{says}");
     for (n, desk) in replicas.iter().enumerate() {
-        let body = asked(desk, &request(Api::Chat, &conversation(Api::Chat, 5 + n)));
+        let body = asked(desk, &request(5 + n));
         assert_eq!(std::str::from_utf8(&body).unwrap().matches("Use tabs.").count(), 1);
     }
 }

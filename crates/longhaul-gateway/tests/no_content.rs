@@ -13,7 +13,9 @@ use bytes::Bytes;
 use common::{Dice, Ground};
 use http::{HeaderMap, HeaderValue};
 use longhaul::{Frame, Message, Profile, RecallPart, Tokens, Usage};
-use longhaul_gateway::{Action, Call, Decision, Desk, DeskSettings, How, Incoming, SummaryModel};
+use longhaul_gateway::{
+    Action, Call, CalledTool, Decision, Desk, DeskSettings, How, Incoming, SummaryModel, ToolCaller,
+};
 use longhaul_model::{Fault, Scripted};
 use longhaul_store::{Filter, Form, Keeper, Patience, Store, StoreError};
 use longhaul_wire::api::Api;
@@ -90,6 +92,7 @@ impl Talk {
     fn incoming(&self) -> Incoming {
         let mut headers = HeaderMap::new();
         headers.insert("user-agent", HeaderValue::from_static("claude-cli/2.1"));
+        headers.insert("x-session-id", HeaderValue::from_static(self.api.name()));
         Incoming {
             tenant: "".into(),
             api: self.api,
@@ -166,8 +169,10 @@ fn talk(desk: &Desk, api: Api, said: &mut Said) -> Talk {
         edits = edits.max(standing);
         by_model += usize::from(body.contains(BY_MODEL));
         if n == 10 {
-            desk.act("", &Action::Pin(said.text(5))).unwrap();
-            desk.act("", &Action::Goal(said.text(5))).unwrap();
+            let caller = ToolCaller::of("".into(), &talk.incoming().headers);
+            let call = CalledTool::new("pin", json!({}));
+            desk.act(&caller, &call, &Action::Pin(said.text(5))).unwrap();
+            desk.act(&caller, &call, &Action::Goal(said.text(5))).unwrap();
         }
         talk.step(said);
         // Summaries are written beside the requests: there is time for them.

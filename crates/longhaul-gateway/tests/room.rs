@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use longhaul_gateway::{DeskSettings, Gateway, Limits, Reason, Settings, start_with};
+use longhaul_gateway::{DeskSettings, Gateway, Limits, Open, Reason, Settings, start_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -59,6 +59,8 @@ async fn gateway(provider: SocketAddr, limits: Limits) -> Gateway {
         openai: format!("http://{provider}/v1"),
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk: DeskSettings::new(String::new()),
         limits,
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{LONG, PassesOn, Scripted, ask, body, client, passing, raw, see, settings, until, url};
 use longhaul_fake::{Settings, Trouble};
-use longhaul_gateway::{Decide, Gateway, GatewayError, Reason, Token, start_with};
+use longhaul_gateway::{Decide, Gateway, GatewayError, Open, Reason, Token, start_with};
 use longhaul_wire::api::Api;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,10 +41,23 @@ async fn an_address_that_others_reach_needs_a_token() {
     open.token = Some(Token::new(" "));
     assert!(matches!(start_with(open.clone(), desk()).await.unwrap_err(), GatewayError::EmptyToken));
     open.token = Some(Token::new("T0ken"));
+    open.open = Open::Apis;
+    let error = start_with(open.clone(), desk()).await.unwrap_err();
+    assert!(matches!(error, GatewayError::OpenToOthers(_)), "{error}");
+    open.open = Open::Nothing;
     let gateway = start_with(open, desk()).await.unwrap();
     // Others have names of their own for this machine.
     let seen = raw(&gateway, request("/t/T0ken/v1/messages", "host: gateway.example\r\n").as_bytes()).await;
     assert!(seen.starts_with("HTTP/1.1 200"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_would_let_nobody_in_does_not_start() {
+    let fake = Settings::new().start().await;
+    let mut closed = settings(&fake);
+    closed.open = Open::Nothing;
+    let error = start_with(closed, desk()).await.unwrap_err();
+    assert!(matches!(error, GatewayError::Closed(_)), "{error}");
 }
 
 #[tokio::test]

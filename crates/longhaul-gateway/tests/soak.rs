@@ -21,7 +21,7 @@ use clients::{APIS, body_of, conversation, model};
 use gateways::{path, see};
 use longhaul::{Profile, Tokens};
 use longhaul_fake::{Close, Fake, Trouble};
-use longhaul_gateway::{DeskSettings, Gateway, Limits, Settings, start};
+use longhaul_gateway::{DeskSettings, Gateway, Limits, Open, Settings, start};
 use longhaul_store::{Filter, Keeper};
 use longhaul_wire::api::Api;
 use serde_json::{Value, json};
@@ -207,6 +207,8 @@ async fn gateway(fake: &Fake, place: &str) -> Gateway {
         openai: fake.base_url() + "/v1",
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk,
         limits,
     };

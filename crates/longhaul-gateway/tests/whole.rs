@@ -25,7 +25,11 @@ async fn gateway(fake: &Fake, folder: &tempfile::TempDir, window: Option<u64>) -
 }
 
 fn script() -> Script {
-    Script::new().answers((0..200).map(|n| Answer::new().text(&format!("I read file {n}."))))
+    script_of(200)
+}
+
+fn script_of(steps: usize) -> Script {
+    Script::new().answers((0..steps).map(|n| Answer::new().text(&format!("I read file {n}."))))
 }
 
 fn step(api: Api, n: usize) -> Value {
@@ -102,7 +106,12 @@ async fn an_overflow_is_hidden() {
 #[tokio::test]
 async fn what_was_taken_out_is_recalled_by_a_tool() {
     for api in APIS {
-        let (fake, folder) = (script().start().await, tempfile::tempdir().unwrap());
+        let script = script_of(STEPS).answers([
+            Answer::new().call("longhaul_pin", json!({"text": "Never touch src/old."})),
+            Answer::new().call("longhaul_context", json!({})),
+            Answer::new().call("longhaul_unpin", json!({"number": 1})),
+        ]);
+        let (fake, folder) = (script.start().await, tempfile::tempdir().unwrap());
         let mut served = gateway(&fake, &folder, Some(12_000)).await;
         for n in 0..STEPS {
             ask(&url(&served), api, &step(api, n), LONG).await;
@@ -124,12 +133,9 @@ async fn what_was_taken_out_is_recalled_by_a_tool() {
             "no single original has the handle \"000000000000\""
         );
         assert!(tool(&served, "search", json!({"query": "which defines"})).await.contains("Read all files"));
-        // Nothing is live behind a restart: a pin waits for the next request.
-        assert!(
-            tool(&served, "pin", json!({"text": "Never touch src/old."}))
-                .await
-                .starts_with("no conversation is live")
-        );
+        // Which answer called the tool is not known after a restart.
+        let refused = tool(&served, "pin", json!({"text": "Never touch src/old."})).await;
+        assert!(refused.starts_with("no conversation here has just called `pin`"), "{refused}");
         ask(&url(&served), api, &step(api, STEPS), LONG).await;
         assert_eq!(
             tool(&served, "pin", json!({"text": "Never touch src/old."})).await,
@@ -138,6 +144,7 @@ async fn what_was_taken_out_is_recalled_by_a_tool() {
         ask(&url(&served), api, &step(api, STEPS + 1), LONG).await;
         assert!(fake.log().last().unwrap().body.to_string().contains("Never touch src/old."), "{api:?}");
         assert!(tool(&served, "context", json!({})).await.contains("in a window of 12000; "), "{api:?}");
+        ask(&url(&served), api, &step(api, STEPS + 2), LONG).await;
         assert_eq!(
             tool(&served, "unpin", json!({"number": 1})).await,
             "No goal was set, and nothing is pinned."
@@ -166,8 +173,10 @@ async fn a_page_of_another_site_uses_no_tool() {
         ("https://evil.example", 403),
         ("http://127.0.0.1.evil.example", 403),
         ("null", 403),
-        ("http://localhost:3000", 200),
-        ("http://127.0.0.1", 200),
+        // Another page of this machine is another page.
+        ("http://localhost:3000", 403),
+        ("http://127.0.0.1", 403),
+        (&url(&gateway), 200),
     ] {
         let request = common::client().post(url(&gateway) + "/mcp").header("origin", origin);
         let seen = common::see(request.body(r#"{"id":1,"method":"ping"}"#), LONG).await;
@@ -205,10 +214,10 @@ impl longhaul_gateway::Decide for SlowTools {
         None
     }
 
-    fn tools(&self, _: &str, _: &str) -> Option<Value> {
+    fn tools(&self, _: &longhaul_gateway::ToolCaller, _: &str) -> longhaul_gateway::ToolAnswer {
         // Until the test is over.
         _ = self.0.lock().unwrap().recv();
-        None
+        longhaul_gateway::ToolAnswer::Nothing
     }
 }
 

@@ -1,18 +1,19 @@
 //! Who may ask: a request names this machine as its host, so that no page in a browser gets in by a name of its own
-//! (DNS rebinding); it has the token, if there is one; and what changes something comes from the page itself
-//! (forgery).
+//! (DNS rebinding); no web page but our own sends it; it has the token, if there is one; and a change carries what only
+//! our page knows (forgery).
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::header::{COOKIE, HOST, HeaderMap, ORIGIN};
+use http::header::{COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::request::Parts;
 
 use crate::error::Refused;
 
 /// The header that a change carries.
 pub const CSRF: &str = "x-longhaul-inspect";
-/// The cookie of who has shown the token.
+/// How the name of the cookie begins that stands for the token. The port follows: browsers send the cookies of all ports
+/// of a host.
 const NAME: &str = "longhaul-inspect";
 
 /// Whether a text is the token.
@@ -62,23 +63,22 @@ impl Access {
     }
 
     /// True if the cookie of the request is ours, or nobody asks for a token.
-    pub(crate) fn has_cookie(&self, headers: &HeaderMap) -> bool {
+    pub fn has_cookie(&self, headers: &HeaderMap) -> bool {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs =
             cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        !self.asks() || pairs.any(|(name, value)| name == NAME && is_same(value, &self.cookie))
+        let own = cookie_name(headers);
+        !self.asks() || pairs.any(|(name, value)| name == own && is_same(value, &self.cookie))
     }
 
-    /// The cookie for who has shown the token.
-    pub(crate) fn cookie(&self) -> String {
-        format!("{NAME}={}; Path=/inspect; HttpOnly; SameSite=Strict", self.cookie)
+    /// The cookie for the sender of a request with the token.
+    pub(crate) fn cookie(&self, headers: &HeaderMap) -> String {
+        let name = cookie_name(headers);
+        format!("{name}={}; Path=/inspect; HttpOnly; SameSite=Strict", self.cookie)
     }
 
     /// Lets a change through that comes from the page itself.
     pub(crate) fn change(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        if !is_of_same_origin(headers) {
-            return Err(Refused::Forbidden("no page of another site changes anything here"));
-        }
         let given = headers.get(CSRF).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match is_same(given, &self.csrf) {
             true => Ok(()),
@@ -89,27 +89,44 @@ impl Access {
     }
 }
 
-/// Lets a question through that no page of another site asks.
-pub(crate) fn question(headers: &HeaderMap) -> Result<(), Refused> {
-    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
-    match site {
-        Some("cross-site" | "same-site") => {
-            Err(Refused::Forbidden("no page of another site asks anything here"))
-        }
-        _ => Ok(()),
+/// The name of the cookie at the address that a request is sent to.
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let port = host.and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+    match port.filter(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(port) => format!("{NAME}-{port}"),
+        None => NAME.to_owned(),
     }
 }
 
-/// True unless a browser sends the request for a page of another origin: what the page was loaded from is what the
-/// request is sent to.
-fn is_of_same_origin(headers: &HeaderMap) -> bool {
-    if question(headers).is_err() {
-        return false;
-    }
-    let Some(origin) = headers.get(ORIGIN) else { return true };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+/// True if a browser sends the request for a web page of another origin than the one that the request is sent to: by
+/// `Origin`, and where a browser leaves that out (images, scripts, links), by `Sec-Fetch-Site`.
+pub fn is_from_another_page(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    origin.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
+    let is_ours = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        origin
+            .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
+            .zip(host)
+            .is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host))
+    };
+    let is_here = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+    !headers.get_all(ORIGIN).iter().all(is_ours) || !headers.get_all("sec-fetch-site").iter().all(is_here)
+}
+
+/// True if a person opens a link in a tab: what the tab then shows cannot be read by the page that had the link.
+fn opens_in_a_tab(headers: &HeaderMap) -> bool {
+    let is =
+        |name, value: &[u8]| headers.get(name).is_some_and(|given: &HeaderValue| given.as_bytes() == value);
+    !headers.contains_key(ORIGIN) && is("sec-fetch-mode", b"navigate") && is("sec-fetch-dest", b"document")
+}
+
+/// Lets a request through that no other web page sends. A link from elsewhere may open the page, whose files say nothing.
+pub(crate) fn not_from_another_page(headers: &HeaderMap, is_of_page: bool) -> Result<(), Refused> {
+    if is_from_another_page(headers) && !(is_of_page && opens_in_a_tab(headers)) {
+        return Err(Refused::Forbidden("no web page of another site may use the inspector"));
+    }
+    Ok(())
 }
 
 /// True if the request is for a name that only this machine has.
@@ -169,13 +186,65 @@ mod tests {
             all.extend_from_slice(more);
             access.change(&headers(&all)).is_ok()
         };
-        assert!(with(&[]) && with(&[("origin", "http://localhost:1"), ("sec-fetch-site", "same-origin")]));
-        for origin in ["http://evil.example", "http://localhost:2", "null", "http://localhost"] {
-            assert!(!with(&[("origin", origin)]), "{origin}");
-        }
-        assert!(!with(&[("sec-fetch-site", "cross-site")]));
+        assert!(with(&[]));
         assert!(access.change(&headers(&[("host", "localhost:1")])).is_err());
         assert!(access.change(&headers(&[("host", "localhost:1"), (CSRF, "guess")])).is_err());
+    }
+
+    #[test]
+    fn other_web_pages_are_known_by_their_origin_or_site() {
+        let page = |more: &[(&'static str, &str)]| {
+            let mut all = vec![("host", "localhost:1")];
+            all.extend_from_slice(more);
+            headers(&all)
+        };
+        let own: [&[_]; 4] = [
+            &[],
+            &[("origin", "http://localhost:1"), ("sec-fetch-site", "same-origin")],
+            &[("sec-fetch-site", "same-origin")],
+            &[("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")],
+        ];
+        for own in own {
+            assert!(!is_from_another_page(&page(own)), "{own:?}");
+        }
+        for origin in [
+            "http://evil.example",
+            "http://localhost:2",
+            "http://localhost",
+            "http://localhost:1.evil.example",
+            "app://localhost:1",
+            "null",
+            "",
+        ] {
+            assert!(is_from_another_page(&page(&[("origin", origin)])), "{origin}");
+        }
+        for site in ["cross-site", "same-site", "", "what comes later"] {
+            assert!(is_from_another_page(&page(&[("sec-fetch-site", site)])), "{site}");
+        }
+        // One that says two things is believed the worse.
+        assert!(is_from_another_page(&page(&[("origin", "http://localhost:1"), ("origin", "null")])));
+        assert!(is_from_another_page(&page(&[
+            ("origin", "http://localhost:1"),
+            ("sec-fetch-site", "cross-site")
+        ])));
+        // Without a host nothing is ours.
+        assert!(is_from_another_page(&headers(&[("origin", "http://localhost:1")])));
+    }
+
+    #[test]
+    fn a_link_from_elsewhere_opens_the_page_in_a_tab_and_nothing_else() {
+        let link = |dest, more: &[(&'static str, &str)]| {
+            let mut all = vec![("host", "localhost:1"), ("sec-fetch-site", "cross-site")];
+            all.extend([("sec-fetch-mode", "navigate"), ("sec-fetch-dest", dest)]);
+            all.extend_from_slice(more);
+            headers(&all)
+        };
+        assert!(not_from_another_page(&link("document", &[]), true).is_ok());
+        assert!(not_from_another_page(&link("document", &[]), false).is_err());
+        assert!(not_from_another_page(&link("iframe", &[]), true).is_err());
+        assert!(not_from_another_page(&link("document", &[("origin", "null")]), true).is_err());
+        let image = headers(&[("host", "localhost:1"), ("sec-fetch-site", "cross-site")]);
+        assert!(not_from_another_page(&image, true).is_err());
     }
 
     #[test]
@@ -185,10 +254,13 @@ mod tests {
         let access = Access::with_token(|text| text == "T0ken").unwrap();
         assert!(access.is_token("T0ken") && !access.is_token("") && !open.is_token(""));
         assert!(!access.has_cookie(&HeaderMap::new()));
-        let cookie = access.cookie();
-        let pair = cookie.split(';').next().unwrap();
-        assert!(access.has_cookie(&headers(&[("cookie", &format!("a=b; {pair}"))])));
-        assert!(!access.has_cookie(&headers(&[("cookie", "longhaul-inspect=x")])));
+        let cookie = access.cookie(&headers(&[("host", "localhost:81")]));
+        let pair = format!("a=b; {}", cookie.split(';').next().unwrap());
+        let has = |host: &str, pair: &str| access.has_cookie(&headers(&[("host", host), ("cookie", pair)]));
+        assert!(has("localhost:81", &pair) && has("127.0.0.1:81", &pair));
+        assert!(!has("localhost:81", "longhaul-inspect-81=x"));
+        // Another inspector of this machine, at another port, has a cookie of its own.
+        assert!(!has("localhost:82", &pair) && !has("localhost", &pair));
         assert!(!cookie.contains("T0ken") && cookie.ends_with("HttpOnly; SameSite=Strict"));
     }
 

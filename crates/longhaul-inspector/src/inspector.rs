@@ -189,7 +189,8 @@ impl Inspector {
         &self.store
     }
 
-    pub(crate) fn access(&self) -> &Access {
+    /// What a request must show.
+    pub fn access(&self) -> &Access {
         &self.settings.access
     }
 

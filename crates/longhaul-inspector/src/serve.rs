@@ -73,10 +73,14 @@ enum Asked {
 
 fn asked(inspector: &Inspector, guest: &Guest, parts: &http::request::Parts) -> Result<Asked, Refused> {
     let Some(path) = parts.uri.path().strip_prefix("/inspect/") else {
+        access::not_from_another_page(&parts.headers, true)?;
         // Addresses in the page are relative to the folder.
         return Ok(Asked::Answered(moved("/inspect/")));
     };
-    let question = Question::of(&parts.method, path, parts.uri.query())?;
+    let question = Question::of(&parts.method, path, parts.uri.query());
+    let is_of_page = question.as_ref().is_ok_and(Question::is_of_page);
+    access::not_from_another_page(&parts.headers, is_of_page)?;
+    let question = question?;
     let access = inspector.access();
     let has_cookie = access.has_cookie(&parts.headers);
     if let Question::Page { token } = &question
@@ -89,7 +93,7 @@ fn asked(inspector: &Inspector, guest: &Guest, parts: &http::request::Parts) -> 
         if is_token || (guest.has_token && !has_cookie) {
             let mut response = moved("/inspect/");
             // What was made here is a header.
-            let cookie = HeaderValue::from_str(&access.cookie());
+            let cookie = HeaderValue::from_str(&access.cookie(&parts.headers));
             cookie.into_iter().for_each(|cookie| _ = response.headers_mut().insert(SET_COOKIE, cookie));
             return Ok(Asked::Answered(response));
         }
@@ -97,7 +101,6 @@ fn asked(inspector: &Inspector, guest: &Guest, parts: &http::request::Parts) -> 
     if question.is_of_page() {
         return Ok(Asked::Question(question));
     }
-    access::question(&parts.headers)?;
     if !has_cookie && !guest.has_token {
         return Err(Refused::NoToken);
     }
@@ -325,6 +328,11 @@ async fn own(
     let ip = address.ip();
     if ip.is_loopback() && !names_this_machine(&parts, ip) {
         let refused = Refused::Forbidden("this inspector is asked as localhost or 127.0.0.1 only");
+        let mut response = refusal(&refused);
+        guard(response.headers_mut());
+        return response;
+    }
+    if let Err(refused) = access::not_from_another_page(&parts.headers, true) {
         let mut response = refusal(&refused);
         guard(response.headers_mut());
         return response;

@@ -219,9 +219,22 @@ fn forged_requests_are_refused() {
         assert_eq!(seen.status, 403, "{what}");
         assert!(seen.header("access-control-allow-origin").is_none());
     }
-    for headers in [vec![("host", "evil.example:80")], vec![("sec-fetch-site", "cross-site")]] {
-        assert_eq!(served.send("GET", "/inspect/api/sessions", &headers, b"").status, 403);
+    for headers in [
+        vec![("host", "evil.example:80")],
+        vec![("sec-fetch-site", "cross-site")],
+        vec![("sec-fetch-site", "same-site"), ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "script")],
+        vec![("origin", "http://localhost:3000")],
+        vec![("origin", "null")],
+    ] {
+        for path in ["/", "/inspect", "/inspect/", "/inspect/app.js", "/inspect/api/sessions", "/elsewhere"] {
+            assert_eq!(served.send("GET", path, &headers, b"").status, 403, "{path} {headers:?}");
+        }
     }
+    // A link in a page, a mail or a terminal opens the page, and asks nothing.
+    let link =
+        [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    assert_eq!(served.send("GET", "/inspect/", &link, b"").status, 200);
+    assert_eq!(served.send("GET", "/inspect/api/sessions", &link, b"").status, 403);
     assert_eq!(ground.journal(id), before);
     let seen =
         served.send("POST", &path, &[right, ("origin", &own), ("sec-fetch-site", "same-origin")], body);

@@ -81,6 +81,9 @@ trait Format: std::fmt::Debug + Send {
         Vec::new()
     }
 
+    /// The names and arguments of the tools that it has called so far.
+    fn calls(&self) -> Vec<(String, String)>;
+
     /// True if the event came that closes a reply.
     fn is_closed(&self) -> bool;
 
@@ -165,6 +168,12 @@ impl ReplyReader {
         self.format.seals()
     }
 
+    /// The names of the tools that the reply has called so far, with their arguments as JSON. The last call may be
+    /// incomplete until the reply is.
+    pub fn calls(&self) -> Vec<(String, String)> {
+        self.format.calls()
+    }
+
     /// True if the provider has said that its stream is at its end. One that ends before was cut off.
     pub fn is_finished(&self) -> bool {
         self.format.is_finished()
@@ -232,6 +241,12 @@ impl Reply {
             _ => None,
         });
         seals.map(str::to_owned).collect()
+    }
+
+    /// The names of the tools that it calls, with their arguments as JSON.
+    pub fn calls(&self) -> Vec<(String, String)> {
+        let calls = self.messages.iter().flat_map(|message| message.calls());
+        calls.map(|call| (call.name.to_string(), call.arguments.as_str().to_owned())).collect()
     }
 }
 

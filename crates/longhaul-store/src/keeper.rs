@@ -66,7 +66,13 @@ impl Keeper {
 
     /// The same for a session that the first [`save`](Self::save) stores.
     pub fn begin(store: Arc<dyn Store>, about: &About) -> Self {
-        let (id, about) = (SessionId::fresh(), about.clone());
+        Self::begin_as(store, SessionId::fresh(), about)
+    }
+
+    /// The same under this name. Several writers that begin the same session under the same name store it once: each
+    /// continues where the others are.
+    pub fn begin_as(store: Arc<dyn Store>, id: SessionId, about: &About) -> Self {
+        let about = about.clone();
         Self { store, id, about, row: Row::Missing, stored: Cursor(0), sized: 0, texts: None }
     }
 

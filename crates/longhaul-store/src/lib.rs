@@ -29,6 +29,7 @@
 //! | what a host calls | `keeper` |
 //! | where a store is | `place` |
 //! | which sessions go by themselves | `retention` |
+//! | which sessions can give an original back | `originals` |
 //! | texts as they are stored, and entries out of them | `packing`, `unpacking` |
 //! | what goes into rows of either database | `rows` |
 //! | words that can be found, snippets, and which hits are given | `words`, `finding` |
@@ -44,6 +45,7 @@ mod export;
 mod fault;
 mod finding;
 mod keeper;
+mod originals;
 mod packing;
 mod place;
 mod postgres;
@@ -60,6 +62,6 @@ pub use place::{MEMORY, is_server, open, open_with};
 pub use postgres::PostgresStore;
 pub use sqlite::{Salvaged, SqliteStore, salvage};
 pub use store::{
-    About, Alike, BadSessionId, Filter, Form, Hit, Meta, Patience, Pruned, Retention, SessionId, Store,
-    Stored, UpstreamLimit, UpstreamRefusal,
+    About, Alike, BadSessionId, Filter, Form, Hit, Holders, Meta, Patience, Pruned, Retention, SessionId,
+    Store, Stored, UpstreamLimit, UpstreamRefusal,
 };

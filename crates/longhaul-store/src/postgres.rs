@@ -9,6 +9,7 @@ mod faults;
 mod forking;
 mod indexing;
 mod opening;
+mod originals;
 mod pool;
 mod prefixes;
 mod reading;
@@ -28,8 +29,8 @@ use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::rows::Now;
 use crate::store::{
-    About, Alike, Filter, Hit, Meta, Patience, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
-    UpstreamRefusal,
+    About, Alike, Filter, Hit, Holders, Meta, Patience, Pruned, Retention, SessionId, Store, Stored,
+    UpstreamLimit, UpstreamRefusal,
 };
 use address::Address;
 use appending::{text, uuid};
@@ -41,7 +42,7 @@ pub(crate) use address::is_server;
 #[derive(Clone)]
 pub struct PostgresStore {
     server: Arc<Server>,
-    /// Indexes words while nobody waits for it.
+    /// Indexes words, and lists originals, while nobody waits for it.
     indexing: Arc<Background>,
     /// Messages that this store has written since it last asked for them to be indexed.
     written: Arc<AtomicUsize>,
@@ -72,8 +73,13 @@ impl PostgresStore {
         // What is not indexed now is indexed by the next search.
         let index = move |pace: &Pace| {
             while pace.goes_on() && indexed.call_at_length(indexing::index_some).unwrap_or(false) {}
+            // What is not listed now is listed by the next process that opens the store, or by a recall.
+            while pace.goes_on() && indexed.call_at_length(originals::list_some).unwrap_or(false) {}
         };
         let indexing = Arc::new(Background::new(AtEnd::Leave, index));
+        if server.call_at_length(originals::any_unlisted)? {
+            indexing.ask();
+        }
         Ok(Self { server, indexing, written: Arc::default() })
     }
 
@@ -211,6 +217,18 @@ impl Store for PostgresStore {
 
     fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.server.call(async |connection| prefixes::find(connection, hashes).await)
+    }
+
+    fn holders(&self, tenant: &str, handle: &str) -> Result<Option<Holders>, StoreError> {
+        let find = || self.server.call(async |connection| originals::find(connection, tenant, handle).await);
+        let list = || {
+            self.server.call_at_length(async |connection| originals::list_newest(connection, tenant).await)
+        };
+        match find()? {
+            // A store that cannot be written to at the moment is asked as far as it is listed.
+            None if list().unwrap_or(false) => find(),
+            found => Ok(found),
+        }
     }
 
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ mod faults;
 mod forking;
 mod indexing;
 mod opening;
+mod originals;
 mod prefixes;
 mod reading;
 mod salvaging;
@@ -30,8 +31,8 @@ use crate::fault::Fault;
 use crate::packing::{Packer, Unpacker};
 use crate::rows::Now;
 use crate::store::{
-    About, Alike, Filter, Hit, Meta, Patience, Pruned, Retention, SessionId, Store, Stored, UpstreamLimit,
-    UpstreamRefusal,
+    About, Alike, Filter, Hit, Holders, Meta, Patience, Pruned, Retention, SessionId, Store, Stored,
+    UpstreamLimit, UpstreamRefusal,
 };
 use current::Current;
 use faults::Faults;
@@ -202,6 +203,27 @@ impl SqliteFile {
         Ok(true)
     }
 
+    /// Lists some entries that an older version stored, for recalls. Says whether there were any.
+    fn list_some(&self) -> Result<bool, StoreError> {
+        let some = self.read(|reader| originals::some_unlisted(&reader.connection, &mut reader.unpacker))?;
+        let Some(some) = some else { return Ok(false) };
+        self.write(|connection, _, _| originals::list(connection, &some))?;
+        Ok(true)
+    }
+
+    /// Lists the newest sessions of a tenant that an older version stored. Says whether there were any.
+    fn list_newest(&self, tenant: &str) -> Result<bool, StoreError> {
+        let newest = self.read(|reader| originals::unlisted_of(&reader.connection, tenant))?;
+        for session in &newest {
+            while let Some(some) =
+                self.read(|reader| originals::unlisted(&reader.connection, &mut reader.unpacker, *session))?
+            {
+                self.write(|connection, _, _| originals::list(connection, &some))?;
+            }
+        }
+        Ok(!newest.is_empty())
+    }
+
     /// Gives the space of deleted sessions back. They are gone already: if it fails, the space is used again.
     fn give_back(&self) {
         // Others write between its parts.
@@ -331,6 +353,16 @@ impl Store for SqliteStore {
 
     fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.file()?.read(|reader| prefixes::find(&reader.connection, hashes))
+    }
+
+    fn holders(&self, tenant: &str, handle: &str) -> Result<Option<Holders>, StoreError> {
+        let file = self.file()?;
+        let find = || file.read(|reader| originals::find(&reader.connection, tenant, handle));
+        match find()? {
+            // A store that cannot be written to at the moment is asked as far as it is listed.
+            None if file.list_newest(tenant).unwrap_or(false) => find(),
+            found => Ok(found),
+        }
     }
 
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {

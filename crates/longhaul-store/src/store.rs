@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
-use longhaul::{Archive, Snapshot, Time, Tokens};
+use longhaul::{Archive, Handle, Snapshot, Time, Tokens};
 use uuid::Uuid;
 
 use crate::error::StoreError;
@@ -92,6 +92,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The sessions that the last of these hashes names that names any; `None` if none of them does.
     fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError>;
+
+    /// The sessions of a tenant that can give back what an edit took out. A handle may be cut short, as long as it names
+    /// one original. `None` if no stored entry names it, or if several originals start like this.
+    fn holders(&self, tenant: &str, handle: &str) -> Result<Option<Holders>, StoreError>;
 
     /// Keeps what was learnt of how a model counts.
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError>;
@@ -197,7 +201,7 @@ impl UpstreamRefusal {
     }
 }
 
-/// The name of a stored session: a UUID whose order is that of time (version 7).
+/// The name of a stored session: a UUID whose order is that of time (version 7), or one that a hash gives (version 8).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 16]);
 
@@ -205,6 +209,11 @@ impl SessionId {
     /// A name that nothing else has.
     pub fn fresh() -> Self {
         Self(Uuid::now_v7().into_bytes())
+    }
+
+    /// The name that whoever has this hash gives: a UUID of version 8. Its order is not that of time.
+    pub fn of_hash(hash: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(hash).into_uuid().into_bytes())
     }
 
     /// The name of these bytes.
@@ -306,6 +315,15 @@ impl Alike {
 
     /// So many are given.
     pub(crate) const GIVEN: usize = 8;
+}
+
+/// The sessions that can give back what an edit took out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holders {
+    /// The whole handle.
+    pub handle: Handle,
+    /// The one that was made last first; of many only some of the newest.
+    pub sessions: Vec<SessionId>,
 }
 
 /// Everything that is stored of a session.

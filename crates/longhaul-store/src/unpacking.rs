@@ -5,10 +5,11 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use longhaul::session::journal::{self, Entry};
-use longhaul::{LoadError, Message, Snapshot};
+use longhaul::{Handle, LoadError, Message, Snapshot};
 
 use crate::error::StoreError;
 use crate::fault::Fault;
+use crate::originals;
 use crate::packing::Unpacker;
 use crate::rows;
 use crate::store::SessionId;
@@ -82,6 +83,13 @@ pub(crate) fn model(unpacker: &mut Unpacker, packed: &[u8]) -> Result<Option<Str
     let json = unpacker.unpack(packed).map_err(Fault::Damaged)?;
     let entry: Entry = serde_json::from_str(json).map_err(|error| Fault::Damaged(error.to_string()))?;
     Ok(rows::model_of(&entry).map(str::to_owned))
+}
+
+/// The handles that a stored entry names. A damaged entry names none; loading its session reports it.
+pub(crate) fn originals(unpacker: &mut Unpacker, packed: &[u8]) -> Vec<Handle> {
+    let json = unpacker.unpack(packed).ok();
+    let entry = json.and_then(|json| serde_json::from_str(json).ok());
+    entry.map_or_else(Vec::new, |entry| originals::named_by(&entry))
 }
 
 /// Sizes of messages, and how many messages there were.

@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Agent, now};
 use crate::envelope::{Code, Envelope, Form, ToolError};
 use crate::event::Event;
-use crate::front::{Front, Permission, Question};
-use crate::permission::{Permissions, Verdict};
+use crate::front::Front;
 use crate::session_tools::SessionTool;
 use crate::task::TASK;
 use crate::tool::Effect;
@@ -21,29 +20,30 @@ impl Agent {
     /// Runs the calls that have no results yet. Every call gets a result, also one that was interrupted.
     pub(super) async fn run_calls(&mut self, front: &mut dyn Front, stop: &CancellationToken) -> Interrupted {
         let calls: Vec<ToolCall> = self.session.log().waiting_calls().into_iter().cloned().collect();
-        let mut allowed: Vec<Result<Value, Envelope>> = Vec::with_capacity(calls.len());
-        for call in &calls {
-            let arguments = call.arguments.value();
-            front.event(Event::Called { id: &call.id, tool: &call.name, arguments: &arguments });
-            let verdict = self.may(&call.name, &arguments, front, stop).await;
-            allowed.push(verdict.map(|()| arguments));
-        }
-        // Calls that only look run together; one that changes something runs alone, in its turn.
-        let reads = |(call, allowed): (&ToolCall, &Result<Value, Envelope>)| match allowed {
-            Ok(arguments) => matches!(self.tools.effect(&call.name, arguments), Effect::Reads),
-            Err(_) => true,
+        // Calls that only look run together; one that changes something is asked for and runs alone, in its turn, so that
+        // a person sees what it finds.
+        let reads = |call: &ToolCall| {
+            let effect = self.tools.effect(&call.name, &call.arguments.value());
+            matches!(effect, Effect::Reads) && SessionTool::find(&call.name).is_none()
         };
-        let together = calls.iter().zip(&allowed).all(reads)
-            && calls.iter().all(|call| SessionTool::find(&call.name).is_none());
+        let together = calls.iter().all(reads);
         if !together {
             self.git.changed();
         }
-        let mut ended: Vec<Envelope> = Vec::with_capacity(calls.len());
+        let mut ended: Vec<Ran> = Vec::with_capacity(calls.len());
         if together {
+            let mut allowed = Vec::with_capacity(calls.len());
+            for call in &calls {
+                allowed.push(self.called(call, front, stop).await);
+            }
             let running = calls.iter().zip(allowed).map(|(call, allowed)| self.answer(call, allowed, stop));
-            ended.extend(join_all(running.collect()).await);
+            let envelopes = join_all(running.collect()).await;
+            ended.extend(envelopes.into_iter().map(|envelope| Ran { envelope, edited: None }));
         } else {
-            for (call, allowed) in calls.iter().zip(allowed) {
+            for call in &calls {
+                let allowed = self.called(call, front, stop).await;
+                let is_edited = allowed.as_ref().is_ok_and(|arguments| *arguments != call.arguments.value());
+                let edited = allowed.as_ref().ok().filter(|_| is_edited).map(edited_note);
                 let envelope = match (SessionTool::find(&call.name), allowed) {
                     (Some(tool), Ok(arguments)) => tool.run(&mut self.session, arguments),
                     (None, Ok(arguments)) if &*call.name == TASK && self.has_tasks => {
@@ -51,19 +51,33 @@ impl Agent {
                     }
                     (_, allowed) => self.answer(call, allowed, stop).await,
                 };
-                ended.push(envelope);
+                ended.push(Ran { envelope, edited });
             }
         }
-        for (call, envelope) in calls.iter().zip(ended) {
+        for (call, Ran { envelope, edited }) in calls.iter().zip(ended) {
             front.event(Event::Answered { id: &call.id, tool: &call.name, envelope: &envelope });
             let note = self.failures.note(&call.name, &call.arguments, envelope.is_error());
             if let Some(note) = &note {
                 front.event(Event::Notice(note));
             }
-            let message = result(call, &envelope, self.settings.form, note.as_deref());
+            let notes: Vec<String> = edited.into_iter().chain(note).collect();
+            let notes = Some(notes.join("\n")).filter(|notes| !notes.is_empty());
+            let message = result(call, &envelope, self.settings.form, notes.as_deref());
             self.session.push(message.with_time(now()));
         }
         if !calls.is_empty() && stop.is_cancelled() { Interrupted::Yes } else { Interrupted::No }
+    }
+
+    /// Tells of a call, and asks for it.
+    async fn called(
+        &mut self,
+        call: &ToolCall,
+        front: &mut dyn Front,
+        stop: &CancellationToken,
+    ) -> Result<Value, Envelope> {
+        let arguments = call.arguments.value();
+        front.event(Event::Called { id: &call.id, tool: &call.name, arguments: &arguments });
+        self.may(&call.name, &arguments, front, stop).await
     }
 
     async fn answer(
@@ -78,50 +92,13 @@ impl Agent {
             Ok(arguments) => self.tools.run(&call.name, arguments, stop).await,
         }
     }
+}
 
-    /// Whether a call may run, or what it gets instead of a result.
-    async fn may(
-        &mut self,
-        tool: &str,
-        arguments: &Value,
-        front: &mut dyn Front,
-        stop: &CancellationToken,
-    ) -> Result<(), Envelope> {
-        let effect = self.tools.effect(tool, arguments);
-        // Rules are about the place that a path leads to.
-        let effect = match effect {
-            Effect::Changes(path) => match self.project.place_to_write(&path) {
-                Ok(place) => Effect::Changes(place.shown().to_owned()),
-                Err(error) => return Err(Envelope::error(error)),
-            },
-            effect => effect,
-        };
-        let denied = |message: String| Envelope::error(ToolError::new(Code::Denied, message));
-        match self.permissions.verdict(tool, &effect) {
-            Verdict::Allow => return Ok(()),
-            Verdict::Deny(reason) => return Err(denied(reason)),
-            Verdict::Ask if stop.is_cancelled() => return Err(Envelope::error(interrupted())),
-            Verdict::Ask => {}
-        }
-        let rule = Permissions::rule_for(tool, &effect);
-        let question = Question { tool, arguments, effect: &effect, rule: rule.as_deref() };
-        let permission = tokio::select! {
-            permission = front.ask(question) => permission,
-            () = stop.cancelled() => return Err(Envelope::error(interrupted())),
-        };
-        match (permission, rule) {
-            (Permission::Once, _) => Ok(()),
-            (Permission::Always, rule) => {
-                // A rule that we offer can be read.
-                rule.into_iter().for_each(|rule| _ = self.permissions.allow(&rule));
-                Ok(())
-            }
-            (Permission::No(said), _) => {
-                let said = said.map(|said| format!(" and says: {said}")).unwrap_or_default();
-                Err(denied(format!("the user does not allow it{said}")))
-            }
-        }
-    }
+/// What came of a call.
+struct Ran {
+    envelope: Envelope,
+    /// What the model is told if the person has changed the call.
+    edited: Option<String>,
 }
 
 /// Whether the person interrupted.
@@ -138,7 +115,13 @@ pub(super) fn stopped() -> CancellationToken {
     stop
 }
 
-fn interrupted() -> ToolError {
+/// The model must not take the result for that of its own command.
+fn edited_note(arguments: &Value) -> String {
+    let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default();
+    format!("Note: the user has changed the command before it ran. This is what ran: {command}")
+}
+
+pub(super) fn interrupted() -> ToolError {
     ToolError::new(Code::Interrupted, "it was stopped by the user before it ended")
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::walk;
+use crate::consent::{Asked, Reach};
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::project::{Project, shown};
 use crate::shell::Shell;
@@ -65,6 +66,8 @@ pub struct Bash {
     directory: Directory,
     jobs: Jobs,
     enforced: Enforced,
+    /// What commands may touch.
+    reach: Reach,
     /// The model was told of the confinement.
     told: AtomicBool,
     /// Files that commands say their directories in.
@@ -110,7 +113,7 @@ struct Arguments {
 }
 
 /// What is asked for.
-enum Asked {
+enum Wanted {
     Run { command: String, limit: Duration },
     Start { command: String },
     Look { job: String },
@@ -118,23 +121,23 @@ enum Asked {
 }
 
 impl Arguments {
-    fn asked(self) -> Result<Asked, ToolError> {
+    fn wanted(self) -> Result<Wanted, ToolError> {
         let wrong = |message: String| Err(ToolError::new(Code::InvalidParam, message));
         let has_command = !self.command.trim().is_empty();
         match (self.job, has_command) {
             (Some(_), true) => wrong("give either a `command` or a `job`, not both".to_owned()),
-            (Some(job), false) if self.stop => Ok(Asked::Stop { job }),
-            (Some(job), false) => Ok(Asked::Look { job }),
+            (Some(job), false) if self.stop => Ok(Wanted::Stop { job }),
+            (Some(job), false) => Ok(Wanted::Look { job }),
             (None, false) => wrong("give the `command` to run, or the `job` to look at".to_owned()),
             (None, true) if self.command.contains('\0') => wrong("the command has a NUL in it".to_owned()),
-            (None, true) if self.background => Ok(Asked::Start { command: self.command }),
+            (None, true) if self.background => Ok(Wanted::Start { command: self.command }),
             (None, true) => match self.timeout {
                 Some(seconds) if seconds <= 0.0 => {
                     wrong(format!("`timeout` is in seconds, more than 0 and at most {LONGEST}"))
                 }
                 limit => {
                     let limit = limit.unwrap_or(LIMIT as f64).min(LONGEST as f64);
-                    Ok(Asked::Run { command: self.command, limit: Duration::from_secs_f64(limit) })
+                    Ok(Wanted::Run { command: self.command, limit: Duration::from_secs_f64(limit) })
                 }
             },
         }
@@ -149,6 +152,7 @@ impl Bash {
     pub fn new(project: &Arc<Project>, settings: BashSettings) -> io::Result<Self> {
         let environment = environment::of_commands(settings.environment);
         let private = tempfile::Builder::new().prefix("longhaul-").tempdir()?;
+        let mut reach = Reach { writes: None };
         let launcher = match &settings.confinement {
             Confinement::Off => None,
             Confinement::NoTerminal(program) => Some(Launcher::new(program, None)?),
@@ -160,9 +164,13 @@ impl Bash {
                 writable.extend(["/tmp".into(), "/var/tmp".into()]);
                 writable.extend(temporary.map(PathBuf::from));
                 writable.extend(settings.writable);
+                let folders = writable.iter().filter(|folder| *folder != private.path());
+                let folders = folders.map(|folder| shown(folder)).collect();
                 // What cannot be read is not to be replaced either.
                 let (kept, hidden) = (settings.hidden.clone(), settings.hidden);
-                Some(Launcher::new(program, Some(Bounds { writable, kept, hidden }))?)
+                let launcher = Launcher::new(program, Some(Bounds { writable, kept, hidden }))?;
+                reach.writes = Some(folders).filter(|_| launcher.enforced().writing != Writing::Everywhere);
+                Some(launcher)
             }
         };
         let enforced = launcher.as_ref().map(Launcher::enforced).unwrap_or_default();
@@ -172,6 +180,7 @@ impl Bash {
             directory: Directory::new(project.root()),
             jobs: Jobs::default(),
             enforced,
+            reach,
             told: AtomicBool::new(false),
             private,
             calls: AtomicU64::new(0),
@@ -188,12 +197,12 @@ impl Bash {
         self.enforced
     }
 
-    async fn answer(&self, asked: Asked, stop: &CancellationToken) -> Result<Envelope, ToolError> {
-        match asked {
-            Asked::Run { command, limit } => self.run_command(&command, limit, stop).await,
-            Asked::Start { command } => self.start_job(&command),
-            Asked::Look { job } => Ok(look(&*self.jobs.find(&job)?)),
-            Asked::Stop { job } => {
+    async fn answer(&self, wanted: Wanted, stop: &CancellationToken) -> Result<Envelope, ToolError> {
+        match wanted {
+            Wanted::Run { command, limit } => self.run_command(&command, limit, stop).await,
+            Wanted::Start { command } => self.start_job(&command),
+            Wanted::Look { job } => Ok(look(&*self.jobs.find(&job)?)),
+            Wanted::Stop { job } => {
                 let job = self.jobs.find(&job)?;
                 job.stop().await;
                 Ok(look(&job))
@@ -280,9 +289,16 @@ impl Tool for Bash {
     }
 
     fn effect(&self, arguments: &Value) -> Effect {
-        match read_arguments(NAME, arguments.clone()).and_then(Arguments::asked) {
-            Ok(Asked::Run { command, .. } | Asked::Start { command }) => Effect::Runs(command),
-            Ok(Asked::Look { .. } | Asked::Stop { .. }) | Err(_) => Effect::None,
+        match read_arguments(NAME, arguments.clone()).and_then(Arguments::wanted) {
+            Ok(Wanted::Run { command, .. } | Wanted::Start { command }) => Effect::Runs(command),
+            Ok(Wanted::Look { .. } | Wanted::Stop { .. }) | Err(_) => Effect::None,
+        }
+    }
+
+    fn asked(&self, arguments: &Value) -> Asked {
+        match self.effect(arguments) {
+            Effect::Runs(command) => Asked::Command { command, reach: self.reach.clone() },
+            _ => Asked::Call(arguments.clone()),
         }
     }
 
@@ -290,8 +306,8 @@ impl Tool for Bash {
         Box::pin(async move {
             let begun = Instant::now();
             let params = arguments.clone();
-            let said = match read_arguments(NAME, arguments).and_then(Arguments::asked) {
-                Ok(asked) => self.answer(asked, stop).await,
+            let said = match read_arguments(NAME, arguments).and_then(Arguments::wanted) {
+                Ok(wanted) => self.answer(wanted, stop).await,
                 Err(error) => Err(error),
             };
             let mut envelope = answered(said, params, begun);

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::replacing::Replacement;
+use super::replacing::{Replaced, Replacement};
+use crate::consent::Change;
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::files_read::{Known, Stamp};
 use crate::project::{Place, Project};
@@ -43,6 +44,11 @@ impl FileTool for Edit {
         Effect::Changes(arguments.path.clone())
     }
 
+    fn change(project: &Project, arguments: &Arguments) -> Result<Option<Change>, ToolError> {
+        let place = project.place_to_write(&arguments.path)?;
+        planned(&place, std::slice::from_ref(&arguments.replacement)).map(Some)
+    }
+
     fn run(project: &Project, arguments: Arguments, _: &CancellationToken) -> Result<Envelope, ToolError> {
         let place = project.place_to_write(&arguments.path)?;
         change(project, &place, &[arguments.replacement])
@@ -59,7 +65,24 @@ pub(crate) fn change(
     let mut read = project.read();
     let file = TextFile::read(place)?;
     is_known(read.knows(place.path(), &file.stamp), place)?;
-    let (mut text, mut lines) = (file.text.clone(), Vec::new());
+    let Replaced { text, lines } = replaced(&file.text, place, replacements)?;
+    let stamp = file.write(place, &text)?;
+    let mtime = stamp.mtime_ms();
+    read.see(place.path(), stamp);
+    drop(read);
+    Ok(changed(place, &file.text, &text, &lines, mtime).with("applied", replacements.len()))
+}
+
+/// What replacements would make of a file, without making them.
+pub(crate) fn planned(place: &Place, replacements: &[Replacement]) -> Result<Change, ToolError> {
+    let before = TextFile::read(place)?.text;
+    let after = replaced(&before, place, replacements)?.text;
+    Ok(Change { path: place.shown().to_owned(), before: Some(before), after })
+}
+
+/// A text with all replacements, one after the other.
+fn replaced(text: &str, place: &Place, replacements: &[Replacement]) -> Result<Replaced, ToolError> {
+    let (mut text, mut lines) = (text.to_owned(), Vec::new());
     for (number, replacement) in (1..).zip(replacements) {
         let replaced = replacement.make(&text, place.shown()).map_err(|error| match replacements.len() {
             1 => error,
@@ -68,11 +91,7 @@ pub(crate) fn change(
         text = replaced.text;
         lines.extend(replaced.lines);
     }
-    let stamp = file.write(place, &text)?;
-    let mtime = stamp.mtime_ms();
-    read.see(place.path(), stamp);
-    drop(read);
-    Ok(changed(place, &file.text, &text, &lines, mtime).with("applied", replacements.len()))
+    Ok(Replaced { text, lines })
 }
 
 /// What is said of a file that was changed.

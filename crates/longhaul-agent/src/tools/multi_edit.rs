@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::edit::change;
+use super::edit::{change, planned};
 use super::replacing::Replacement;
+use crate::consent::Change;
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::project::Project;
 use crate::tool::{Effect, FileTool};
@@ -44,6 +45,11 @@ impl FileTool for MultiEdit {
 
     fn effect(arguments: &Arguments) -> Effect {
         Effect::Changes(arguments.path.clone())
+    }
+
+    fn change(project: &Project, arguments: &Arguments) -> Result<Option<Change>, ToolError> {
+        let place = project.place_to_write(&arguments.path)?;
+        planned(&place, &arguments.edits).map(Some)
     }
 
     fn run(project: &Project, arguments: Arguments, _: &CancellationToken) -> Result<Envelope, ToolError> {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::edit::{changed, is_known, written};
+use crate::consent::Change;
 use crate::envelope::{Code, Envelope, ToolError};
 use crate::project::Project;
 use crate::text_file::{TextFile, replace};
@@ -35,6 +36,15 @@ impl FileTool for Write {
 
     fn effect(arguments: &Arguments) -> Effect {
         Effect::Changes(arguments.path.clone())
+    }
+
+    fn change(project: &Project, arguments: &Arguments) -> Result<Option<Change>, ToolError> {
+        let place = project.place_to_write(&arguments.path)?;
+        let before = match place.path().symlink_metadata() {
+            Ok(_) => Some(TextFile::read(&place)?.text),
+            Err(_) => None,
+        };
+        Ok(Some(Change { path: place.shown().to_owned(), before, after: arguments.content.clone() }))
     }
 
     fn run(project: &Project, arguments: Arguments, _: &CancellationToken) -> Result<Envelope, ToolError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longhaul::{Message, Models, Profile, Role, Session};
 use longhaul_agent::{
-    Agent, AgentSettings, Effect, Event, Form, Front, Mode, Permission, Permissions, Question, Toolbox,
+    Agent, AgentSettings, Answer, Asked, Consent, Event, Form, Front, Mode, Permissions, Toolbox,
 };
 use longhaul_model::{Fault, Model, Scripted};
 use longhaul_store::{About, Filter, Keeper};
@@ -37,7 +37,9 @@ pub struct Recorder {
     /// Questions that were asked.
     pub asked: Vec<String>,
     /// Answers to questions, the last first.
-    pub permissions: Vec<Permission>,
+    pub answers: Vec<Answer>,
+    /// What was asked last.
+    pub consent: Option<Consent>,
     /// Cancelled by the first question.
     pub stops: Option<CancellationToken>,
 }
@@ -63,21 +65,20 @@ impl Front for Recorder {
         self.heard.push(heard);
     }
 
-    fn ask<'a>(
-        &'a mut self,
-        question: Question<'a>,
-    ) -> Pin<Box<dyn Future<Output = Permission> + Send + 'a>> {
-        let what = match question.effect {
-            Effect::Changes(what) | Effect::Runs(what) => what.clone(),
+    fn ask<'a>(&'a mut self, consent: &'a Consent) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let what = match &consent.what {
+            Asked::Command { command, .. } => command.clone(),
+            Asked::Change(change) => change.path.clone(),
             _ => String::new(),
         };
-        self.asked.push(format!("{} {what}", question.tool));
+        self.asked.push(format!("{} {what}", consent.tool));
+        self.consent = Some(consent.clone());
         if let Some(stop) = &self.stops {
             stop.cancel();
             return Box::pin(std::future::pending());
         }
-        let permission = self.permissions.pop().unwrap_or(Permission::No(None));
-        Box::pin(async move { permission })
+        let answer = self.answers.pop().unwrap_or(Answer::No(None));
+        Box::pin(async move { answer })
     }
 }
 

@@ -5,11 +5,11 @@ use std::future::Future;
 use std::pin::Pin;
 
 use longhaul::Usage;
-use longhaul_agent::{Ended, Event, Front, Permission, Question};
+use longhaul_agent::{Answer, Consent, Ended, Event, Front};
 use serde_json::{Value, json};
 
+use crate::agent::consent_text::{nobody, nobody_said};
 use crate::agent::outlet::Outlet;
-use crate::agent::plain_front::nobody;
 use crate::agent::spent::{Before, Spent};
 
 /// The version of the schema.
@@ -141,16 +141,9 @@ impl Front for JsonFront {
         }
     }
 
-    fn ask<'a>(
-        &'a mut self,
-        question: Question<'a>,
-    ) -> Pin<Box<dyn Future<Output = Permission> + Send + 'a>> {
-        let says = nobody(&question);
-        self.say("denied", json!({ "tool": question.tool, "says": says }));
-        Box::pin(async {
-            Permission::No(Some(
-                "nobody is there to be asked; work without it, or say what is needed".to_owned(),
-            ))
-        })
+    fn ask<'a>(&'a mut self, consent: &'a Consent) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let says = nobody(consent);
+        self.say("denied", json!({ "tool": consent.tool, "says": says, "consent": consent.to_json() }));
+        Box::pin(async { Answer::No(Some(nobody_said(consent))) })
     }
 }

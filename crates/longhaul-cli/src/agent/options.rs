@@ -11,6 +11,7 @@ use longhaul_model::{Key, Model, Provider};
 use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
+use crate::agent::kept_rules::KeptRules;
 use crate::agent::secrets::variable;
 use crate::agent::shell::{self, Commands};
 use crate::agent::thinking::Thinking;
@@ -177,7 +178,8 @@ impl Options {
             steps: self.steps.and_then(|steps| usize::try_from(steps).ok()).unwrap_or(STEPS).max(1),
             form: self.form(session.profile()),
         };
-        let agent = Agent::new(session, Some(keeper), model, project, tools, self.permissions()?, settings);
+        let permissions = self.permissions(&project)?;
+        let agent = Agent::new(session, Some(keeper), model, project, tools, permissions, settings);
         Ok((agent, commands))
     }
 
@@ -212,8 +214,9 @@ impl Options {
         Ok(problems)
     }
 
-    fn permissions(&self) -> Result<Permissions, Failure> {
+    fn permissions(&self, project: &Project) -> Result<Permissions, Failure> {
         let mut permissions = Permissions::new(self.permissions.map_or(Mode::Ask, PermissionsName::mode));
+        KeptRules::of(project.root()).allow(&mut permissions)?;
         let bad = |error: longhaul_agent::BadRule| Failure::Input(error.to_string());
         for rule in &self.allow {
             permissions.allow(rule).map_err(bad)?;

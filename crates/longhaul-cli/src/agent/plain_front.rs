@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use longhaul_agent::{Effect, Envelope, Event, Front, Permission, Question};
+use longhaul_agent::{Answer, Consent, Envelope, Event, Front};
 use serde_json::Value;
 
+use crate::agent::consent_text::{nobody_said, refused};
 use crate::agent::outlet::Outlet;
 use crate::agent::spent::Spent;
 use crate::agent::thinking::{Thinking, Thought};
@@ -89,29 +90,9 @@ impl Front for PlainFront {
         }
     }
 
-    fn ask<'a>(
-        &'a mut self,
-        question: Question<'a>,
-    ) -> Pin<Box<dyn Future<Output = Permission> + Send + 'a>> {
-        self.line(format_args!("  {BAD}not allowed: {}{BAD:#}", one_line(&nobody(&question), WIDE)));
-        Box::pin(async {
-            Permission::No(Some(
-                "nobody is there to be asked; work without it, or say what is needed".to_owned(),
-            ))
-        })
-    }
-}
-
-/// Why a call does not run where nobody is asked, and what would let it.
-pub fn nobody(question: &Question<'_>) -> String {
-    let what = match question.effect {
-        Effect::Changes(path) => format!("{} of {path}", question.tool),
-        Effect::Runs(command) => format!("{}: {command}", question.tool),
-        _ => question.tool.to_owned(),
-    };
-    match question.rule {
-        Some(rule) => format!("{what} (--allow '{rule}' lets it)"),
-        None => format!("{what} (--permissions all lets it)"),
+    fn ask<'a>(&'a mut self, consent: &'a Consent) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        refused(consent).iter().for_each(|text| self.line(format_args!("{text}")));
+        Box::pin(async { Answer::No(Some(nobody_said(consent))) })
     }
 }
 

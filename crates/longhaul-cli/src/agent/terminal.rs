@@ -25,6 +25,7 @@ pub use screen::Screen;
 
 use self::conversation::Conversation;
 use self::editor::Editor;
+use crate::agent::kept_rules::KeptRules;
 use crate::agent::options::Options;
 use crate::agent::spent::Spent;
 use crate::error::Failure;
@@ -50,6 +51,7 @@ pub fn run(options: Options, config: &Config) -> Result<ExitCode, Failure> {
     };
     let mut front = TerminalFront::new(screen, Spent::going_on(agent.session()), editor.is_terminal());
     (front.prompt, front.typed) = (editor.prompt(), editor.typed());
+    front.kept = KeptRules::of(agent.project().root());
     if editor.is_terminal() {
         // An answer in a pipe has nothing else in it.
         front.thought.shown = options.thinking();

@@ -60,6 +60,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
         say(checks::agents().await)?;
         let is_base = checks::is_base(&gateway);
         say(vec![checks::gateway(&gateway, is_base || args.gateway.is_some()).await])?;
+        say(vec![checks::token()])?;
         say(checks::bases(&gateway))?;
         say(vec![checks::proxy(&gateway, is_base)])?;
         say(checks::providers(&gateway).await)

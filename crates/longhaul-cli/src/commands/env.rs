@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use crate::error::Failure;
 use crate::gateway::agents::{self, ANY, Setting, Told, no_proxy};
+use crate::gateway::own_token::OwnToken;
 use crate::gateway::reach::{Peer, variable};
 use crate::gateway::secret::{self, TOKEN};
 use crate::gateway::shell::quoted;
@@ -16,7 +17,10 @@ use crate::terminal;
 Examples:
   eval \"$(longhaul env claude)\" && claude
   longhaul env codex --gateway 127.0.0.1:9000
-  LONGHAUL_TOKEN=… longhaul env claude")]
+  LONGHAUL_TOKEN=… longhaul env claude
+
+What is printed has the gateway's token in it: for a gateway of this machine
+your own, which `longhaul serve` asks for, unless you name another.")]
 pub struct Args {
     /// The agent: claude, codex, opencode, pi, aider, qwen, mini, or any other
     #[arg(value_name = "AGENT")]
@@ -24,7 +28,7 @@ pub struct Args {
     /// Where the gateway listens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
     gateway: SocketAddr,
-    /// What the gateway asks for
+    /// What the gateway asks for; without it, your own token for a gateway of this machine
     #[arg(long, value_name = "T", env = TOKEN, hide_env_values = true)]
     token: Option<String>,
     /// The gateway only observes (`serve --observe`): leave the agent's own compaction on, and name no tools
@@ -36,7 +40,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let known = agents::find(&args.agent);
     let agent = known.unwrap_or(&ANY);
-    let token = args.token.clone().filter(|token| !token.is_empty());
+    let token = match args.token.clone().filter(|token| !token.is_empty()) {
+        None if args.gateway.ip().is_loopback() => Some(OwnToken::get()?.text),
+        named => named,
+    };
     if token.as_deref().is_some_and(|token| !secret::fits_a_path(token)) {
         let problem =
             "a token for agents is of letters, digits, `-`, `.`, `_` and `~`: it stands in base URLs";
@@ -47,6 +54,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         is_anthropic: true,
         has_openai_key: variable("OPENAI_API_KEY").is_some(),
         token,
+        scope: secret::scope()?,
         providers: Vec::new(),
         command: None,
         opencode_config: variable("OPENCODE_CONFIG_CONTENT"),

@@ -1,7 +1,7 @@
 //! `longhaul inspect`: the inspector of stored or recorded sessions, without a gateway.
 
 use std::fs;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use super::demo;
 use super::sessions::naming;
 use crate::arguments::say_unknown_model;
 use crate::error::Failure;
+use crate::gateway::secret;
 use crate::gateway::signals::Signals;
 use crate::lab::importing::Import;
 use crate::lab::inputs::{self, Unread};
@@ -47,7 +48,7 @@ pub struct Args {
     /// Where the page is
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// What a browser must know to be let in; needed where others can connect
+    /// What a browser must know to be let in, in the place of a token that is made now; needed where others can connect
     #[arg(long, value_name = "T", env = "LONGHAUL_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// Where sessions are kept: the path of a file, or postgres://…
@@ -84,7 +85,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(folder) = &args.export {
         return args.export_to(folder, config);
     }
-    let access = args.access()?;
+    let (access, shown) = args.access()?;
     let sources = args.sources(config)?;
     let name = args.profile.as_deref().unwrap_or(config.profile_name());
     let settings = Settings {
@@ -99,9 +100,10 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         let mut signals = Signals::caught()?;
         let cannot = |error| Failure::Input(format!("cannot listen on {}: {error}", args.listen));
         let server = Server::bind(args.listen, inspector).await.map_err(cannot)?;
+        let token = shown.map(|token| format!("?token={token}")).unwrap_or_default();
         let place = sources.only.map(|id| format!("#/s/{id}")).unwrap_or_default();
         let mut out = anstream::stdout();
-        writeln!(out, "inspector on http://{}/inspect/{place}", server.address())?;
+        writeln!(out, "inspector on http://{}/inspect/{token}{place}", server.address())?;
         out.flush()?;
         tokio::select! {
             () = server.run() => {}
@@ -112,23 +114,24 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
 }
 
 impl Args {
-    fn access(&self) -> Result<Access, Failure> {
-        let failed =
-            |error: getrandom::Error| Failure::Failed(format!("there are no random numbers: {error}"));
-        match self.token.as_deref().map(str::trim) {
-            Some("") => Err(Failure::Input("the token is empty".to_owned())),
-            Some(token) => {
-                let token = longhaul_gateway::Token::new(token);
-                Access::with_token(move |text| token.is(text)).map_err(failed)
-            }
+    /// Who may look: whoever has the token. It is given where it is to be printed: one that somebody named on a terminal
+    /// alone, where no log is.
+    fn access(&self) -> Result<(Access, Option<String>), Failure> {
+        let (text, is_shown) = match self.token.as_deref().map(str::trim) {
+            Some("") => return Err(Failure::Input("the token is empty".to_owned())),
+            Some(named) => (named.to_owned(), secret::fits_a_path(named) && std::io::stdout().is_terminal()),
             None if !self.listen.ip().is_loopback() => {
                 let address = self.listen;
                 let problem =
                     "can be reached from other machines: set a token (`--token`), or listen on 127.0.0.1";
-                Err(Failure::Input(format!("{address} {problem}")))
+                return Err(Failure::Input(format!("{address} {problem}")));
             }
-            None => Access::open().map_err(failed),
-        }
+            None => (secret::new()?, true),
+        };
+        let token = longhaul_gateway::Token::new(&text);
+        let access = Access::with_token(move |text| token.is(text))
+            .map_err(|error| Failure::Failed(format!("there are no random numbers: {error}")))?;
+        Ok((access, is_shown.then_some(text)))
     }
 
     /// One session as static pages.
@@ -212,7 +215,7 @@ impl Args {
                                 .map_or_else(|_| taken.name.clone(), |bundled| bundled.display().to_string()),
                             ..About::default()
                         };
-                        ids.push(taken.keep(&store, &about)?.id());
+                        ids.push(taken.keep(&store, &about)?.id);
                     }
                 }
                 Err(failure) => unread.add(&input, failure)?,

@@ -1,28 +1,33 @@
 //! `longhaul serve`: the gateway, until it is told to stop.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use longhaul_config::Config;
-use longhaul_gateway::{Gateway, GatewayError, Settings, Token};
+use longhaul_gateway::{Gateway, GatewayError, Open, Origin, Settings, Token};
 use longhaul_store::StoreError;
 use tokio::runtime::Runtime;
 
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI, Options, kept, size};
+use crate::gateway::own_token::OwnToken;
 use crate::gateway::signals::{Signal, Signals};
 use crate::gateway::stopped;
+use crate::terminal::one_line;
 
 /// Serve agents: a proxy in front of their provider that keeps conversations small
 #[derive(clap::Args)]
 #[command(after_help = "\
 Agents are told its address in the place of their provider's; keys go through
 it and are kept nowhere. Whatever goes wrong here, the agent's own request
-goes on to its provider as it came. `longhaul env AGENT` prints what to set.
+goes on to its provider as it came. `longhaul env AGENT` prints what to set:
+the address has a token in it, which is made once and which nobody else knows.
 
 Examples:
   longhaul serve
+  longhaul serve --no-token
+  longhaul serve --origin http://localhost:3000
   longhaul serve --listen 127.0.0.1:9000 --window 120000
   longhaul serve --anthropic http://127.0.0.1:8090 --openai http://127.0.0.1:8090/v1
   longhaul serve --listen 0.0.0.0:8484 --token $TOKEN --store postgres://…
@@ -32,9 +37,15 @@ pub struct Args {
     /// Where agents connect
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
     listen: SocketAddr,
-    /// What agents must know to be let in; needed where others can connect
+    /// What agents must know to be let in, in the place of your own token; needed where others can connect
     #[arg(long, value_name = "T", env = "LONGHAUL_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Let every program of this machine use the APIs; pages, tools and changes need the token all the same
+    #[arg(long)]
+    no_token: bool,
+    /// Let web pages of this origin (https://chat.example.com) use the APIs; may be given several times
+    #[arg(long, value_name = "ORIGIN")]
+    origin: Vec<Origin>,
     /// Delete sessions that nobody used for so many days; without it, none goes by its age
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     keep_days: Option<u64>,
@@ -52,7 +63,8 @@ pub struct Args {
 pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     args.options.write_log(true)?;
     args.options.make_store(config)?;
-    let settings = args.settings(config)?;
+    let own = args.own_token()?;
+    let settings = args.settings(config, own.as_ref())?;
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let mut signals = Signals::caught()?;
@@ -68,7 +80,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
             );
         }
         let mut out = anstream::stdout();
-        writeln!(out, "listening on http://{}", gateway.address())?;
+        // In one piece: who reads the first line alone may go after it.
+        write!(out, "{}", args.greeting(gateway.address(), own.as_ref()))?;
         out.flush()?;
         while let Signal::HangUp = signals.next().await {
             args.reload(&gateway);
@@ -105,10 +118,51 @@ async fn ended(signals: &mut Signals) {
 }
 
 impl Args {
+    /// The token of this user, which the gateway asks for if nobody names another. Where other machines can connect,
+    /// somebody must name one.
+    fn own_token(&self) -> Result<Option<OwnToken>, Failure> {
+        let is_needed = self.token.is_none() && self.listen.ip().is_loopback();
+        is_needed.then(OwnToken::get).transpose()
+    }
+
+    fn token(&self, own: Option<&OwnToken>) -> Option<Token> {
+        let Some(named) = &self.token else { return own.map(|own| Token::of_one_user(&own.text)) };
+        // `longhaul env` prints the user's own as a variable, which this gateway may be started with.
+        let known = OwnToken::known().ok().flatten();
+        let is_own = known.is_some_and(|known| known.text == named.trim());
+        Some(if is_own { Token::of_one_user(named) } else { Token::new(named) })
+    }
+
+    /// What is printed when the gateway serves. A token is printed on a terminal alone: what else reads it may be a log.
+    fn greeting(&self, address: SocketAddr, own: Option<&OwnToken>) -> String {
+        let mut lines = format!("listening on http://{address}\n");
+        match own {
+            Some(OwnToken { text, .. }) if std::io::stdout().is_terminal() => {
+                lines += &format!(
+                    "base URL for agents: http://{address}/t/{text} (for OpenAI's SDKs with /v1 behind it)\n"
+                );
+                lines += &format!("inspector at http://{address}/inspect/?token={text}\n");
+            }
+            Some(OwnToken { path, .. }) => {
+                let path = one_line(&path.display().to_string(), 500);
+                lines +=
+                    &format!("the token is in {path}; `longhaul env AGENT` prints addresses that have it\n");
+            }
+            None => {}
+        }
+        if self.no_token {
+            lines += "without the token, every user and program of this machine can use your base URLs here, and go on \
+                      with conversations that it knows; pages, tools and changes need the token\n";
+        }
+        lines
+    }
+
     /// What the gateway goes by.
-    fn settings(&self, config: &Config) -> Result<Settings, Failure> {
-        let token = self.token.as_deref().map(Token::new);
+    fn settings(&self, config: &Config, own: Option<&OwnToken>) -> Result<Settings, Failure> {
+        let token = self.token(own);
         let mut settings = self.options.settings(config, self.listen, token, [ANTHROPIC, OPENAI])?;
+        settings.open = if self.no_token { Open::Apis } else { Open::Nothing };
+        settings.origins.extend_from_slice(&self.origin);
         let gateway = config.gateway();
         settings.desk.retention =
             kept(self.keep_days.or(gateway.keep_days), self.keep_bytes.or(gateway.keep_bytes));
@@ -118,7 +172,8 @@ impl Args {
 
     /// Reads the settings again. If something is wrong with them, they stay as they were.
     fn reload(&self, gateway: &Gateway) {
-        let settings = Config::load().map_err(Failure::from).and_then(|config| self.settings(&config));
+        let read = || self.settings(&Config::load()?, self.own_token()?.as_ref());
+        let settings: Result<Settings, Failure> = read();
         match settings.map(|settings| gateway.change(settings)) {
             Ok(fixed) if fixed.is_empty() => tracing::info!("the settings were read again"),
             Ok(fixed) => {

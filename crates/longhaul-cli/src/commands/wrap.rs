@@ -242,6 +242,7 @@ impl Run<'_> {
             is_anthropic: self.is_anthropic,
             has_openai_key: reach::variable("OPENAI_API_KEY").is_some(),
             token,
+            scope: secret::scope()?,
             providers,
             command: self.arguments.first().map(|first| first.to_string_lossy().into_owned()),
             opencode_config: reach::variable("OPENCODE_CONFIG_CONTENT"),

@@ -46,6 +46,8 @@ pub struct Told {
     pub has_openai_key: bool,
     /// What the gateway asks for.
     pub token: Option<String>,
+    /// Tells this agent's conversations from those of others at the gateway. No secret.
+    pub scope: String,
     /// Providers that the user has named, in the order in which the gateway knows them.
     pub providers: Vec<Provider>,
     /// The first argument of the user.
@@ -71,11 +73,21 @@ pub enum Setting {
 
 impl Told {
     /// The gateway's address, with the token in it if there is one: for the environment, never for an argument.
-    fn base(&self) -> String {
+    fn root(&self) -> String {
         match &self.token {
             Some(token) => format!("http://{}/t/{token}", self.gateway),
             None => format!("http://{}", self.gateway),
         }
+    }
+
+    /// The same with the scope behind it.
+    fn base(&self) -> String {
+        format!("{}/s/{}", self.root(), self.scope)
+    }
+
+    /// The gateway's address without the token, with the scope: for arguments.
+    fn open_base(&self) -> String {
+        format!("http://{}/s/{}", self.gateway, self.scope)
     }
 
     fn openai(&self) -> String {
@@ -85,7 +97,9 @@ impl Told {
     /// Names and addresses of the providers that the user has named, behind the gateway.
     fn behind_the_gateway(&self) -> impl Iterator<Item = (&str, String)> {
         let numbered = self.providers.iter().enumerate();
-        numbered.map(|(n, own)| (own.name.as_str(), format!("{}/to/{n}{}", self.base(), own.version)))
+        numbered.map(|(n, own)| {
+            (own.name.as_str(), format!("{}/to/{n}/s/{}{}", self.root(), self.scope, own.version))
+        })
     }
 
     /// The variable that arguments name in the token's place.
@@ -215,8 +229,7 @@ fn claude(told: &Told) -> Vec<Setting> {
         return settings;
     }
     // A tool that is loaded later would change the prompt, and all of it would be billed again.
-    let mut server =
-        json!({"type": "http", "url": format!("http://{}/mcp", told.gateway), "alwaysLoad": true});
+    let mut server = json!({"type": "http", "url": format!("{}/mcp", told.open_base()), "alwaysLoad": true});
     if told.token.is_some() {
         // Claude Code puts the variable's value in.
         server["headers"] = json!({"x-longhaul-token": format!("${{{TOKEN}}}")});
@@ -239,8 +252,8 @@ fn codex(told: &Told) -> Vec<Setting> {
         None => String::new(),
     };
     let provider = format!(
-        r#"model_providers.longhaul={{name="longhaul",base_url="http://{}/v1",{login},{token}wire_api="responses",supports_websockets=false}}"#,
-        told.gateway
+        r#"model_providers.longhaul={{name="longhaul",base_url="{}/v1",{login},{token}wire_api="responses",supports_websockets=false}}"#,
+        told.open_base()
     );
     let arguments = ["-c", "model_provider=longhaul", "-c", &provider];
     arguments
@@ -327,6 +340,7 @@ mod tests {
             is_anthropic,
             has_openai_key,
             token: None,
+            scope: "5c09e".to_owned(),
             providers: Vec::new(),
             command: None,
             opencode_config: None,
@@ -357,10 +371,14 @@ mod tests {
     #[test]
     fn providers_of_the_user_are_asked_for_through_the_gateway() {
         let Setting::Variable(_, told) = &pi(&guarded())[0] else { panic!() };
-        let at = "http://127.0.0.1:4040/t/T0ken";
+        let (at, scope) = ("http://127.0.0.1:4040/t/T0ken", "s/5c09e");
         assert_eq!(
             serde_json::from_str::<Value>(told).unwrap(),
-            json!({"anthropic": format!("{at}/to/1"), "openai": format!("{at}/v1"), "mine": format!("{at}/to/0/v1")})
+            json!({
+                "anthropic": format!("{at}/to/1/{scope}"),
+                "openai": format!("{at}/{scope}/v1"),
+                "mine": format!("{at}/to/0/{scope}/v1"),
+            })
         );
         let own = r#"{"provider": {"mine": {"name": "Mine"}}, "theme": "dark", /* mine */ "compaction": {"auto": true}}"#;
         let guarded = Told { opencode_config: Some(own.to_owned()), ..guarded() };
@@ -368,7 +386,7 @@ mod tests {
         let told: Value = serde_json::from_str(told).unwrap();
         assert_eq!(
             told["provider"]["mine"],
-            json!({"name": "Mine", "options": {"baseURL": format!("{at}/to/0/v1")}})
+            json!({"name": "Mine", "options": {"baseURL": format!("{at}/to/0/{scope}/v1")}})
         );
         assert_eq!((&told["theme"], &told["compaction"]["auto"]), (&"dark".into(), &false.into()));
     }
@@ -400,12 +418,32 @@ mod tests {
             .filter_map(|s| if let Setting::Argument(text) = s { Some(text) } else { None })
             .collect();
         assert!(
-            arguments[0].starts_with("--mcp-config={") && arguments[0].contains("http://127.0.0.1:4040/mcp")
+            arguments[0].starts_with("--mcp-config={")
+                && arguments[0].contains("http://127.0.0.1:4040/s/5c09e/mcp")
         );
         assert_eq!(arguments[1], "--allowedTools=mcp__longhaul__recall");
         // Where the tool is added to its requests, it is told of no other.
         let filled = (find("claude").unwrap().told)(&Told { recall: Recall::Fill, ..told(true, false) });
         assert!(filled.iter().all(|setting| matches!(setting, Setting::Variable(..))));
+    }
+
+    /// Its requests and its calls of our tools have the same scope.
+    #[test]
+    fn every_address_that_an_agent_is_told_has_its_scope() {
+        for agent in AGENTS.iter().chain([&ANY]) {
+            for told in [told(true, true), guarded()] {
+                let settings = format!("{:?}", (agent.told)(&told));
+                let addresses = settings.split("http://127.0.0.1:4040").skip(1);
+                let unscoped: Vec<&str> = addresses
+                    .filter(|rest| {
+                        let rest = rest.strip_prefix("/t/T0ken").unwrap_or(rest);
+                        let rest = rest.strip_prefix("/to/").map_or(rest, |rest| &rest[1..]);
+                        !rest.starts_with("/s/5c09e")
+                    })
+                    .collect();
+                assert!(unscoped.is_empty() && settings.contains("5c09e"), "{}: {unscoped:?}", agent.name);
+            }
+        }
     }
 
     /// Nothing of ours is in the requests of an agent that is only observed, and its own compaction stays.
@@ -428,7 +466,10 @@ mod tests {
         for (has_key, login) in [(true, "env_key=\"OPENAI_API_KEY\""), (false, "requires_openai_auth=true")] {
             let settings = (find("codex").unwrap().told)(&told(true, has_key));
             let Setting::Argument(provider) = &settings[3] else { panic!() };
-            assert!(provider.contains(login) && provider.contains("http://127.0.0.1:4040/v1"), "{provider}");
+            assert!(
+                provider.contains(login) && provider.contains("http://127.0.0.1:4040/s/5c09e/v1"),
+                "{provider}"
+            );
         }
     }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::gateway::options::{ANTHROPIC, OPENAI};
+use crate::gateway::own_token::OwnToken;
 use crate::gateway::programs::{self, version};
 use crate::gateway::reach::{Peer, variable};
 use crate::gateway::shim::Shim;
@@ -226,7 +227,7 @@ pub async fn gateway(peer: &Peer, must_be: bool) -> Check {
     match pages.await {
         Ok(()) => Check::ok(
             "gateway",
-            format!("{peer} is alive and ready; sessions are shown at http://{peer}/inspect/"),
+            format!("{peer} is alive and ready; its page is at http://{peer}/inspect/?token=TOKEN"),
         ),
         Err(error) => {
             let says = format!("none at {peer}: {error}");
@@ -236,6 +237,17 @@ pub async fn gateway(peer: &Peer, must_be: bool) -> Check {
                     Check::hint("gateway", says, "`longhaul serve` starts one; `longhaul wrap` needs none")
                 }
             }
+        }
+    }
+}
+
+/// Whether the token of this user's gateways is known to nobody else.
+pub fn token() -> Check {
+    match OwnToken::known() {
+        Ok(Some(OwnToken { path, .. })) => Check::ok("token", format!("{} is yours alone", path.display())),
+        Ok(None) => Check::ok("token", "none yet: `longhaul serve` makes one"),
+        Err(problem) => {
+            Check::problem("token", problem.to_string(), "delete the file, and tell agents the new token")
         }
     }
 }
@@ -259,7 +271,9 @@ pub fn bases(gateway: &Peer) -> Vec<Check> {
             }
             Some(peer) if peer.is_same(gateway) => {
                 let todo = format!("`longhaul wrap` would go on to it: unset {name} before");
-                Check::hint(name, format!("agents of this shell go through the gateway at {peer}"), todo)
+                let without = "; it names no token: `longhaul env AGENT` prints an address that does";
+                let says = format!("agents of this shell go through the gateway at {peer}");
+                Check::hint(name, if value.contains("/t/") { says } else { says + without }, todo)
             }
             Some(peer) => Check::ok(name, format!("{peer}; `longhaul wrap` goes on to it")),
         })

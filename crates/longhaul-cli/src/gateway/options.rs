@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use longhaul::{Summariser, Tokens};
 use longhaul_config::{Config, size_of, without_password};
-use longhaul_gateway::{DeskSettings, Limits, Recall, Settings, SummaryModel, Token};
+use longhaul_gateway::{DeskSettings, Limits, Open, Origin, Recall, Settings, SummaryModel, Token};
 use longhaul_store::{Retention, SessionId};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -96,6 +96,8 @@ impl Options {
             openai: self.openai.clone().unwrap_or_else(|| openai.to_owned()),
             others: Vec::new(),
             token,
+            open: Open::Nothing,
+            origins: origins(&gateway.origins)?,
             desk,
             limits,
         })
@@ -146,6 +148,13 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Web pages that may use the APIs.
+fn origins(named: &[String]) -> Result<Vec<Origin>, Failure> {
+    let parsed = named.iter().map(|origin| origin.parse());
+    let problem = |error: longhaul_gateway::NoOrigin| Failure::Input(format!("gateway.origins: {error}"));
+    parsed.collect::<Result<_, _>>().map_err(problem)
 }
 
 /// The ways to recall, by their names.

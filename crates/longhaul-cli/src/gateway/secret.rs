@@ -1,4 +1,4 @@
-//! The token of a gateway that one user starts: made anew each time, known to the agent alone.
+//! Tokens of gateways: how they are made, and what they look like.
 
 use std::fmt::Write;
 
@@ -15,6 +15,14 @@ pub fn new() -> Result<String, Failure> {
     // Writing into a text does not fail.
     bytes.iter().for_each(|byte| _ = write!(text, "{byte:02x}"));
     Ok(text)
+}
+
+/// A name for one agent at a gateway that no other agent has. No secret.
+pub fn scope() -> Result<String, Failure> {
+    const LENGTH: usize = 12;
+    let mut scope = new()?;
+    scope.truncate(LENGTH);
+    Ok(scope)
 }
 
 /// True if a token can stand in the path of a URL as it is.

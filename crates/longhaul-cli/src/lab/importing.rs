@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use longhaul::session::journal;
 use longhaul::{Message, Profile, Role, Session};
-use longhaul_store::{About, Keeper, Meta, Store, StoreError};
+use longhaul_store::{About, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::transcript;
 
 use crate::error::Failure;
@@ -46,16 +46,54 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Stores it, whole.
-    pub fn keep(&self, store: &Arc<dyn Store>, about: &About) -> Result<Keeper, StoreError> {
-        let mut keeper = Keeper::create(store.clone(), about, &self.session)?;
+    /// Stores it once, whole, and says whether it was new. All who import it at the same time write one session together,
+    /// and whoever imports it after one of them was killed writes the rest.
+    pub fn keep_once(&self, store: &Arc<dyn Store>, about: &About) -> Result<(Meta, bool), StoreError> {
+        if let Some(meta) = self.stored(store)? {
+            return Ok((meta, false));
+        }
+        let id = self.own_id();
+        let is_whole = || Ok::<_, StoreError>(store.meta(id)?.end >= self.session.cursor());
+        let was_whole = match is_whole() {
+            Err(StoreError::NoSession(_)) => false,
+            looked => looked?,
+        };
+        match self.keep_in(Keeper::begin_as(store.clone(), id, about)) {
+            // Somebody has changed it since another import wrote it, and before that import has named it.
+            Err(StoreError::Conflict { .. }) if is_whole()? => {
+                store.keep_prefixes(id, 0, &[self.import_hash()])?;
+            }
+            kept => kept?,
+        }
+        Ok((store.meta(id)?, !was_whole))
+    }
+
+    /// Stores it, whole, whether it is there already or not.
+    pub fn keep(&self, store: &Arc<dyn Store>, about: &About) -> Result<Meta, StoreError> {
+        let keeper = Keeper::begin(store.clone(), about);
+        let id = keeper.id();
+        self.keep_in(keeper)?;
+        store.meta(id)
+    }
+
+    /// It has its name when all of it is stored.
+    fn keep_in(&self, mut keeper: Keeper) -> Result<(), StoreError> {
         keeper.finish(&self.session)?;
-        keeper.keep_prefixes(0, &[self.import_hash()])?;
-        Ok(keeper)
+        keeper.keep_prefixes(0, &[self.import_hash()])
+    }
+
+    /// The id that the session gets: every import of the same messages, in the same way, gives it the same. What another
+    /// version has begun and not finished is another session, for its edits may be others.
+    fn own_id(&self) -> SessionId {
+        let mut hasher = blake3::Hasher::new_derive_key("longhaul sessions import, id");
+        hasher.update(env!("CARGO_PKG_VERSION").as_bytes()).update(&self.import_hash());
+        let mut hash = [0; 16];
+        hasher.finalize_xof().fill(&mut hash);
+        SessionId::of_hash(hash)
     }
 
     /// The session that an earlier import of the same messages, in the same way, has stored.
-    pub fn stored(&self, store: &Arc<dyn Store>) -> Result<Option<Meta>, StoreError> {
+    fn stored(&self, store: &Arc<dyn Store>) -> Result<Option<Meta>, StoreError> {
         let alike = store.find_prefix(&[self.import_hash()])?;
         Ok(alike.and_then(|alike| alike.sessions.into_iter().next()))
     }

@@ -3,15 +3,12 @@
 
 use longhaul::conversation::FactKind;
 use longhaul::{RecallError, RecallPart};
-use longhaul_store::{Filter, Hit, Keeper, Store, StoreError};
+use longhaul_store::{Filter, Hit, Holders, Keeper, Store, StoreError};
 
 use super::conversation::{Conversation, Refused};
-use super::{Desk, Shared};
+use super::{CalledTool, Desk, Shared, ToolCaller};
 
-/// A stored conversation is looked into for a handle if it is among the newest ones.
-const NEWEST: usize = 20;
-
-/// Something to be done to the conversation that a tenant used last.
+/// Something to be done to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A text stays in every request.
@@ -25,9 +22,18 @@ pub enum Action {
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The tenant has no conversation in memory.
-    #[error("no conversation is live: ask again behind the next request")]
-    NoConversation,
+    /// No conversation is known to have called the tool.
+    #[error(
+        "no conversation here has just called `{0}` with these arguments, so nothing was done: have the model call it again, \
+         or send the header with which the agent names its session to /mcp too"
+    )]
+    NoCaller(String),
+    /// It is not known which conversation has called the tool.
+    #[error(
+        "several conversations may have called `{0}` with these arguments, so nothing was done: have the model call it again \
+         in other words, or give each agent a scope of its own"
+    )]
+    SeveralCallers(String),
     /// No conversation of the tenant has it.
     #[error("{0}")]
     Recall(#[from] RecallError),
@@ -40,12 +46,16 @@ pub enum AskError {
 }
 
 impl Desk {
-    /// What an edit took out, byte for byte, of any conversation of a tenant: those that are live are looked into
-    /// first, then the newest ones that are stored.
+    /// What an edit took out, byte for byte, of any conversation of a tenant. The store is asked first, for it knows what
+    /// every replica has written; conversations in memory have what is not stored yet.
     pub fn recall(&self, tenant: &str, handle: &str, part: &RecallPart) -> Result<String, AskError> {
+        let stored = self.recall_stored(tenant, handle, part);
+        if let Ok(Some(text)) = stored {
+            self.books.recalled();
+            return Ok(text);
+        }
         let mut refused = RecallError::Unknown(handle.to_owned());
-        let live = self.live.of_tenant(tenant);
-        for shared in &live {
+        for shared in &self.live.of_tenant(tenant) {
             match self.with(shared, |conversation| conversation.session().recall(handle, part)) {
                 Some(Ok(text)) => {
                     self.books.recalled();
@@ -56,19 +66,28 @@ impl Desk {
                 None => {}
             }
         }
-        let filter = Filter { tenant: Some(tenant.to_owned()), ..Filter::default() };
-        for meta in self.store.list(&filter, NEWEST)? {
-            if live.iter().any(|shared| shared.id == meta.id) {
-                continue;
-            }
+        Err(stored.err().unwrap_or_else(|| refused.into()))
+    }
+
+    /// The same from the store alone; `None` if it does not have it.
+    fn recall_stored(
+        &self,
+        tenant: &str,
+        handle: &str,
+        part: &RecallPart,
+    ) -> Result<Option<String>, AskError> {
+        let Some(Holders { handle, sessions }) = self.store.holders(tenant, handle)? else { return Ok(None) };
+        let profile = &self.settings().profile;
+        for id in sessions {
             // One that cannot be loaded, or was deleted just now, hides no other.
-            let stored = Keeper::open(self.store.clone(), meta.id, self.settings().profile.clone());
-            if let Some(Ok(text)) = stored.ok().map(|(_, session)| session.recall(handle, part)) {
-                self.books.recalled();
-                return Ok(text);
+            let Ok((_, session)) = Keeper::open(self.store.clone(), id, profile.clone()) else { continue };
+            match session.recall(&handle.to_string(), part) {
+                Ok(text) => return Ok(Some(text)),
+                Err(error @ RecallError::Pattern(_)) => return Err(error.into()),
+                Err(RecallError::Unknown(_)) => {}
             }
         }
-        Err(refused.into())
+        Ok(None)
     }
 
     /// Messages of a tenant in which all words of the query were said, the newest first.
@@ -77,10 +96,10 @@ impl Desk {
         Ok(self.store.search(query, &filter, most)?)
     }
 
-    /// Does something to the conversation that a tenant used last. Says what is in force then.
-    pub fn act(&self, tenant: &str, action: &Action) -> Result<String, AskError> {
-        let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
-        let mut conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
+    /// Does something to the conversation that calls a tool. Reports what is in force then.
+    pub fn act(&self, caller: &ToolCaller, call: &CalledTool, action: &Action) -> Result<String, AskError> {
+        let shared = self.conversation_of(caller, call)?;
+        let mut conversation = shared.lock().map_err(|_| call.without_caller())?;
         if conversation.is_newest() {
             let done = conversation.act(action);
             if matches!(done, Err(AskError::Store(_))) {
@@ -94,18 +113,18 @@ impl Desk {
         if conversation.in_arrears() {
             // What it has sent and not stored goes on as a conversation of its own.
             drop(conversation);
-            return self.act(tenant, action);
+            return self.act(caller, call, action);
         }
         let (store, api) = (self.store.clone(), conversation.api());
-        let mut stored = Conversation::open(store, &self.settings(), tenant, api, shared.id)?;
+        let mut stored = Conversation::open(store, &self.settings(), &caller.tenant, api, shared.id)?;
         stored.act(action)?;
         Ok(facts(&stored))
     }
 
-    /// What is in the window of the conversation that a tenant used last, in words.
-    pub fn context(&self, tenant: &str) -> Result<String, AskError> {
-        let shared = self.live.of_tenant(tenant).into_iter().next().ok_or(AskError::NoConversation)?;
-        let conversation = shared.lock().map_err(|_| AskError::NoConversation)?;
+    /// What is in the window of the conversation that calls a tool, in words.
+    pub fn context(&self, caller: &ToolCaller, call: &CalledTool) -> Result<String, AskError> {
+        let shared = self.conversation_of(caller, call)?;
+        let conversation = shared.lock().map_err(|_| call.without_caller())?;
         let (view, full, edits) = conversation.figures();
         let window = conversation.session().budget().window;
         let size = format!("{view} of {full} tokens are sent, in a window of {window}; {edits} edits stand.");

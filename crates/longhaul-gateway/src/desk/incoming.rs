@@ -55,30 +55,15 @@ impl Incoming {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+        header(&self.headers, name)
     }
 
     /// Where to look for its conversation first, the best first.
     pub(super) fn hints(&self) -> Vec<Hint> {
-        let named = NAMES.iter().filter_map(|names| {
-            let (first, others) = names.split_first()?;
-            let mut name = vec![*first, self.header(first)?];
-            name.extend(others.iter().filter_map(|other| self.header(other)));
-            Some(self.hint(name.iter().map(|part| part.as_bytes())))
-        });
         let head = &self.body.as_bytes()[..self.body.len().min(HEAD)];
-        named.chain([self.hint([&b"head"[..], head])]).collect()
-    }
-
-    fn hint<'a>(&'a self, parts: impl IntoIterator<Item = &'a [u8]>) -> Hint {
-        let mut hash = blake3::Hasher::new();
-        for part in [self.tenant.as_bytes(), self.api.name().as_bytes()].into_iter().chain(parts) {
-            hash.update(&(part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-        let mut half = [0; 16];
-        half.copy_from_slice(&hash.finalize().as_bytes()[..16]);
-        Hint(half)
+        let mut hints = named(&self.tenant, self.api, &self.headers);
+        hints.push(hint(&self.tenant, self.api, [&b"head"[..], head]));
+        hints
     }
 
     /// What a list of sessions says of the client.
@@ -87,4 +72,30 @@ impl Incoming {
         let agent = program.split(['/', ' ']).next().unwrap_or_default();
         About { agent: agent.to_owned(), tenant: self.tenant.to_string(), ..About::default() }
     }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The conversations that the headers of a client name.
+pub(super) fn named(tenant: &str, api: Api, headers: &HeaderMap) -> Vec<Hint> {
+    let named = NAMES.iter().filter_map(|names| {
+        let (first, others) = names.split_first()?;
+        let mut name = vec![*first, header(headers, first)?];
+        name.extend(others.iter().filter_map(|other| header(headers, other)));
+        Some(hint(tenant, api, name.iter().map(|part| part.as_bytes())))
+    });
+    named.collect()
+}
+
+fn hint<'a>(tenant: &'a str, api: Api, parts: impl IntoIterator<Item = &'a [u8]>) -> Hint {
+    let mut hash = blake3::Hasher::new();
+    for part in [tenant.as_bytes(), api.name().as_bytes()].into_iter().chain(parts) {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash.finalize().as_bytes()[..16]);
+    Hint(half)
 }

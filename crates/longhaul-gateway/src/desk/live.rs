@@ -10,6 +10,7 @@ use longhaul::{Ticket, Usage};
 use longhaul_store::SessionId;
 
 use super::KeptThinking;
+use super::caller::Called;
 use super::conversation::{Conversation, Refused};
 use super::last_sent::{LastSent, SentAlone};
 
@@ -160,6 +161,8 @@ struct Slot {
     seals: Vec<String>,
     /// Requests that were sent without it, and that it has not taken in.
     alone: Vec<Arc<SentAlone>>,
+    /// The tools of ours that its newest answer calls.
+    called: Called,
 }
 
 /// The facts that a use of a conversation leaves behind.
@@ -204,6 +207,7 @@ impl Live {
         let alone = alone.filter(is_new);
         slot.alone.extend(alone);
         slot.seals.clear();
+        slot.called.tools.clear();
         let before = slot.last.replace(last);
         // It may hold thousands of messages: others do not wait while it goes.
         drop(inner);
@@ -216,6 +220,22 @@ impl Live {
             && let Some(slot) = self.lock().conversations.get_mut(&id)
         {
             slot.seals = seals.to_vec();
+        }
+    }
+
+    /// The request that was sent last was answered with calls of our tools.
+    pub(super) fn called(&self, id: SessionId, called: Called) {
+        if let Some(slot) = self.lock().conversations.get_mut(&id) {
+            slot.called = called;
+        }
+    }
+
+    /// Shows each conversation of a tenant, with the tools of ours that its newest answer calls.
+    pub(super) fn look_at_calls(&self, tenant: &str, mut look: impl FnMut(&Shared, &mut Called)) {
+        for slot in self.lock().conversations.values_mut() {
+            if let Some(shared) = slot.conversation.as_ref().filter(|shared| &*shared.tenant == tenant) {
+                look(shared, &mut slot.called);
+            }
         }
     }
 
@@ -303,6 +323,7 @@ impl Live {
             last: None,
             seals: Vec::new(),
             alone: Vec::new(),
+            called: Called::default(),
         });
         slot.outside = outside;
         let end_before = std::mem::replace(&mut slot.end, end.clone());
@@ -335,14 +356,15 @@ impl Live {
 
     /// What speaks of one conversation speaks of another from now on.
     pub(super) fn replace(&self, before: SessionId, new: &Shared, used: Used) {
-        let hints = {
+        let (hints, called) = {
             let mut inner = self.lock();
             let slot = inner.conversations.get(&before);
-            let hints = slot.map(|slot| slot.hints.clone()).unwrap_or_default();
+            let kept = slot.map(|slot| (slot.hints.clone(), slot.called.clone())).unwrap_or_default();
             inner.remove(before);
-            hints
+            kept
         };
         self.used(new, &hints, used);
+        self.called(new.id, called);
     }
 
     /// A conversation is not what the store has: the next request loads it. What was sent last of it stays, as long as

@@ -9,8 +9,8 @@ use longhaul::session::journal::{Cursor, Entry};
 use longhaul::size::Calibration;
 use longhaul::{Archive, Snapshot};
 use longhaul_store::{
-    About, Alike, Filter, Hit, Meta, Pruned, Retention, SessionId, Store, StoreError, Stored, UpstreamLimit,
-    UpstreamRefusal,
+    About, Alike, Filter, Hit, Holders, Meta, Pruned, Retention, SessionId, Store, StoreError, Stored,
+    UpstreamLimit, UpstreamRefusal,
 };
 
 /// So long nothing is tried after an error, unless the desk asks for it.
@@ -281,6 +281,10 @@ impl Store for Watched {
 
     fn find_prefix(&self, hashes: &[[u8; 16]]) -> Result<Option<Alike>, StoreError> {
         self.read(|store| store.find_prefix(hashes))
+    }
+
+    fn holders(&self, tenant: &str, handle: &str) -> Result<Option<Holders>, StoreError> {
+        self.read(|store| store.holders(tenant, handle))
     }
 
     fn keep_learnt(&self, model: &str, calibration: &Calibration) -> Result<(), StoreError> {

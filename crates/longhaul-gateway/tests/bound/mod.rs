@@ -189,13 +189,7 @@ impl Client {
     }
 
     pub async fn pin(&self, text: &str) {
-        let call = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": "pin", "arguments": { "text": text } },
-        });
-        let request = client().post(format!("{}/mcp", url(self.gateway())));
-        let seen = see(request.header("content-type", "application/json").body(call.to_string()), LONG).await;
-        assert!(seen.status == 200 && !seen.text().contains("isError\":true"), "{}", seen.text());
+        assert!(self.act(json!({ "do": "pin", "text": text })).await, "{text}");
     }
 
     pub async fn get(&self, path: &str) -> Seen {

@@ -11,7 +11,7 @@ use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
 use longhaul_fake::Fake;
 use longhaul_gateway::{
-    Call, Decide, Decision, DeskSettings, Gateway, How, Incoming, Limits, Reason, Settings, start_with,
+    Call, Decide, Decision, DeskSettings, Gateway, How, Incoming, Limits, Open, Reason, Settings, start_with,
 };
 use longhaul_store::SessionId;
 use longhaul_wire::api::Api;
@@ -35,6 +35,8 @@ pub fn settings(fake: &Fake) -> Settings {
         openai: fake.base_url() + "/v1",
         others: Vec::new(),
         token: None,
+        open: Open::Everything,
+        origins: Vec::new(),
         desk: DeskSettings::new(String::new()),
         limits: Limits { stop: Duration::from_secs(1), ..Limits::default() },
     }

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use longhaul::session::Overflow;
 use longhaul::{Tokens, Usage};
-use longhaul_gateway::{Call, Decide, Decision, Desk, DeskSettings, Incoming, KeptThinking, Reason};
+use longhaul_gateway::{
+    Call, Called, Decide, Decision, Desk, DeskSettings, Incoming, KeptThinking, Reason, ToolAnswer,
+    ToolCaller,
+};
 use longhaul_inspector::access::Access;
 use longhaul_inspector::{Host, Inspector};
-use serde_json::Value;
 
 /// What happens to a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +161,11 @@ impl Decide for Faulty {
         Decide::inspector(self.desk.clone(), access)
     }
 
-    fn tools(&self, tenant: &str, message: &str) -> Option<Value> {
-        Decide::tools(&*self.desk, tenant, message)
+    fn called(&self, call: &Call, called: Called) {
+        self.desk.called(call, called);
+    }
+
+    fn tools(&self, caller: &ToolCaller, message: &str) -> ToolAnswer {
+        Decide::tools(&*self.desk, caller, message)
     }
 }

@@ -117,6 +117,10 @@ impl Format for Stream {
         self.blocks.iter().filter_map(Growing::seal).collect()
     }
 
+    fn calls(&self) -> Vec<(String, String)> {
+        self.blocks.iter().filter_map(Growing::call).collect()
+    }
+
     fn is_closed(&self) -> bool {
         self.closed
     }
@@ -173,6 +177,15 @@ impl Growing {
             _ => String::new(),
         };
         (!seal.is_empty()).then_some(seal)
+    }
+
+    /// The name and the arguments of a call.
+    fn call(&self) -> Option<(String, String)> {
+        let begun = |name: &str| self.block.get(name);
+        begun("type").filter(|kind| *kind == "tool_use")?;
+        let name = begun("name").and_then(Value::as_str)?.to_owned();
+        let input = || begun("input").map(Value::to_string).unwrap_or_default();
+        Some((name, if self.text.is_empty() { input() } else { self.text.clone() }))
     }
 
     fn into_block(self) -> Value {

@@ -122,6 +122,10 @@ impl Format for Stream {
         self.usage.clone()
     }
 
+    fn calls(&self) -> Vec<(String, String)> {
+        self.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect()
+    }
+
     fn is_closed(&self) -> bool {
         self.stop.is_some()
     }

@@ -79,6 +79,10 @@ impl Format for Stream {
         self.closed.as_ref().and_then(usage)
     }
 
+    fn calls(&self) -> Vec<(String, String)> {
+        self.output().filter_map(call).collect()
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
@@ -96,6 +100,23 @@ impl Format for Stream {
         };
         Ok(Ended { messages: output.into(), usage: usage(&response), stop: stop_of(&response) })
     }
+}
+
+impl Stream {
+    /// The items that are done; of a server that sends none of them, those of its closing event.
+    fn output(&self) -> impl Iterator<Item = &Value> {
+        let closed =
+            self.closed.as_ref().and_then(|response| response.get("output")).and_then(Value::as_array);
+        let closed = closed.filter(|_| self.items.is_empty()).into_iter().flatten();
+        self.items.values().chain(closed)
+    }
+}
+
+/// The name and the arguments of an item that calls a function.
+fn call(item: &Value) -> Option<(String, String)> {
+    item.get("type").filter(|kind| *kind == "function_call")?;
+    let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some((text("name")?, text("arguments").unwrap_or_default()))
 }
 
 /// A reply that came whole.

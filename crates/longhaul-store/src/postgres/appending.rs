@@ -9,9 +9,11 @@ use longhaul::session::journal::{Cursor, Entry};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::originals;
 use super::pool::{Connection, all_at_once};
 use crate::error::StoreError;
 use crate::fault::Fault;
+use crate::originals::named_by;
 use crate::packing::Packer;
 use crate::rows::{Apart, Body, EntryRow, Kind, Now, Sum, bytes_of, title_of};
 use crate::store::{About, SessionId};
@@ -52,7 +54,8 @@ const INSERT_ENTRIES: &str = "
     SELECT $1, * FROM unnest($2::integer[], $3::smallint[], $4::integer[], $5::bytea[], $6::bigint[], $7::bigint[])";
 
 const ADD_SUM: &str = "
-    UPDATE longhaul.session SET entries = entries + $2, messages = messages + $3, calls = calls + $4,
+    UPDATE longhaul.session SET listed = CASE listed WHEN entries THEN listed + $2 ELSE listed END,
+        entries = entries + $2, messages = messages + $3, calls = calls + $4,
         bytes = bytes + $5, updated = greatest(updated, $6), model = coalesce($7, model),
         title = CASE title WHEN '' THEN coalesce($8, '') ELSE title END
     WHERE n = $1";
@@ -120,7 +123,12 @@ pub(super) async fn append(
                 (None, Some(content.hold(&mut connection.packer, handle, &row.json, row.kind)?))
             }
         };
-        new.seq.push(count(from.0 + at)?);
+        let seq = count(from.0 + at)?;
+        for handle in entries.get(at).map(named_by).unwrap_or_default() {
+            new.named.push(bytes_of(handle));
+            new.named_by.push(seq);
+        }
+        new.seq.push(seq);
         new.kind.push(row.kind.number());
         new.bytes.push(count(row.json.len())?);
         new.packed.push(packed);
@@ -250,6 +258,9 @@ struct Rows {
     packed: Vec<Option<Vec<u8>>>,
     content: Vec<Option<i64>>,
     apart: Vec<Option<i64>>,
+    /// Handles of originals, and the entries that name them.
+    named: Vec<[u8; 16]>,
+    named_by: Vec<i32>,
 }
 
 /// Writes everything that is new, and commits.
@@ -261,10 +272,11 @@ async fn write(
     sum: &Sum<'_>,
     now: Now,
 ) -> Result<(), Fault> {
-    let (insert_content, insert_waiting, insert_entries, add_sum) = (
+    let (insert_content, insert_waiting, insert_entries, keep_originals, add_sum) = (
         connection.statement(INSERT_CONTENT).await?,
         connection.statement(INSERT_WAITING).await?,
         connection.statement(INSERT_ENTRIES).await?,
+        connection.statement(originals::KEEP).await?,
         connection.statement(ADD_SUM).await?,
     );
     // Two writers of the same texts wait for each other in one order.
@@ -279,6 +291,7 @@ async fn write(
         count::<i64>(sum.calls)?,
         count::<i64>(sum.bytes)?,
     );
+    let named: Vec<&[u8]> = rows.named.iter().map(<[u8; 16]>::as_slice).collect();
     let (model, title) = (sum.model.map(text), sum.title.as_deref().map(text));
     let client = &connection.client;
     // If one fails, the commit is none.
@@ -289,6 +302,7 @@ async fn write(
             &insert_entries,
             &[&session, &rows.seq, &rows.kind, &rows.bytes, &rows.packed, &rows.content, &rows.apart],
         ),
+        client.execute(&keep_originals, &[&session, &named, &rows.named_by]),
         client.execute(&add_sum, &[&session, &entries, &messages, &calls, &bytes, &now.0, &model, &title],),
         client.batch_execute("COMMIT"),
     )?;

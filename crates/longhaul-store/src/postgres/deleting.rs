@@ -41,12 +41,15 @@ pub(super) async fn delete(connection: &mut Connection, id: SessionId) -> Result
 
 /// Deletes a session, inside of a transaction. Says how many bytes of content are gone.
 async fn delete_here(connection: &mut Connection, id: SessionId) -> Result<u64, Fault> {
-    let (lock, delete_entries, lock_content, delete_content, delete_sizes, delete_prefixes, delete_session) = (
+    let (lock, delete_entries, delete_originals, lock_content, delete_content, delete_sizes) = (
         connection.statement(LOCK_SESSION).await?,
         connection.statement(DELETE_ENTRIES).await?,
+        connection.statement("DELETE FROM longhaul.original WHERE session = $1").await?,
         connection.statement(LOCK_CONTENT).await?,
         connection.statement(DELETE_CONTENT).await?,
         connection.statement("DELETE FROM longhaul.sizes WHERE session = $1").await?,
+    );
+    let (delete_prefixes, delete_session) = (
         connection.statement("DELETE FROM longhaul.prefix WHERE session = $1").await?,
         connection.statement("DELETE FROM longhaul.session WHERE n = $1").await?,
     );
@@ -59,6 +62,7 @@ async fn delete_here(connection: &mut Connection, id: SessionId) -> Result<u64, 
     let (_, gone, ..) = all_at_once!(
         client.execute(&lock_content, &[&held]),
         client.query_one(&delete_content, &[&held]),
+        client.execute(&delete_originals, &[&session]),
         client.execute(&delete_sizes, &[&session]),
         client.execute(&delete_prefixes, &[&session]),
         client.execute(&delete_session, &[&session]),

@@ -20,15 +20,19 @@ const FORK: &str = "
     WITH fork AS (
         INSERT INTO longhaul.session
             (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes,
-             without_content)
+             without_content, listed)
         SELECT $1, id, tenant, agent, project, title, $2, $3, $3, $4, sum.messages, sum.calls, sum.bytes,
-            without_content
+            without_content, least(listed, $4)
         FROM longhaul.session, (
             SELECT count(*) FILTER (WHERE kind = $5) AS messages, count(*) FILTER (WHERE kind = $6) AS calls,
                 coalesce(sum(bytes), 0) AS bytes
             FROM longhaul.entry WHERE session = $7 AND seq < $4
         ) AS sum
         WHERE n = $7 ON CONFLICT (id) DO NOTHING RETURNING n
+    ), originals AS (
+        INSERT INTO longhaul.original (tenant, handle, session, seq)
+        SELECT original.tenant, original.handle, fork.n, original.seq
+        FROM fork, longhaul.original WHERE original.session = $7 AND original.seq < $4
     )
     INSERT INTO longhaul.entry (session, seq, kind, bytes, packed, content, apart)
     SELECT fork.n, entry.seq, entry.kind, entry.bytes, entry.packed, entry.content, entry.apart

@@ -4,9 +4,10 @@ use longhaul::Handle;
 use longhaul::session::journal::{Cursor, Entry};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Place;
+use super::{Place, originals};
 use crate::error::StoreError;
 use crate::fault::Fault;
+use crate::originals::named_by;
 use crate::packing::Packer;
 use crate::rows::{Apart, Body, EntryRow, Now, Sum, bytes_of, title_of};
 use crate::store::{About, SessionId};
@@ -43,11 +44,14 @@ pub(super) fn append(
     if stored != from {
         return Err(StoreError::Conflict { session: id, from, stored }.into());
     }
-    let mut sum = Sum::default();
+    let (mut sum, mut named) = (Sum::default(), Vec::new());
     for (at, entry) in entries.iter().enumerate() {
-        let length = insert(connection, packer, id, session.entry(from.0 + at)?, entry)?;
+        let at = session.entry(from.0 + at)?;
+        let length = insert(connection, packer, id, at, entry)?;
         sum.add(entry, length);
+        named.extend(named_by(entry).into_iter().map(|handle| (handle, at)));
     }
+    originals::keep(connection, session, &named)?;
     add_sum(connection, session, &sum, now)
 }
 
@@ -64,7 +68,7 @@ pub(super) fn place_of(connection: &Connection, id: SessionId) -> Result<(Place,
 fn add_sum(connection: &Connection, session: Place, sum: &Sum<'_>, now: Now) -> Result<(), Fault> {
     connection
         .prepare_cached(
-            "UPDATE session SET entries = entries + ?2, messages = messages + ?3, calls = calls + ?4,
+            "UPDATE session SET listed = CASE listed WHEN entries THEN listed + ?2 ELSE listed END, entries = entries + ?2, messages = messages + ?3, calls = calls + ?4,
              bytes = bytes + ?5, updated = max(updated, ?6), model = coalesce(?7, model),
              title = CASE title WHEN '' THEN coalesce(?8, '') ELSE title END WHERE n = ?1",
         )?

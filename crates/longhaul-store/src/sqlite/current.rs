@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::faults::Faults;
-use super::{Reader, SqliteFile, Writer, indexing, opening};
+use super::{Reader, SqliteFile, Writer, indexing, opening, originals};
 use crate::background::{AtEnd, Background, Pace};
 use crate::error::StoreError;
 use crate::fault::Fault;
@@ -38,7 +38,7 @@ struct LookedAt {
 /// A file that was opened.
 pub(super) struct Opened {
     pub(super) file: Arc<SqliteFile>,
-    /// Indexes words while nobody waits for it.
+    /// Indexes words, and lists originals, while nobody waits for it.
     pub(super) indexing: Background,
     /// Which file it is, and which were beside it.
     id: Option<FileId>,
@@ -104,8 +104,15 @@ impl Opened {
                 // Others get their turn: it takes about as long.
                 std::thread::sleep(Duration::from_millis(4));
             }
+            // What is not listed now is listed by the next process that opens the store, or by a recall.
+            while pace.goes_on() && indexed.list_some().unwrap_or(false) {
+                std::thread::sleep(Duration::from_millis(4));
+            }
         };
         let indexing = Background::new(AtEnd::Wait, index);
+        if file.read(|reader| originals::any_unlisted(&reader.connection)).unwrap_or(false) {
+            indexing.ask();
+        }
         Ok(Self { file, indexing, id, beside })
     }
 

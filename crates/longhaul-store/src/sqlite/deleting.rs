@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use rusqlite::{Connection, params};
 
-use super::Place;
 use super::appending::place_of;
+use super::{Place, originals};
 use crate::fault::Fault;
 use crate::rows::{Kind, Now};
 use crate::store::{Retention, SessionId};
@@ -22,6 +22,7 @@ pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), Fault
 
 /// Deletes entries, and the content that nobody else holds.
 fn delete_entries(connection: &Connection, places: Range<i64>) -> Result<(), Fault> {
+    originals::forget(connection, &places)?;
     let mut held = BTreeSet::new();
     {
         let mut delete = connection
@@ -118,7 +119,7 @@ fn cut(connection: &Connection, session: Place, last: Range<usize>) -> Result<()
     let places = session.entries(last.clone())?;
     connection
         .prepare_cached(
-            "UPDATE session SET entries = ?4,
+            "UPDATE session SET entries = ?4, listed = min(listed, ?4),
              messages = messages - (SELECT count(*) FROM entry WHERE at >= ?2 AND at < ?3 AND kind = ?5),
              calls = calls - (SELECT count(*) FROM entry WHERE at >= ?2 AND at < ?3 AND kind = ?6),
              bytes = bytes - (SELECT sum(bytes) FROM entry WHERE at >= ?2 AND at < ?3) WHERE n = ?1",

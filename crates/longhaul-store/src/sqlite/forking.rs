@@ -4,7 +4,7 @@ use longhaul::session::journal::Cursor;
 use rusqlite::{Connection, params};
 
 use super::appending::place_of;
-use super::{Place, reading};
+use super::{Place, originals, reading};
 use crate::error::StoreError;
 use crate::fault::Fault;
 use crate::packing::Unpacker;
@@ -27,11 +27,11 @@ pub(super) fn fork(
     let model = reading::model_in(connection, unpacker, &shared)?.unwrap_or_default();
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO session (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes, without_content)
+            "INSERT INTO session (id, parent, tenant, agent, project, title, model, created, updated, entries, messages, calls, bytes, without_content, listed)
              SELECT ?1, id, tenant, agent, project, title, ?2, ?3, ?3, ?4,
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?7),
                  (SELECT count(*) FROM entry WHERE at >= ?5 AND at < ?6 AND kind = ?8),
-                 (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6), without_content
+                 (SELECT coalesce(sum(bytes), 0) FROM entry WHERE at >= ?5 AND at < ?6), without_content, min(listed, ?4)
              FROM session WHERE n = ?9 ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
@@ -55,5 +55,5 @@ pub(super) fn fork(
              SELECT at - ?1 + ?2, kind, bytes, packed, content, apart FROM entry WHERE at >= ?1 AND at < ?3 ORDER BY at",
         )?
         .execute([shared.start, place.entry(0)?, shared.end])?;
-    Ok(())
+    originals::fork(connection, &shared, place)
 }

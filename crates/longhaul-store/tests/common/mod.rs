@@ -71,8 +71,11 @@ impl Ground {
                         (SELECT count(*) FROM longhaul.words
                             WHERE NOT EXISTS (SELECT FROM longhaul.content WHERE id = words.content)),
                         (SELECT count(*) FROM longhaul.waiting
-                            WHERE NOT EXISTS (SELECT FROM longhaul.content WHERE id = waiting.content))";
-                assert_eq!(postgres::sql(&self.place, lost), ["0"; 6]);
+                            WHERE NOT EXISTS (SELECT FROM longhaul.content WHERE id = waiting.content)),
+                        (SELECT count(*) FROM longhaul.original
+                            WHERE NOT EXISTS (SELECT FROM longhaul.entry
+                                WHERE entry.session = original.session AND entry.seq = original.seq))";
+                assert_eq!(postgres::sql(&self.place, lost), ["0"; 7]);
             }
         }
     }
@@ -128,6 +131,61 @@ impl Ground {
         }
     }
 
+    /// How many handles of originals lead to entries.
+    pub fn originals(&self) -> u64 {
+        match self.folder {
+            Some(_) => {
+                let connection = rusqlite::Connection::open(&self.place).unwrap();
+                connection.query_row("SELECT count(*) FROM original", [], |row| row.get(0)).unwrap()
+            }
+            None => postgres::sql(&self.place, "SELECT count(*) FROM longhaul.original")[0].parse().unwrap(),
+        }
+    }
+
+    /// Nothing is listed, as if an older version had stored everything.
+    pub fn forget_originals(&self) {
+        self.list_only(0);
+    }
+
+    /// So many entries of each session are listed.
+    pub fn list_only(&self, entries: usize) {
+        match self.folder {
+            Some(_) => {
+                let connection = rusqlite::Connection::open(&self.place).unwrap();
+                connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+                let forget = format!(
+                    "BEGIN IMMEDIATE; DELETE FROM original WHERE at & 4294967295 >= {entries};
+                     UPDATE session SET listed = {entries}; COMMIT"
+                );
+                connection.execute_batch(&forget).unwrap();
+            }
+            None => {
+                let forget = format!(
+                    "BEGIN; DELETE FROM longhaul.original WHERE seq >= {entries};
+                     UPDATE longhaul.session SET listed = {entries}; COMMIT"
+                );
+                postgres::sql(&self.place, &forget);
+            }
+        }
+    }
+
+    /// Brings the store back to the form before the one that lists originals.
+    pub fn to_older_form(&self) {
+        match self.folder {
+            Some(_) => {
+                let connection = rusqlite::Connection::open(&self.place).unwrap();
+                let back = "DROP INDEX session_unlisted; DROP TABLE original;
+                    ALTER TABLE session DROP COLUMN listed; PRAGMA user_version = 7";
+                connection.execute_batch(back).unwrap();
+            }
+            None => {
+                let back = "DROP TABLE longhaul.original; ALTER TABLE longhaul.session DROP COLUMN listed;
+                    UPDATE longhaul.form SET form = 6";
+                postgres::sql(&self.place, back);
+            }
+        }
+    }
+
     /// Every byte of the store; of Postgres every value of every row.
     pub fn bytes(&self) -> Vec<u8> {
         match &self.folder {
@@ -135,13 +193,16 @@ impl Ground {
                 let files = std::fs::read_dir(folder.path()).unwrap();
                 files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
             }
-            None => ["session", "content", "entry", "sizes", "learnt", "words", "prefix", "waiting"]
-                .iter()
-                .flat_map(|table| {
-                    let all = format!("SET bytea_output = 'escape'; SELECT t::text FROM longhaul.{table} t");
-                    postgres::sql(&self.place, &all).concat().into_bytes()
-                })
-                .collect(),
+            None => {
+                ["session", "content", "entry", "sizes", "learnt", "words", "prefix", "waiting", "original"]
+                    .iter()
+                    .flat_map(|table| {
+                        let all =
+                            format!("SET bytea_output = 'escape'; SELECT t::text FROM longhaul.{table} t");
+                        postgres::sql(&self.place, &all).concat().into_bytes()
+                    })
+                    .collect()
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Changes of files: what was added is green, what was removed is red.
 
 use anstyle::{AnsiColor, Style};
-use serde_json::Value;
 
 use crate::terminal::{FAINT, cut};
 
@@ -15,26 +14,6 @@ const INDENT: &str = "    ";
 /// A diff, line by line.
 pub fn lines(diff: &str, width: usize) -> Vec<String> {
     shown(diff.lines().map(|line| (style_of(line), line.to_owned())).collect(), width)
-}
-
-/// What a call would change, as far as its arguments say it.
-pub fn of_arguments(arguments: &Value, width: usize) -> Vec<String> {
-    let text = |value: &Value, names: [&str; 2]| -> Option<String> {
-        names.iter().find_map(|name| Some(value.get(name)?.as_str()?.to_owned()))
-    };
-    let mut lines = Vec::new();
-    let edits = arguments.get("edits").and_then(Value::as_array);
-    for edit in edits.map_or(std::slice::from_ref(arguments), Vec::as_slice) {
-        for (names, sign, style) in [
-            (["old", "old_string"], '-', REMOVED),
-            (["new", "new_string"], '+', ADDED),
-            (["content", "text"], '+', ADDED),
-        ] {
-            let text = text(edit, names).unwrap_or_default();
-            lines.extend(text.lines().map(|line| (style, format!("{sign}{line}"))));
-        }
-    }
-    shown(lines, width)
 }
 
 fn style_of(line: &str) -> Style {
@@ -59,8 +38,6 @@ fn shown(lines: Vec<(Style, String)>, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn plain(lines: &[String]) -> Vec<String> {
@@ -72,16 +49,5 @@ mod tests {
         let shown = lines("@@ -1 +1 @@\n-old\n+new \x1b[2J and a long line", 24);
         assert_eq!(plain(&shown), ["    @@ -1 +1 @@", "    -old", "    +new [2J and a long…"]);
         assert!(shown[1].contains("\x1b[31m") && shown[2].contains("\x1b[32m"), "{shown:?}");
-    }
-
-    #[test]
-    fn what_a_call_would_change_is_shown_before_it_does() {
-        let edit = json!({"path": "a", "old": "a\nb", "new": "c"});
-        assert_eq!(plain(&of_arguments(&edit, 80)), ["    -a", "    -b", "    +c"]);
-        let edits = json!({"edits": [{"old": "a", "new": "b"}, {"old": "c", "new": "d"}]});
-        assert_eq!(plain(&of_arguments(&edits, 80)).len(), 4);
-        let write = json!({"content": "line\n".repeat(50)});
-        assert_eq!(plain(&of_arguments(&write, 80)).last().unwrap(), "    … 10 lines more");
-        assert!(of_arguments(&json!({"command": "ls"}), 80).is_empty());
     }
 }

@@ -4,24 +4,28 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 
-use longhaul_agent::{Compaction, Envelope, Event, Front, Permission, Question};
+use longhaul_agent::{Answer, Compaction, Consent, Envelope, Event, Front, Keep};
 
 use super::diff;
 use super::markdown::Markdown;
-use super::prompt::{Means, Prompt};
-use super::question::{self, Asked};
+use super::prompt::Prompt;
+use super::question::{Paged, WaitingQuestion};
 use super::screen::Screen;
 use super::typed::Typed;
-use crate::agent::plain_front::{nobody, outcome, subject};
+use crate::agent::consent_text::{nobody_said, refused};
+use crate::agent::kept_rules::KeptRules;
+use crate::agent::plain_front::{outcome, subject};
 use crate::agent::spent::Spent;
 use crate::agent::thinking::{Thinking, Thought};
-use crate::terminal::{BAD, FAINT, GOOD, STRONG, cut, one_line, short, width};
+use crate::terminal::{BAD, FAINT, GOOD, STRONG, cut, height, one_line, short, width};
 
 /// Lines on a screen.
 pub struct TerminalFront {
     pub screen: Screen,
     pub spent: Spent,
-    pub asked: Asked,
+    pub asked: WaitingQuestion,
+    /// Where rules are kept that the person agrees to for good.
+    pub kept: KeptRules,
     pub prompt: Prompt,
     pub typed: Typed,
     /// Whether anybody can be asked.
@@ -40,7 +44,8 @@ impl TerminalFront {
         Self {
             screen,
             spent,
-            asked: Asked::default(),
+            asked: WaitingQuestion::default(),
+            kept: KeptRules::default(),
             prompt: Prompt::default(),
             typed: Typed::default(),
             attended,
@@ -142,25 +147,23 @@ impl Front for TerminalFront {
         }
     }
 
-    fn ask<'a>(
-        &'a mut self,
-        question: Question<'a>,
-    ) -> Pin<Box<dyn Future<Output = Permission> + Send + 'a>> {
+    fn ask<'a>(&'a mut self, consent: &'a Consent) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         if !self.attended {
-            self.screen.bad(format_args!("  not allowed: {}", one_line(&nobody(&question), width())));
-            let says = "nobody is there to be asked; work without it, or say what is needed";
-            return Box::pin(async { Permission::No(Some(says.to_owned())) });
+            self.screen.lines(refused(consent));
+            return Box::pin(async { Answer::No(Some(nobody_said(consent))) });
         }
-        // Before the question is seen: what is typed from here on may answer it.
-        let (answer, has_rule) = (self.asked.wait(self.typed.text()), question.rule.is_some());
-        self.prompt.set(Means::Answers);
-        self.screen.lines(diff::of_arguments(question.arguments, width()));
-        self.screen.line(question::text(&question, width()));
-        let prompt = self.prompt.clone();
+        let question = Paged::new(consent, width(), height());
         Box::pin(async move {
-            let line = answer.await.unwrap_or_default();
-            prompt.set(Means::Waits);
-            question::meaning(&line, has_rule)
+            let answer = question.ask(&self.asked, &self.typed, &self.prompt, &self.screen).await;
+            if let (Answer::Always(Keep::Project), Some(rule)) = (&answer, &consent.rule) {
+                match self.kept.keep(rule) {
+                    Ok(file) => self.screen.faint(format_args!("{} has the rule now", file.display())),
+                    Err(error) => {
+                        self.screen.bad(format_args!("the rule holds for this session only: {error}"))
+                    }
+                }
+            }
+            answer
         })
     }
 }

@@ -1,15 +1,19 @@
-//! Questions for permission: how they are asked, and what the answer means.
+//! Questions for permission: shown page by page, and answered by a line that was begun behind them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longhaul_agent::{Effect, Permission, Question};
+use longhaul_agent::{Answer, Consent};
 use tokio::sync::oneshot;
 
-use crate::terminal::{STRONG, one_line};
+use super::prompt::{Means, Prompt};
+use super::screen::Screen;
+use super::typed::Typed;
+use crate::agent::consent_text;
+use crate::terminal::STRONG;
 
 /// Where a question waits for the line that answers it.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<Option<Waiting>>>);
+pub struct WaitingQuestion(Arc<Mutex<Option<Waiting>>>);
 
 struct Waiting {
     sender: oneshot::Sender<String>,
@@ -17,7 +21,7 @@ struct Waiting {
     begun: String,
 }
 
-impl Asked {
+impl WaitingQuestion {
     /// Waits for the next line that was not begun before.
     pub fn wait(&self, begun: String) -> oneshot::Receiver<String> {
         let (sender, receiver) = oneshot::channel();
@@ -39,50 +43,113 @@ impl Asked {
     }
 }
 
-/// A question in a line or two.
-pub fn text(question: &Question<'_>, width: usize) -> String {
-    let what = match question.effect {
-        Effect::Changes(path) => format!("{} {path}", question.tool),
-        Effect::Runs(command) => format!("{}: {command}", question.tool),
-        _ => question.tool.to_owned(),
-    };
-    // What is asked for must be seen as a whole, as far as a person can read it.
-    let what = one_line(&what, 10 * width);
-    let always =
-        question.rule.map(|rule| format!(" / [a]lways \"{}\"", one_line(rule, width))).unwrap_or_default();
-    format!("{STRONG}Allow {what}?{STRONG:#} [y]es{always} / [n]o / or type why not")
+/// A question, in pages that fit on the screen.
+pub struct Paged<'a> {
+    consent: &'a Consent,
+    pages: Vec<Vec<String>>,
 }
 
-/// What a line means as an answer. Whatever is not yes is no, and goes to the model.
-pub fn meaning(line: &str, has_rule: bool) -> Permission {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Permission::Once,
-        "a" | "always" if has_rule => Permission::Always,
-        "" | "n" | "no" => Permission::No(None),
-        _ => Permission::No(Some(line.trim().to_owned())),
+/// Rows of the screen that a page leaves: for the question, which may be three rows wide, and the prompt.
+const SPARED: usize = 6;
+/// Rows of a page at least.
+const SHORTEST: usize = 4;
+
+impl<'a> Paged<'a> {
+    /// A question on a screen of so many columns and rows.
+    pub fn new(consent: &'a Consent, width: usize, height: usize) -> Self {
+        let lines = consent_text::lines(consent, Some(width));
+        let rows = height.saturating_sub(SPARED).max(SHORTEST);
+        Self { consent, pages: lines.chunks(rows).map(<[String]>::to_vec).collect() }
+    }
+
+    /// Asks it. Only who has seen all pages can say yes.
+    pub async fn ask(
+        &self,
+        asked: &WaitingQuestion,
+        typed: &Typed,
+        prompt: &Prompt,
+        screen: &Screen,
+    ) -> Answer {
+        for (number, page) in (1..).zip(&self.pages) {
+            // Before the question is seen: what is typed from here on may answer it.
+            let line = asked.wait(typed.text());
+            prompt.set(Means::Answers);
+            screen.lines(page.iter().cloned());
+            let is_last = number == self.pages.len();
+            let question = if is_last {
+                consent_text::choices(self.consent)
+            } else {
+                format!(
+                    "Page {number} of {}: Enter shows the next one / [n]o / or type why not",
+                    self.pages.len()
+                )
+            };
+            screen.line(format_args!("{STRONG}{question}{STRONG:#}"));
+            // A person who is gone has not agreed.
+            let Ok(line) = line.await else { return Answer::No(None) };
+            prompt.set(Means::Waits);
+            match consent_text::meaning(&line, self.consent) {
+                answer if is_last => return answer,
+                Answer::No(None) if line.is_empty() => {}
+                refused @ Answer::No(_) => return refused,
+                // It was given too early to be meant for all of it.
+                _ => {}
+            }
+        }
+        Answer::No(None)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::future::Future;
+    use std::task::Poll;
+
+    use longhaul_agent::{Asked, Reach};
 
     use super::*;
 
+    /// Answers each question with the next of these lines.
+    fn answer(consent: &Consent, height: usize, lines: &[&str]) -> Option<Answer> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (asked, screen) = (WaitingQuestion::default(), Screen::stdout());
+        let question = Paged::new(consent, 80, height);
+        runtime.block_on(async {
+            let (typed, prompt) = (Typed::default(), Prompt::default());
+            let mut answer = std::pin::pin!(question.ask(&asked, &typed, &prompt, &screen));
+            let mut lines = lines.iter();
+            std::future::poll_fn(|context| {
+                loop {
+                    if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                        return Poll::Ready(Some(answer));
+                    }
+                    let Some(line) = lines.next() else { return Poll::Ready(None) };
+                    asked.answer((*line).to_owned()).unwrap();
+                }
+            })
+            .await
+        })
+    }
+
     #[test]
-    fn a_question_says_what_would_run_and_which_rule_would_let_it() {
-        let (effect, arguments) = (Effect::Runs("cargo test \x1b[2J".to_owned()), json!({}));
-        let question =
-            Question { tool: "Bash", arguments: &arguments, effect: &effect, rule: Some("Bash(cargo test)") };
-        let plain = anstream::adapter::strip_str(&text(&question, 80)).to_string();
-        let want =
-            "Allow Bash: cargo test [2J? [y]es / [a]lways \"Bash(cargo test)\" / [n]o / or type why not";
-        assert_eq!(plain, want);
+    fn nobody_agrees_to_what_was_not_shown() {
+        let command = (0..30).map(|line| format!("echo {line}\n")).collect();
+        let what = Asked::Command { command, reach: Reach { writes: None } };
+        let consent = Consent { tool: "Bash".to_owned(), what, why: None, rule: None };
+        // Three pages of 14 rows.
+        assert_eq!(answer(&consent, 20, &["y", "y"]), None);
+        assert_eq!(answer(&consent, 20, &["y", "y", "y"]), Some(Answer::Yes));
+        assert_eq!(answer(&consent, 20, &["", "", "y"]), Some(Answer::Yes));
+        assert_eq!(answer(&consent, 20, &["", "", ""]), Some(Answer::No(None)));
+        assert_eq!(answer(&consent, 20, &["n"]), Some(Answer::No(None)));
+        assert_eq!(answer(&consent, 20, &["", "\x1b"]), Some(Answer::No(None)));
+        assert_eq!(answer(&consent, 20, &["not so"]), Some(Answer::No(Some("not so".to_owned()))));
+        assert_eq!(answer(&consent, 100, &["y"]), Some(Answer::Yes));
     }
 
     #[test]
     fn a_line_that_was_begun_before_is_no_answer() {
-        let asked = Asked::default();
+        let asked = WaitingQuestion::default();
         assert_eq!(asked.answer("y".to_owned()), Err("y".to_owned()));
         let mut answer = asked.wait("ye".to_owned());
         assert_eq!(asked.answer("yes".to_owned()), Err("yes".to_owned()));
@@ -92,14 +159,5 @@ mod tests {
         // One that was taken back was not meant either way.
         let mut answer = asked.wait("half a".to_owned());
         assert_eq!((asked.answer("n".to_owned()), answer.try_recv().as_deref()), (Ok(()), Ok("n")));
-    }
-
-    #[test]
-    fn only_yes_is_yes() {
-        assert_eq!(meaning(" Y ", true), Permission::Once);
-        assert_eq!(meaning("always", true), Permission::Always);
-        assert_eq!(meaning("a", false), Permission::No(Some("a".to_owned())));
-        assert_eq!((meaning("", true), meaning("n", true)), (Permission::No(None), Permission::No(None)));
-        assert_eq!(meaning("yes, but later", true), Permission::No(Some("yes, but later".to_owned())));
     }
 }

@@ -118,15 +118,14 @@ fn keep(
         title: None,
         ..About::default()
     };
-    let known = if args.again { None } else { taken.stored(store)? };
-    let meta = match &known {
-        Some(meta) => meta.clone(),
-        None => store.meta(taken.keep(store, &about)?.id())?,
+    let (meta, new) = match args.again {
+        true => (taken.keep(store, &about)?, true),
+        false => taken.keep_once(store, &about)?,
     };
     let (messages, edits) = (taken.session.log().messages().len(), taken.session.ledger().next_id().0);
     let imported = Imported {
         session: meta.id.to_string(),
-        new: known.is_none(),
+        new,
         transcript: taken.name.clone(),
         messages,
         calls: meta.calls,

@@ -33,6 +33,9 @@ pub struct MetaLine {
     bytes: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     without_content: bool,
+    /// True on the last line of a list that is cut: there are more sessions than `--limit` lets through.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
 }
 
 impl MetaLine {
@@ -51,6 +54,7 @@ impl MetaLine {
             calls: meta.calls,
             bytes: meta.bytes,
             without_content: meta.without_content,
+            more: false,
         }
     }
 }
@@ -65,10 +69,15 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let store = sessions.place.open()?;
-    let found = store.list(&args.which.filter(), args.which.limit())?;
+    let limit = args.which.limit();
+    // One more than is shown tells whether the list is cut.
+    let mut found = store.list(&args.which.filter(), limit.saturating_add(1))?;
+    let is_cut = found.len() > limit;
+    found.truncate(limit);
     if sessions.json {
-        for meta in &found {
-            writeln!(out, "{}", serde_json::to_string(&MetaLine::new(meta)).map_err(io::Error::from)?)?;
+        for (number, meta) in (1..).zip(&found) {
+            let line = MetaLine { more: is_cut && number == found.len(), ..MetaLine::new(meta) };
+            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
         }
         return Ok(());
     }
@@ -83,9 +92,9 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     // An id is short among all sessions, not only among those that are listed.
     let length = naming::length(&store.list(&Filter::default(), usize::MAX)?);
     table(&mut out, &found, length)?;
-    if found.len() == args.which.limit() {
+    if is_cut {
         let faint = terminal::FAINT;
-        writeln!(out, "{faint}There may be more: --limit N.{faint:#}")?;
+        writeln!(out, "{faint}There are more: --limit N.{faint:#}")?;
     }
     Ok(())
 }
