@@ -39,6 +39,7 @@ pub use permission::{BadRule, Mode, Permissions, Verdict};
 pub use project::{Place, Project};
 pub use react::React;
 pub use shell::confine::{Bounds, Confinement, Enforced, Writing, launch_confined};
+pub use shell::environment::holds_a_key;
 pub use shell::jobs::Jobs;
 pub use tool::{Definition, Effect, Running, Tool};
 pub use toolbox::Toolbox;

@@ -92,7 +92,8 @@ enum Command {
 
 fn main() -> ExitCode {
     // A broken file of settings is an error of the commands that go by it.
-    let config = Config::load().map_err(Failure::from);
+    agent::secrets::receive();
+    let config = agent::secrets::settings().map_err(Failure::from);
     let parsed =
         command(config.as_ref().ok()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -108,6 +109,9 @@ fn main() -> ExitCode {
             };
         }
     };
+    if let (None | Some(Command::Run(_)), Ok(config)) = (&cli.command, &config) {
+        agent::secrets::hide(config.agent().key_env);
+    }
     let Some(command) = cli.command else {
         return match config.and_then(|config| agent::terminal::run(cli.options, &config)) {
             Ok(code) => code,

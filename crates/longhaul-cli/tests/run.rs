@@ -355,3 +355,87 @@ async fn a_provider_that_is_asked_again_is_said_to_be() {
     let output = run(None, folder.path(), &["--base-url", "not-a-url", "Hello?"]).await;
     assert!(text(&output.stderr).starts_with("error: the base URL \"not-a-url\" is none: "));
 }
+
+/// A reader that stops in the middle, as a pager does whose user has seen enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_it_while_nobody_reads_what_it_prints() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::io::AsyncReadExt;
+    let long = "A long answer. ".repeat(20_000);
+    for (signal, arguments) in [(Signal::TERM, &["--json", "Tell me."][..]), (Signal::INT, &["Tell me."])] {
+        let (folder, fake) = (ground(), Settings::new().answer(long.as_str()).start().await);
+        let mut command = command(Some(&fake), folder.path(), arguments);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut seen = Vec::new();
+        while !text(&seen).contains("A long answer") {
+            seen.push(out.read_u8().await.unwrap());
+        }
+        let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(60), child.wait()).await;
+        assert_eq!(ended.expect("it goes on").unwrap().code(), Some(130), "{arguments:?}");
+    }
+}
+
+/// The agent's own environment is what a command reads in `/proc/$PPID/environ`.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_not_in_the_environment_of_the_program() {
+    let folder = ground();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let look = "readlink /proc/$PPID/exe; tr '\\0' '\\n' < /proc/$PPID/environ; tr '\\0' ' ' < /proc/$PPID/cmdline; ls -l /proc/$PPID/fd; env";
+    let fake = Settings::new().answers([bash(look)]).answer("Done.").start().await;
+    let settings = folder.path().join("settings.toml");
+    std::fs::write(&settings, "[agent]\nkey_env = \"MY_SERVER\"\napi = \"openai\"\n").unwrap();
+    let mut command = command(Some(&fake), folder.path(), &["--permissions", "all", "--unconfined", "Look."]);
+    command.env("LONGHAUL_CONFIG", &settings).env("MY_SERVER", "secret-of-mine");
+    command.env("ANTHROPIC_API_KEY", "secret-of-claude").env("LONGHAUL_TOKEN", "secret-of-a-gateway");
+    let child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(text(&output.stdout), "Done.\n", "{}", text(&output.stderr));
+    // The provider was sent the key all the same.
+    let sent = fake.log()[0].headers.clone();
+    assert!(sent.contains(&("authorization".to_owned(), "[key]".to_owned())), "{sent:?}");
+    let sent = fake.log().last().unwrap().body.to_string();
+    // Only root may look at all.
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(sent.contains("LONGHAUL_KEYS_FROM=") == is_root, "{sent}");
+    assert!(!sent.contains("secret-of"), "{sent}");
+    assert!(!sent.contains("key-of-the-test"), "{sent}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_cannot_read_what_is_stored_but_their_own_outputs() {
+    let folder = ground();
+    let settings = folder.path().join(".config/longhaul/mcp.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, r#"{"mcpServers": {}, "word": "settings-are-here"}"#).unwrap();
+    let bash = |command: &str| Answer::new().call("Bash", json!({"command": command}));
+    let look = "cat ../sessions.db ../sessions.db-wal ../.config/longhaul/mcp.json; echo \"code $?\"";
+    let outputs = "cat ../.local/share/longhaul/outputs/* | tail -n 1";
+    let answers = [bash("seq 1 100000"), bash(look), bash(outputs)];
+    let fake = Settings::new().answers(answers).answer("Done.").start().await;
+    let output =
+        run(Some(&fake), folder.path(), &["--permissions", "all", "Look for the-word-i-said."]).await;
+    assert_eq!(text(&output.stdout), "Done.\n", "{}", text(&output.stderr));
+    if text(&output.stderr).contains("not enforced") {
+        println!("skipped: this system does not hide files");
+        return;
+    }
+    let results: Vec<String> = fake
+        .log()
+        .iter()
+        .map(|sent| sent.body["input"].as_array().unwrap().last().unwrap().to_string())
+        .collect();
+    assert!(results[2].contains("Permission denied") && results[2].contains("code 1"), "{}", results[2]);
+    assert!(
+        !results[2].contains("settings-are-here") && !results[2].contains("the-word-i-said"),
+        "{}",
+        results[2]
+    );
+    assert!(results[3].contains("100000"), "{}", results[3]);
+}

@@ -460,6 +460,48 @@ async fn nothing_that_runs_outlives_a_window_that_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_after_escape_is_ctrl_c() {
+    let (folder, fake) = (ground(), Settings::new().answer(read()).answer(edit()).start().await);
+    let mut person = Person::start(&fake, folder.path(), &[]);
+    // A person takes longer than a terminal that sends a key of several bytes.
+    let escape_and_ctrl_c = |person: &mut Person| {
+        person.types("\x1b");
+        std::thread::sleep(Duration::from_millis(400));
+        person.types("\x03");
+    };
+    person.says("Rename it.");
+    person.sees("Allow Edit");
+    escape_and_ctrl_c(&mut person);
+    person.sees("interrupted");
+    person.sees("context ");
+    escape_and_ctrl_c(&mut person);
+    person.sees("/quit or Ctrl-D leaves");
+    escape_and_ctrl_c(&mut person);
+    assert!(person.leaves().0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_ends_it_while_nobody_reads_the_pipe_that_it_prints_to() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let long = "A long answer. ".repeat(20_000);
+    let (folder, fake) = (ground(), Settings::new().answer(long.as_str()).start().await);
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_longhaul"));
+    command.current_dir(folder.path().join("project")).env_clear().envs(environment(&fake, folder.path()));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (mut lines, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    lines.write_all(b"Tell me.\n").await.unwrap();
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("A long answer") {
+        seen.push(out.read_u8().await.unwrap());
+    }
+    let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    tokio::time::timeout(PATIENCE, child.wait()).await.expect("it goes on").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_at_a_question_is_no_and_interrupts() {
     let (folder, fake) = (ground(), Settings::new().answer(read()).answer(edit()).start().await);
     let mut person = Person::start(&fake, folder.path(), &[]);

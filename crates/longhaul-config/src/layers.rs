@@ -177,9 +177,16 @@ impl Config {
     }
 }
 
-/// Variables of ours that are no settings: the user's file, the token of a gateway, and the gateway that an agent
-/// was started behind.
-const NO_SETTINGS: [&str; 3] = ["LONGHAUL_CONFIG", "LONGHAUL_TOKEN", "LONGHAUL_GATEWAY"];
+/// Variables of ours that are no settings: the user's file, the token of a gateway, the gateway that an agent was started
+/// behind, where an agent receives its keys from, and two that an agent gives its commands.
+const NO_SETTINGS: [&str; 6] = [
+    "LONGHAUL_CONFIG",
+    "LONGHAUL_TOKEN",
+    "LONGHAUL_GATEWAY",
+    "LONGHAUL_KEYS_FROM",
+    "LONGHAUL_CALL",
+    "LONGHAUL_DIRECTORY_FILE",
+];
 
 /// The variable of the environment that a setting goes by.
 fn variable(key: &str) -> String {

@@ -81,9 +81,9 @@ pub use desk::{
 #[doc(hidden)]
 pub use engine::Decide;
 pub use figures::{Figures, Times};
-pub use origin::{NoOrigin, Origin};
 #[doc(hidden)]
 pub use mcp::ToolAnswer;
+pub use origin::{NoOrigin, Origin};
 pub use scope::Scope;
 #[doc(hidden)]
 pub use server::start_with;

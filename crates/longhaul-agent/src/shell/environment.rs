@@ -45,6 +45,8 @@ const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "HEADERS"];
 const OTHERS: [&str; 4] = ["AWS_BEARER_TOKEN_BEDROCK", "CO_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 /// Settings of ours: the address and the token of a gateway, a database, keys.
 const OURS: &str = "LONGHAUL_";
+/// The token of a gateway of ours.
+const TOKEN: &str = "LONGHAUL_TOKEN";
 
 /// Set for every command. Nobody is asked for a password, in the terminal or in a window.
 const SET: [(&str, &str); 6] = [
@@ -78,10 +80,15 @@ fn is_program(path: &PathBuf) -> bool {
 }
 
 fn is_ours_or_a_key(name: &OsStr) -> bool {
+    name.to_string_lossy().to_ascii_uppercase().starts_with(OURS) || holds_a_key(name)
+}
+
+/// Whether a variable of this name holds a key of a model provider, or a token of a gateway.
+pub fn holds_a_key(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_uppercase();
     let of_a_provider = || PROVIDERS.iter().any(|provider| name.starts_with(provider));
     let is_secret = || SECRETS.iter().any(|word| name.contains(word));
-    name.starts_with(OURS) || OTHERS.contains(&name.as_str()) || (of_a_provider() && is_secret())
+    OTHERS.contains(&name.as_str()) || name == TOKEN || (of_a_provider() && is_secret())
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ mod tests {
             "git add -- src/a.rs 'a name with spaces'",
             "git commit -m \"Mend the parser; it dropped a line\"",
             "git commit -am 'the output of it, -x, `ls` and $HOME'",
-            "git add . && git commit -q -m 'a' && git push origin main",
+            "git add . && git commit -q -m 'a' && git log -1",
             "git status; git log --oneline -5",
             "git checkout -b feature/one",
             "git fetch origin feature/one",

@@ -2,7 +2,6 @@
 //! its version, and changes when a field changes its meaning or goes.
 
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 
 use longhaul::Usage;
@@ -10,8 +9,8 @@ use longhaul_agent::{Answer, Consent, Ended, Event, Front};
 use serde_json::{Value, json};
 
 use crate::agent::consent_text::{nobody, nobody_said};
+use crate::agent::outlet::Outlet;
 use crate::agent::spent::{Before, Spent};
-
 use crate::terminal;
 
 /// The version of the schema.
@@ -19,6 +18,7 @@ const VERSION: u32 = 1;
 
 /// JSON lines on stdout.
 pub struct JsonFront {
+    out: Outlet,
     spent: Spent,
     text: String,
     thought: String,
@@ -26,8 +26,8 @@ pub struct JsonFront {
 
 impl JsonFront {
     /// Says which session it is.
-    pub fn begin(spent: Spent, session: &str, model: &str, window: u64) -> Self {
-        let mut front = Self { spent, text: String::new(), thought: String::new() };
+    pub fn begin(out: Outlet, spent: Spent, session: &str, model: &str, window: u64) -> Self {
+        let mut front = Self { out, spent, text: String::new(), thought: String::new() };
         front.say("session", json!({ "session": session, "model": model, "window": window }));
         front
     }
@@ -63,9 +63,9 @@ impl JsonFront {
     fn say(&mut self, event: &str, fields: Value) {
         let mut object = json!({ "v": VERSION, "event": event });
         extend(&mut object, fields);
-        let out = &mut std::io::stdout().lock();
-        _ = terminal::json(&object).and_then(|line| writeln!(out, "{line}"));
-        _ = out.flush();
+        if let Ok(line) = terminal::json(&object) {
+            self.out.line(line);
+        }
     }
 
     /// Says what was thought and said in a reply that is whole.

@@ -12,6 +12,7 @@ use longhaul_store::{About, Filter, Keeper, Meta, SessionId, Store, StoreError};
 use longhaul_wire::api::Api;
 
 use crate::agent::kept_rules::KeptRules;
+use crate::agent::secrets::variable;
 use crate::agent::shell::{self, Commands};
 use crate::agent::thinking::Thinking;
 use crate::commands::sessions::naming;
@@ -200,7 +201,7 @@ impl Options {
     pub async fn connect(&self, agent: &mut Agent) -> Result<Vec<String>, Failure> {
         let Some(path) = self.mcp_config.clone().or_else(users_servers) else { return Ok(Vec::new()) };
         let json = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;
-        let servers = McpServers::read(&json, |name| std::env::var(name).ok());
+        let servers = McpServers::read(&json, variable);
         let servers = servers.map_err(|error| Failure::file(&path, error))?;
         let mut problems = Vec::new();
         let root = agent.project().root().to_owned();
@@ -241,7 +242,7 @@ impl Options {
     }
 
     fn whom(&self) -> Result<Whom, Failure> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let has_claude = set("ANTHROPIC_API_KEY").is_some();
         // A key by another name is for a provider that speaks what most do, unless the settings say what it speaks.
         let has_openai = set("OPENAI_API_KEY").is_some() || self.key_env.is_some();
@@ -263,11 +264,11 @@ impl Options {
         };
         let base_url = self.base_url.clone().or_else(|| set(url)).unwrap_or_else(|| usual_url.to_owned());
         let key = match &self.key_env {
-            Some(name) => Some(Key::from_env(name).ok_or_else(|| {
+            Some(name) => Some(set(name).map(|key| Key::new(&key)).ok_or_else(|| {
                 let problem = "it is named by `agent.key_env` and not set, or empty";
                 Failure::Input(format!("the variable {name}: {problem}"))
             })?),
-            None => Key::from_env(key),
+            None => set(key).map(|key| Key::new(&key)),
         };
         if key.is_none() && base_url == usual_url {
             return Err(Failure::Input(NO_KEY.to_owned()));

@@ -1,13 +1,13 @@
 //! An agent at work, as lines on stderr: for `run`, where nobody is asked.
 
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 
 use longhaul_agent::{Answer, Consent, Envelope, Event, Front};
 use serde_json::Value;
 
 use crate::agent::consent_text::{nobody_said, refused};
+use crate::agent::outlet::Outlet;
 use crate::agent::spent::Spent;
 use crate::agent::thinking::{Thinking, Thought};
 use crate::terminal::{BAD, FAINT, STRONG, one_line, short};
@@ -17,18 +17,28 @@ const WIDE: usize = 100;
 
 /// Lines on stderr.
 pub struct PlainFront {
+    err: Outlet,
     spent: Spent,
     thought: Thought,
 }
 
 impl PlainFront {
-    pub fn new(spent: Spent, thinking: Thinking) -> Self {
-        Self { spent, thought: Thought::new(thinking) }
+    pub fn new(err: Outlet, spent: Spent, thinking: Thinking) -> Self {
+        Self { err, spent, thought: Thought::new(thinking) }
     }
 
     /// The thought has ended.
     fn end_thought(&mut self) {
-        think(self.thought.finish(WIDE));
+        let lines = self.thought.finish(WIDE);
+        self.think(lines);
+    }
+
+    fn line(&self, text: std::fmt::Arguments<'_>) {
+        self.err.line(text.to_string());
+    }
+
+    fn think(&self, lines: Vec<String>) {
+        lines.iter().for_each(|text| self.line(format_args!("{FAINT}{text}{FAINT:#}")));
     }
 
     /// What was billed, in one line.
@@ -47,19 +57,13 @@ impl PlainFront {
     }
 }
 
-/// Prints a line. Where stderr is closed the work goes on.
-fn line(text: std::fmt::Arguments<'_>) {
-    _ = writeln!(anstream::stderr(), "{text}");
-}
-
-fn think(lines: Vec<String>) {
-    lines.iter().for_each(|text| line(format_args!("{FAINT}{text}{FAINT:#}")));
-}
-
 impl Front for PlainFront {
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Thinking(text) => think(self.thought.push(text, WIDE)),
+            Event::Thinking(text) => {
+                let lines = self.thought.push(text, WIDE);
+                self.think(lines);
+            }
             Event::Text(_) | Event::Void => self.end_thought(),
             Event::Replied { usage } => {
                 self.end_thought();
@@ -67,27 +71,27 @@ impl Front for PlainFront {
             }
             Event::SummaryBilled(paid) => self.spent.add_summary(&paid),
             Event::Called { tool, arguments, .. } => {
-                line(format_args!("{STRONG}{tool}{STRONG:#} {}", one_line(&subject(arguments), WIDE)));
+                self.line(format_args!("{STRONG}{tool}{STRONG:#} {}", one_line(&subject(arguments), WIDE)));
             }
             Event::Answered { envelope, .. } => {
                 let style = if envelope.is_error() { BAD } else { FAINT };
-                line(format_args!("  {style}{}{style:#}", one_line(&outcome(envelope), WIDE)));
+                self.line(format_args!("  {style}{}{style:#}", one_line(&outcome(envelope), WIDE)));
             }
-            Event::Compacted(told) => line(format_args!(
+            Event::Compacted(told) => self.line(format_args!(
                 "{FAINT}compacted: {} → {} tokens by {} ({}){FAINT:#}",
                 short(told.before.0),
                 short(told.after.0),
                 told.strategies.join(", "),
                 told.why
             )),
-            Event::Summarising => line(format_args!("{FAINT}a summary is written …{FAINT:#}")),
-            Event::Notice(text) => line(format_args!("{FAINT}{}{FAINT:#}", one_line(text, 2 * WIDE))),
+            Event::Summarising => self.line(format_args!("{FAINT}a summary is written …{FAINT:#}")),
+            Event::Notice(text) => self.line(format_args!("{FAINT}{}{FAINT:#}", one_line(text, 2 * WIDE))),
             _ => {}
         }
     }
 
     fn ask<'a>(&'a mut self, consent: &'a Consent) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        refused(consent).iter().for_each(|text| line(format_args!("{text}")));
+        refused(consent).iter().for_each(|text| self.line(format_args!("{text}")));
         Box::pin(async { Answer::No(Some(nobody_said(consent))) })
     }
 }

@@ -69,7 +69,7 @@ impl Commands {
     pub fn gaps(self) -> Vec<String> {
         let Self::Confined(enforced) = self else { return Vec::new() };
         if enforced.writing == Writing::Everywhere {
-            return Vec::new();
+            return vec!["not enforced by this system: any confinement of commands (no Landlock)".to_owned()];
         }
         let gaps = [
             (enforced.writing == Writing::Confined, "files elsewhere can be truncated"),

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::json_front::JsonFront;
 use crate::agent::options::Options;
+use crate::agent::outlet::Outlet;
 use crate::agent::plain_front::PlainFront;
 use crate::agent::spent::Spent;
 use crate::error::Failure;
@@ -61,29 +62,37 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     agent.session_mut().set_unattended(true);
     let spent = Spent::going_on(agent.session());
     let runtime = Runtime::new()?;
-    let ended = runtime.block_on(async {
+    let (ended, is_read) = runtime.block_on(async {
+        let stop = stop_on_signals();
+        let out = Outlet::new(stop.clone(), print);
         for problem in options.connect(&mut agent).await? {
             _ = writeln!(std::io::stderr(), "longhaul: {problem}");
         }
         if args.json {
             let session = agent.keeper().map(|keeper| keeper.id().to_string()).unwrap_or_default();
             let (model, window) = (agent.model_name().to_owned(), agent.session().budget().window.0);
-            let mut front = JsonFront::begin(spent, &session, &model, window);
-            let ended = work(&mut agent, &task, &mut front).await;
+            let mut front = JsonFront::begin(out.clone(), spent, &session, &model, window);
+            let ended = work(&mut agent, &task, &mut front, &stop).await;
             front.end(&ended);
-            ended
+            let is_read = out.flush();
+            ended.map(|ended| (ended, is_read))
         } else {
-            let mut front = PlainFront::new(spent, options.thinking());
-            let ended = work(&mut agent, &task, &mut front).await;
+            // Where stderr is closed the work goes on.
+            let err = Outlet::new(stop.clone(), |line| _ = writeln!(anstream::stderr(), "{line}"));
+            let mut front = PlainFront::new(err.clone(), spent, options.thinking());
+            let ended = work(&mut agent, &task, &mut front, &stop).await;
             if let Ok(Ended::Answered(answer)) = &ended {
-                print(answer)?;
+                out.line(answer.trim_end().to_owned());
             }
-            _ = writeln!(std::io::stderr(), "{}", front.summary());
-            ended
+            err.line(front.summary());
+            let is_read = out.flush() & err.flush();
+            ended.map(|ended| (ended, is_read))
         }
         .map_err(Failure::Failed)
     })?;
     Ok(match ended {
+        // Its end was wanted before everything was written.
+        Ended::Answered(_) if !is_read => ExitCode::from(130),
         Ended::Answered(_) => ExitCode::SUCCESS,
         Ended::StepLimit(steps) => {
             _ = writeln!(std::io::stderr(), "longhaul: {steps} steps were used up; `--continue` goes on");
@@ -93,11 +102,11 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Does the task, until there is an answer, Ctrl-C, or a signal that ends programs.
-async fn work(agent: &mut Agent, task: &str, front: &mut dyn Front) -> Result<Ended, String> {
+/// Cancelled by Ctrl-C, or a signal that ends programs. The second one ends this process.
+fn stop_on_signals() -> CancellationToken {
     let stop = CancellationToken::new();
     let interrupt = stop.clone();
-    let signals = tokio::spawn(async move {
+    tokio::spawn(async move {
         let Ok(mut signals) = Signals::caught() else { return };
         loop {
             signals.next().await;
@@ -108,22 +117,28 @@ async fn work(agent: &mut Agent, task: &str, front: &mut dyn Front) -> Result<En
             interrupt.cancel();
         }
     });
-    let ended = agent.turn(Some(task), front, &stop).await.map_err(|error| error.to_string());
-    signals.abort();
+    stop
+}
+
+/// Does the task, until there is an answer or it is stopped.
+async fn work(
+    agent: &mut Agent,
+    task: &str,
+    front: &mut dyn Front,
+    stop: &CancellationToken,
+) -> Result<Ended, String> {
+    let ended = agent.turn(Some(task), front, stop).await.map_err(|error| error.to_string());
     let finished = agent.finish().map_err(|error| format!("the session could not be stored: {error}"));
     let ended = ended?;
     finished?;
     Ok(ended)
 }
 
-/// What a terminal would obey is not printed to one.
-fn print(answer: &str) -> Result<(), Failure> {
+/// What a terminal would obey is not printed to one. Where stdout is closed the work goes on.
+fn print(line: &str) {
     let out = &mut std::io::stdout().lock();
-    match out.is_terminal() {
-        true => writeln!(out, "{}", printable(answer.trim_end()))?,
-        false => writeln!(out, "{}", answer.trim_end())?,
-    }
-    Ok(())
+    let done = if out.is_terminal() { writeln!(out, "{}", printable(line)) } else { writeln!(out, "{line}") };
+    _ = done.and_then(|()| out.flush());
 }
 
 fn task(said: &str) -> Result<String, Failure> {

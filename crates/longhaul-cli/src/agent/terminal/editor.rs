@@ -13,6 +13,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
 
 use super::completion::Typing;
 use super::prompt::Prompt;
@@ -50,6 +51,8 @@ pub struct Editor {
     is_terminal: bool,
     prompt: Prompt,
     typed: Typed,
+    /// Cancelled when the process is to end: nobody waits for a reader any longer.
+    ending: CancellationToken,
     #[cfg(unix)]
     found: Option<rustix::termios::Termios>,
 }
@@ -60,6 +63,8 @@ const LONGEST: u64 = 4 << 20;
 const HISTORY: usize = 1_000;
 /// How often a line is read that cannot be.
 const READINGS: usize = 5;
+/// Milliseconds within which the rest of a key follows that begins with Esc.
+const ESCAPE: u16 = 100;
 /// The longest that is waited for a prompt to be drawn.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -124,6 +129,7 @@ impl Editor {
             is_terminal,
             prompt: Prompt::default(),
             typed: Typed::default(),
+            ending: CancellationToken::new(),
             #[cfg(unix)]
             found: rustix::termios::tcgetattr(std::io::stdin()).ok(),
         };
@@ -134,7 +140,8 @@ impl Editor {
         }
         let (wanted, asks) = mpsc::channel();
         std::thread::spawn(move || read(&asks, &sender));
-        (Self { wanted, is_terminal: false, ..editor }, Screen::stdout())
+        let screen = Screen::pipe(editor.ending.clone());
+        (Self { wanted, is_terminal: false, ..editor }, screen)
     }
 
     /// Whether a person types, who can be asked.
@@ -162,14 +169,17 @@ impl Editor {
     /// Listens to signals from now on: where the terminal is not the editor's, Ctrl-C is one. A window that is closed is
     /// the end of the lines: what runs must not live on.
     pub fn listen(&self) {
-        let sender = self.sender.clone();
+        let (sender, ending) = (self.sender.clone(), self.ending.clone());
         tokio::spawn(async move {
             let Ok(mut signals) = Signals::caught() else { return };
-            loop {
+            for signals_before in 0.. {
                 let input = match signals.next().await {
                     Signal::Interrupt | Signal::Interrupted => Input::Interrupt,
                     Signal::Terminate | Signal::HangUp => Input::End,
                 };
+                if signals_before > 0 || matches!(input, Input::End) {
+                    ending.cancel();
+                }
                 if sender.send((input, Origin::Signal)).is_err() {
                     return;
                 }
@@ -214,6 +224,8 @@ fn edit(
         .auto_add_history(false)
         .history_ignore_space(true)
         .bracketed_paste(true)
+        // Without it, Esc would wait for another key, and take a Ctrl-C for the rest of a sequence.
+        .keyseq_timeout(Some(ESCAPE))
         // The helper sees each prompt that is drawn; it has no colours of its own.
         .color_mode(ColorMode::Forced)
         .build();

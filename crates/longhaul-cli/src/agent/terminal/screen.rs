@@ -6,7 +6,10 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::editor::Printer;
+use crate::agent::outlet::Outlet;
 use crate::terminal::{BAD, FAINT};
 
 /// Where lines go.
@@ -18,6 +21,8 @@ pub struct Screen {
 #[derive(Clone)]
 enum Out {
     Stdout,
+    /// In a pipe, whose reader may not read.
+    Pipe(Outlet),
     /// Through a thread, so that nobody who prints waits for the editor.
     AboveEditor(Sender<Job>),
 }
@@ -37,6 +42,11 @@ impl Screen {
         Self { out: Out::Stdout }
     }
 
+    /// Lines on stdout, for which nobody waits once this is cancelled.
+    pub(super) fn pipe(stop: CancellationToken) -> Self {
+        Self { out: Out::Pipe(Outlet::new(stop, print)) }
+    }
+
     /// Lines above what is typed.
     pub(super) fn above(mut printer: Printer) -> Self {
         let (sender, jobs) = mpsc::channel();
@@ -54,10 +64,8 @@ impl Screen {
     /// Prints a line. Where nobody looks any longer the work goes on.
     pub fn line(&self, text: impl Display) {
         match &self.out {
-            Out::Stdout => {
-                let mut out = anstream::stdout().lock();
-                _ = writeln!(out, "{text}").and_then(|()| out.flush());
-            }
+            Out::Stdout => print(&text.to_string()),
+            Out::Pipe(outlet) => outlet.line(text.to_string()),
             Out::AboveEditor(sender) => {
                 let text = format!("{text}\n");
                 let text = if has_colours() { text } else { anstream::adapter::strip_str(&text).to_string() };
@@ -83,13 +91,22 @@ impl Screen {
 
     /// Waits until all is printed.
     pub fn flush(&self) {
-        if let Out::AboveEditor(sender) = &self.out {
-            let (done, printed) = mpsc::channel();
-            if sender.send(Job::Done(done)).is_ok() {
-                _ = printed.recv_timeout(PATIENCE);
+        match &self.out {
+            Out::Stdout => {}
+            Out::Pipe(outlet) => _ = outlet.flush(),
+            Out::AboveEditor(sender) => {
+                let (done, printed) = mpsc::channel();
+                if sender.send(Job::Done(done)).is_ok() {
+                    _ = printed.recv_timeout(PATIENCE);
+                }
             }
         }
     }
+}
+
+fn print(line: &str) {
+    let mut out = anstream::stdout().lock();
+    _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// Whether stdout is a terminal that wants colours.
