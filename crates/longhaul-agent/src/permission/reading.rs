@@ -298,7 +298,13 @@ fn option_in(table: &str, name: &str) -> Option<Takes> {
 impl Verb {
     fn takes(&self, arguments: &[String]) -> bool {
         let mut rest = arguments.iter();
-        let mut has_pattern = self.operands != Pattern;
+        // Where an option has the pattern, wherever it stands, all operands are paths. A cluster may have it too.
+        let gives_pattern = |word: &String| {
+            word.starts_with("--regexp")
+                || word == "--files"
+                || word.starts_with('-') && !word.starts_with("--") && word.contains('e')
+        };
+        let mut has_pattern = self.operands != Pattern || arguments.iter().any(gives_pattern);
         while let Some(word) = rest.next() {
             if word == "--" {
                 return match self.operands {
@@ -322,8 +328,6 @@ impl Verb {
                     None => self.value_follows(word, &mut rest),
                 }
             } else if word.len() > 1 && word.starts_with('-') {
-                // `-e` has the pattern, in a cluster too.
-                has_pattern |= word.contains('e');
                 self.cluster(word, &mut rest)
             } else if !has_pattern {
                 has_pattern = true;
@@ -334,7 +338,6 @@ impl Verb {
                     Inside | Pattern | ForProgram => is_inside(word),
                 }
             };
-            has_pattern |= word.starts_with("--regexp") || word == "--files";
             if !fits {
                 return false;
             }
