@@ -259,6 +259,8 @@ async fn protected_paths_are_read_only_and_new_ones_are_set_aside() {
         ground.write(".vscode/tasks.json", "{}");
         ground.write("AGENTS.md", "rules");
         std::os::unix::fs::symlink("AGENTS.md", ground.path("CLAUDE.md")).unwrap();
+        std::os::unix::fs::symlink("GEMINI.md", ground.path("GEMINI.md")).unwrap();
+        std::os::unix::fs::symlink("nowhere", ground.path(".mcp.json")).unwrap();
     });
     if !shell.has(shell.enforced.protected) {
         return;
