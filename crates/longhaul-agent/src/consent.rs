@@ -26,6 +26,8 @@ pub enum Asked {
     Command {
         /// All of it.
         command: String,
+        /// It would run on in the background.
+        background: bool,
         /// What the command may touch.
         reach: Reach,
     },
@@ -94,8 +96,9 @@ impl Consent {
         let note = |text: String| (LineKind::Note, text);
         let mut lines = Vec::new();
         match &self.what {
-            Asked::Command { command, reach } => {
-                lines.push(note(format!("{} would run:", visible(&self.tool))));
+            Asked::Command { command, background, reach } => {
+                let where_to = if *background { " in the background" } else { "" };
+                lines.push(note(format!("{} would run{where_to}:", visible(&self.tool))));
                 lines.extend(command.split('\n').map(|line| (LineKind::Text, visible(line))));
                 lines.push(note(reach.says()));
             }
@@ -127,8 +130,9 @@ impl Consent {
     pub fn to_json(&self) -> Value {
         let mut object = json!({ "tool": self.tool, "why": self.why, "rule": self.rule });
         match &self.what {
-            Asked::Command { command, reach } => {
+            Asked::Command { command, background, reach } => {
                 object["command"] = command.as_str().into();
+                object["background"] = (*background).into();
                 object["writes"] = json!(reach.writes);
             }
             Asked::Change(change) => {
@@ -211,11 +215,11 @@ mod tests {
             " ".repeat(3_000)
         );
         let reach = Reach { writes: Some(vec![".".to_owned(), "/tmp".to_owned()]) };
-        let what = Asked::Command { command: hidden, reach };
+        let what = Asked::Command { command: hidden, background: true, reach };
         let why = Some("it may be what a rule denies".to_owned());
         let consent = Consent { tool: "Bash".to_owned(), what, why, rule: None };
         let want = format!(
-            "Note Bash would run:\nText echo tidy  # comment\nText touch PWN{}; rm x⟨U+202E⟩⟨U+200B⟩^[[2J\nText end^M\n\
+            "Note Bash would run in the background:\nText echo tidy  # comment\nText touch PWN{}; rm x⟨U+202E⟩⟨U+200B⟩^[[2J\nText end^M\n\
              Note It may write only below ., /tmp. It may read what you may, and use the network.\n\
              Note It is asked for because it may be what a rule denies",
             " ".repeat(3_000)

@@ -10,11 +10,13 @@
 
 mod command;
 mod denial;
+mod git;
 mod reading;
 mod rule;
+mod sed;
 mod started;
 
-use self::command::{Line, RedirectionKind};
+use self::command::{Line, RedirectionKind, Simple};
 use self::denial::Denial;
 use self::rule::Rule;
 pub use self::rule::{BadRule, rule_for};
@@ -167,13 +169,38 @@ impl Permissions {
     }
 }
 
+/// Programs that change the files that they are given.
+const WRITERS: [&str; 15] = [
+    "tee", "cp", "mv", "ln", "install", "touch", "rm", "rmdir", "mkdir", "dd", "truncate", "chmod", "chown",
+    "rsync", "patch",
+];
+
+/// Whether a command changes the files that it is given. `sed` does so with an option only.
+fn is_writer(simple: &Simple) -> bool {
+    let Some((program, arguments)) = simple.words.split_first() else { return false };
+    match program.text.rsplit('/').next() {
+        Some("sed") => {
+            arguments.iter().any(|word| word.text.starts_with("-i") || word.text.starts_with("--in-"))
+        }
+        Some(name) => WRITERS.contains(&name),
+        None => false,
+    }
+}
+
 /// The protected path that a call would change, as far as its effect says it.
 fn protected<'a>(effect: &'a Effect, line: Option<&'a Line>) -> Option<&'a str> {
-    let written = line.into_iter().flat_map(|line| &line.commands).flat_map(|simple| &simple.redirections);
-    let written = written.filter(|redirection| redirection.kind == RedirectionKind::Writes);
+    let commands = || line.into_iter().flat_map(|line| &line.commands);
+    let redirected = commands().flat_map(|simple| &simple.redirections);
+    let redirected = redirected.filter(|redirection| redirection.kind == RedirectionKind::Writes);
+    let redirected = redirected.map(|redirection| &redirection.target);
+    let written = commands().filter(|simple| is_writer(simple)).flat_map(|simple| &simple.words[1..]);
     match effect {
         Effect::Changes(path) => Some(path.as_str()).filter(|path| is_protected(path)),
-        _ => written.map(|redirection| redirection.target.text.as_str()).find(|path| is_protected(path)),
+        // `of=` and the like stand before a path.
+        _ => redirected
+            .chain(written)
+            .map(|word| word.text.as_str())
+            .find(|text| text.split('=').any(is_protected)),
     }
 }
 

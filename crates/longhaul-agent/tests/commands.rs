@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["forbidden", "reader", "other", "a"];
 /// Real programs that start others.
 const LAUNCHERS: [&str; 7] = ["env", "xargs", "nice", "timeout", "nohup", "bash", "sh"];
 
-const PIECES: [&str; 72] = [
+const PIECES: [&str; 97] = [
     "forbidden",
     "forbidden",
     "forbidden",
@@ -90,6 +90,31 @@ const PIECES: [&str; 72] = [
     "exec ",
     "if ",
     "then ",
+    "for x in ",
+    "do ",
+    "; done",
+    "[[ ",
+    " ]]",
+    "-eq ",
+    "test -v ",
+    "printf ",
+    "time ",
+    "{ ",
+    "; }",
+    "export ",
+    "x[0]=",
+    "$x",
+    "x=",
+    "${x:-",
+    "-I{} ",
+    "{}",
+    "trap ",
+    "EXIT",
+    "set -- ",
+    "$@",
+    ". ",
+    "read x ",
+    "; $x",
 ];
 
 /// A folder with the programs, and where they write down that they ran.

@@ -59,7 +59,7 @@ async fn the_whole_command_and_the_whole_change_are_asked_for() {
     let mut front = AsksAll::default();
     turn(&mut agent, &mut front).await;
     let [ran, edited, written] = front.consents.as_slice() else { panic!("{:?}", front.consents) };
-    assert_eq!(ran.what, Asked::Command { command, reach: Reach { writes: None } });
+    assert_eq!(ran.what, Asked::Command { command, background: false, reach: Reach { writes: None } });
     assert_eq!(ran.rule, None);
     let Asked::Change(change) = &edited.what else { panic!("{edited:?}") };
     assert_eq!(change.diff(), "@@ -1,2 +1,2 @@\n one\n-two\n+2");

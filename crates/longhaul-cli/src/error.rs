@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use longhaul_config::{ConfigError, NoSuchProfile};
 use longhaul_store::StoreError;
 
+use crate::terminal;
+
 /// Why a command did not do what it was asked to.
 #[derive(Debug)]
 pub enum Failure {
@@ -47,9 +49,7 @@ impl Failure {
 
 /// A name may hold anything; the message stays one line.
 fn of_file(path: &Path, problem: impl Display) -> String {
-    let name: String =
-        path.display().to_string().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    format!("{name}: {problem}")
+    format!("{}: {problem}", terminal::path(path))
 }
 
 impl Display for Failure {

@@ -163,7 +163,9 @@ fn ended(done: Result<(), Failure>) -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             // Where stderr is closed the exit code says it alone.
-            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure}", terminal::BAD, terminal::BAD);
+            // A name of a file may be in it.
+            let failure_shown = terminal::printable(&failure.to_string());
+            _ = writeln!(anstream::stderr(), "{}error:{:#} {failure_shown}", terminal::BAD, terminal::BAD);
             failure.code()
         }
     }

@@ -1,6 +1,8 @@
-//! Files that commands write: what may be replaced, and what stays whatever was asked.
+//! Files that commands write: what may be replaced, what stays whatever was asked, and who may read it. A new file is its
+//! user's alone, since conversations are in it; one that is there keeps its mode.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::Failure;
@@ -23,6 +25,25 @@ pub fn place(path: &Path, force: bool) -> Result<PathBuf, Failure> {
         return Err(Failure::file(path, "is a database, such as a store of sessions: it stays"));
     }
     path.canonicalize().map_err(|error| Failure::file(path, error))
+}
+
+/// How a file is opened that is made for its user alone if it is not there.
+pub fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a file, or empties the one that is there.
+pub fn create(path: &Path) -> io::Result<File> {
+    private().write(true).truncate(true).open(path)
+}
+
+/// Writes a file, or replaces what is in the one that is there.
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    create(path)?.write_all(bytes.as_ref())
 }
 
 /// True if two paths name the same file.

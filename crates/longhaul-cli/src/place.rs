@@ -9,6 +9,8 @@ use longhaul_config::without_password;
 use longhaul_store::{Store, StoreError};
 
 use crate::error::Failure;
+use crate::output_file;
+use crate::terminal;
 
 /// The path of a file, or a URL. What is shown of it has no password.
 pub struct Place(String);
@@ -68,7 +70,7 @@ impl Place {
         let cannot =
             |error: io::Error| Failure::Failed(format!("{problem}; it cannot be moved aside: {error}"));
         // One process at a time: what another one has just made in its place is whole.
-        let lock = std::fs::File::options().create(true).append(true).open(format!("{}.lock", self.0));
+        let lock = output_file::private().append(true).open(format!("{}.lock", self.0));
         let lock = lock.map_err(cannot)?;
         lock.lock().map_err(cannot)?;
         match longhaul_store::open(&self.0) {
@@ -131,6 +133,6 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A name may hold anything; messages stay one line.
         let shown = without_password(&self.0);
-        f.write_str(&shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>())
+        f.write_str(&terminal::one_line(&shown, usize::MAX))
     }
 }

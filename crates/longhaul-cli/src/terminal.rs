@@ -1,8 +1,9 @@
 //! What a person sees in a terminal: short numbers, shares, colours, and the line that says how
 //! far the work is.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use longhaul::edits::EditPrice;
@@ -10,6 +11,7 @@ use longhaul::size::Billed;
 use longhaul::summary::SummaryBill;
 use longhaul::{Edit, EditKind, Tokens};
 pub use longhaul_inspector::{grouped, lost_thinking};
+use serde::Serialize;
 
 use crate::lab::summariser::Spent;
 
@@ -54,7 +56,7 @@ pub fn one_line(text: &str, most: usize) -> String {
 pub fn cut(line: &str, most: usize) -> String {
     let (mut out, mut columns) = (String::new(), 0);
     let line = line.replace('\t', "    ");
-    let mut rest = line.chars().filter(|c| !is_obeyed(*c)).peekable();
+    let mut rest = line.chars().filter(|c| !is_obeyed(*c) && !is_joiner(*c)).peekable();
     while let Some(c) = rest.next() {
         let width = columns_of(c);
         // The mark needs a column too.
@@ -130,10 +132,43 @@ pub fn printable(text: &str) -> String {
     text.chars().filter(|c| !is_obeyed(*c) || matches!(c, '\n' | '\t')).collect()
 }
 
-/// Whether a terminal does something else than to draw it: control characters, and marks that turn the order of others
-/// around, so that a command would look like another one.
+/// Whether a terminal does something else than to draw it: control characters, marks that turn the order of others
+/// around, and characters that are not seen, so that a command would look like another one.
 fn is_obeyed(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Whether a character joins its neighbours and is not seen itself. Prose needs it in some scripts and pictures; a name could
+/// look like another one by it.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+/// A path as a person is shown it.
+pub fn path(path: &Path) -> String {
+    one_line(&path.display().to_string(), usize::MAX)
+}
+
+/// A value as JSON in one line. What a terminal would obey is escaped, so that the value is the same.
+pub fn json(value: &impl Serialize) -> io::Result<String> {
+    let text = serde_json::to_string(value)?;
+    if !text.contains(|c| is_obeyed(c) || is_joiner(c)) {
+        return Ok(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_obeyed(c) || is_joiner(c) {
+            // Writing into a text does not fail.
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
+        } else {
+            out.push(c);
+        }
+    }
+    Ok(out)
 }
 
 /// What was done to make room, a line for each strategy: what, how much smaller, and why; and what is billed again for all
@@ -195,7 +230,7 @@ pub fn summaries(out: &mut impl Write, whose: &str, spent: Spent, cost: u64) -> 
 /// it, and nothing is lost where it cannot.
 pub fn show_progress(what: fmt::Arguments<'_>) {
     if io::stderr().is_terminal() {
-        _ = write!(io::stderr(), "\r\x1b[K{what}");
+        _ = write!(io::stderr(), "\r\x1b[K{}", cut(&what.to_string(), usize::MAX));
     }
 }
 
@@ -218,6 +253,16 @@ mod tests {
         assert_eq!(one_line("\u{1b}[31mred", 20), "[31mred");
         assert_eq!(printable("a\u{1b}[2Jb\n\tc\r"), "a[2Jb\n\tc");
         assert_eq!(printable("rm \u{202e}txt.a\u{2066}"), "rm txt.a");
+    }
+
+    #[test]
+    fn json_has_nothing_that_a_terminal_obeys_and_is_the_same_value() {
+        let text = "a\u{1b}]52;c;QQ==\u{7}\u{9b}2J\u{202e}\u{200b}\u{200d}\u{e0041}\u{7f}é";
+        let json = json(&[text]).unwrap();
+        assert!(json.chars().all(|c| !is_obeyed(c) && !is_joiner(c)), "{json:?}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [text]);
+        assert_eq!(one_line(text, 99), "a]52;c;QQ==2Jé");
+        assert_eq!(printable("👩\u{200d}💻\u{200b}"), "👩\u{200d}💻");
     }
 
     #[test]

@@ -155,6 +155,38 @@ async fn the_token_is_a_base_url_for_all_apis_and_is_written_and_sent_nowhere() 
     assert!(fs::read_to_string(log).unwrap().lines().count() >= 6);
 }
 
+/// A shell that was told of one gateway may start another one, whose provider is then the first with its token. Stores and
+/// logs name providers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_behind_a_gateway_writes_no_token_of_the_other() {
+    let refuses = |body: &Value| {
+        body["tools"].to_string().contains("longhaul_recall").then_some("tools.1: this tool is not allowed")
+    };
+    let (home, fake) = (Home::new(), Settings::new().refuses(refuses).start().await);
+    let first = Serving::start(&home, &fake, &["--observe"]);
+    let (token, log) = (token(&home), home.text_at("gateway.log"));
+    let base = format!("http://{}/t/{token}", first.address);
+    let mut command = home.longhaul(&["serve", "--listen", "127.0.0.1:0", "--recall", "fill", "--log", &log]);
+    command.args(["--anthropic", &base, "--openai", &format!("{base}/v1")]);
+    let second = Serving::of(command);
+    assert_eq!(second.post(&format!("/t/{token}/v1/messages"), &messages(0)), 200);
+    let paths: Vec<String> = fake.log().iter().map(|call| call.path.clone()).collect();
+    assert_eq!(paths, ["/v1/messages", "/v1/messages"]);
+    // What a provider refuses is stored with its address.
+    let shown = format!("http://{}/t/[token]", first.address);
+    assert!(home.files().iter().any(|(_, bytes)| has(bytes, &shown)));
+    let mut printed = first.end();
+    // The provider is gone.
+    let (status, says) =
+        second.ask("POST", &format!("/t/{token}/v1/messages"), &[], &messages(1).to_string());
+    assert_eq!(status, 502, "{says}");
+    printed += &(says + &second.end());
+    assert!(!printed.contains(&token), "{printed}");
+    for (path, bytes) in home.files().into_iter().filter(|(path, _)| *path != home.at(TOKEN_FILE)) {
+        assert!(!has(&bytes, &token), "the token is in {}", path.display());
+    }
+}
+
 /// A restart breaks no client that was told the token, and it is the token of one user: conversations are the same with
 /// it, without it, and with it in the environment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

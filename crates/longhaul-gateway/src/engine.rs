@@ -29,6 +29,7 @@ use crate::desk::{
 };
 use crate::mcp::{self, ToolAnswer};
 use crate::reading::Heard;
+use crate::room::Place;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
 pub trait Decide: Send + Sync + 'static {
@@ -233,12 +234,23 @@ pub(crate) struct Engine {
     one_tool: Arc<Semaphore>,
     /// So many questions are answered at once on threads beside those of the desk.
     beside: Arc<Semaphore>,
+    /// So much is made of large bodies at once on the threads of the desk.
+    large: Arc<Semaphore>,
     /// How long a question may take, in milliseconds.
     deadline: Arc<AtomicU64>,
 }
 
 /// Questions answered at once beside the desk: each may read a whole request and fold it.
 const BESIDE: usize = 8;
+
+/// A body takes the place of one question more for each of these bytes: what is made of a body takes several times its
+/// bytes, so one of 56 MB is worked with alone.
+const LARGE: usize = 8 << 20;
+
+/// The number of questions whose place a body of so many bytes takes.
+fn turns(bytes: usize) -> u32 {
+    u32::try_from((bytes / LARGE + 1).min(BESIDE)).unwrap_or(1)
+}
 
 /// A conversation that is folded takes its time, and the client waits for a model anyway.
 const MOST_FOR_A_FOLD: Duration = Duration::from_secs(10);
@@ -257,8 +269,9 @@ impl Engine {
         let threads = (0..usual).map(|number| thread(&queue, number)).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
         let (waiting, deadline_ms) = (Arc::default(), Arc::default());
-        let beside = Arc::new(Semaphore::new(BESIDE));
-        let engine = Self { work, queue, threads, waiting, one_tool, beside, usual, deadline: deadline_ms };
+        let (beside, large) = (Arc::new(Semaphore::new(BESIDE)), Arc::new(Semaphore::new(BESIDE)));
+        let engine =
+            Self { work, queue, threads, waiting, one_tool, beside, large, usual, deadline: deadline_ms };
         engine.set_deadline(deadline);
         Ok(engine)
     }
@@ -285,10 +298,21 @@ impl Engine {
         pruned.map_err(|_| "a panic".to_owned())?.map_err(|error| error.to_string())
     }
 
-    /// Decides. Too late or with a panic, it is passed on.
-    pub(crate) async fn decide(&self, incoming: Incoming) -> Verdict {
+    /// Decides. Too late or with a panic, it is passed on. The request keeps its place until the desk is done with it.
+    pub(crate) async fn decide(&self, incoming: Incoming, place: Arc<Place>) -> Verdict {
+        let turn = match incoming.body.len() {
+            ..LARGE => None,
+            bytes => {
+                let turn = self.large.clone().acquire_many_owned(turns(bytes));
+                match timeout(self.deadline(), turn).await {
+                    Ok(Ok(turn)) => Some(turn),
+                    Ok(Err(_)) | Err(_) => return Verdict::PassOn(Reason::Slow),
+                }
+            }
+        };
         let engine = self.clone();
         let decided = self.ask_while(self.deadline(), move |desk, is_awaited| {
+            let _until_done = (place, turn);
             match desk.decide_while(&incoming, is_awaited) {
                 Decision::PassOn(reason) => Verdict::PassOn(reason),
                 Decision::Send(call) => Verdict::Send(Box::new(OpenCall::new(call, engine))),
@@ -311,20 +335,22 @@ impl Engine {
         let desk = &self.queue.desk;
         let fits = || catch_unwind(AssertUnwindSafe(|| desk.fits(incoming))).unwrap_or(true);
         let most = if overflow.is_none() && fits() { self.deadline() } else { MOST_FOR_A_FOLD };
-        let incoming = incoming.clone();
-        let call = self.beside(most, move |desk| desk.fall_back(&incoming, overflow)).await?;
+        let (incoming, bytes) = (incoming.clone(), incoming.body.len());
+        let call = self.beside(most, bytes, move |desk| desk.fall_back(&incoming, overflow)).await?;
         Some(OpenCall::fallen(call, self.clone(), why))
     }
 
-    /// Asks on a thread beside those of the desk, which may hang. Nobody waits longer than `most`.
+    /// Asks about a body of so many bytes on a thread beside those of the desk, which may hang. Nobody waits longer than
+    /// `most`.
     async fn beside<T: Send + 'static>(
         &self,
         most: Duration,
+        bytes: usize,
         question: impl FnOnce(&dyn Decide) -> Option<T> + Send + 'static,
     ) -> Option<T> {
         let answer = async {
             // A question that hangs keeps its place: there is no end of threads otherwise.
-            let place = self.beside.clone().acquire_owned().await.ok()?;
+            let place = self.beside.clone().acquire_many_owned(turns(bytes)).await.ok()?;
             let queue = self.queue.clone();
             let asked = tokio::task::spawn_blocking(move || {
                 let answer = catch_unwind(AssertUnwindSafe(|| question(&*queue.desk)));
@@ -608,7 +634,9 @@ impl OpenCall {
         const MOST: Duration = Duration::from_secs(10);
         let (call, engine) = (self.call.take()?, self.engine.clone());
         if let Some((_, why)) = self.brief.fallen {
-            let next = self.engine.beside(MOST, move |desk| desk.refused_thinking(call, from.as_deref()));
+            let sent = call.body.as_ref().map_or(0, Bytes::len);
+            let next =
+                self.engine.beside(MOST, sent, move |desk| desk.refused_thinking(call, from.as_deref()));
             return next.await.map(|call| Self::fallen(call, engine, why));
         }
         let next = self.engine.ask(MOST, move |desk| {
@@ -654,7 +682,8 @@ impl OpenCall {
     pub(crate) async fn overflowed(mut self, overflow: Overflow) -> Option<Self> {
         let (call, engine) = (self.call.take()?, self.engine.clone());
         if let Some((_, why)) = self.brief.fallen {
-            let next = self.engine.beside(MOST_FOR_A_FOLD, move |desk| desk.overflowed(call, overflow));
+            let sent = call.body.as_ref().map_or(0, Bytes::len);
+            let next = self.engine.beside(MOST_FOR_A_FOLD, sent, move |desk| desk.overflowed(call, overflow));
             return next.await.map(|call| Self::fallen(call, engine, why));
         }
         let next = self.engine.ask(MOST_FOR_A_FOLD, move |desk| {

@@ -31,7 +31,7 @@ use crate::headers;
 use crate::hold::{Held, Patience, Said};
 use crate::intake::{self, Chained, NoBody, Taken};
 use crate::origin::{self, Origins};
-use crate::packing::{packings, unpacked};
+use crate::packing::{NotUnpacked, packings, unpacked};
 use crate::reading::Reading;
 use crate::report::Report;
 use crate::room::{Place, Room};
@@ -224,7 +224,9 @@ impl Shared {
             }
         };
         let bodies = Bodies { body, plain: incoming.body.clone() };
-        match self.engine.decide(incoming.clone()).await {
+        // The desk may go on with it when the answer has begun.
+        let place = Arc::new(place);
+        match self.engine.decide(incoming.clone(), place.clone()).await {
             Verdict::PassOn(reason @ Reason::NewThread) if asked.api == Api::Anthropic && !self.observes => {
                 self.counters.passed_on(reason);
                 report.passed_on = Some(reason);
@@ -278,12 +280,17 @@ impl Shared {
         place: &mut Place,
     ) -> Result<SharedText, Reason> {
         let _turn = self.unpacking.acquire().await.map_err(|_| Reason::Unreadable)?;
-        let packed = body.len();
-        let unpacked = tokio::task::spawn_blocking(move || unpacked(&body, &packings, most));
-        let unpacked = unpacked.await.ok().and_then(Result::ok).ok_or(Reason::Unreadable)?;
-        if !place.grow_to(packed + unpacked.len()) {
-            return Err(Reason::NoRoom);
-        }
+        let mut own = place.take();
+        let unpacked = tokio::task::spawn_blocking(move || {
+            let unpacked = unpacked(&body, &packings, most, &mut own);
+            (own, unpacked)
+        });
+        let (own, unpacked) = unpacked.await.map_err(|_| Reason::Unreadable)?;
+        *place = own;
+        let unpacked = unpacked.map_err(|why| match why {
+            NotUnpacked::Unreadable => Reason::Unreadable,
+            NotUnpacked::NoRoom => Reason::NoRoom,
+        })?;
         String::from_utf8(unpacked.into()).map(SharedText::from).map_err(|_| Reason::Unreadable)
     }
 

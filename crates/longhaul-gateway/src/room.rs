@@ -44,7 +44,7 @@ impl Room {
 
     /// Bytes that are reserved.
     #[cfg(test)]
-    fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         (self.all - self.pieces.available_permits()) * PIECE
     }
 }
@@ -75,6 +75,11 @@ impl Place {
             (Err(_), _) => return false,
         }
         true
+    }
+
+    /// This place, for work that goes on when nobody waits for it any longer. What is left has no room.
+    pub(crate) fn take(&mut self) -> Self {
+        Self { pieces: self.pieces.clone(), reserved: self.reserved.take() }
     }
 
     /// Gives back all but room for so many bytes.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -316,11 +316,28 @@ impl Files {
     fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), ExportError> {
         let path = self.folder.join(name);
         let failed = |problem| ExportError::Write { path: path.clone(), problem };
-        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-        fs::write(&path, bytes).map_err(failed)?;
+        path.parent().map_or(Ok(()), make_folder).map_err(failed)?;
+        write(&path, bytes).map_err(failed)?;
         self.bytes += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// Makes a folder for its user alone: conversations are in it.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut make = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+    make.recursive(true).create(folder)
+}
+
+/// Writes a file that is its user's alone if it is new.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(bytes)
 }
 
 #[cfg(test)]

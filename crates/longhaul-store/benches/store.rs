@@ -1,6 +1,6 @@
 //! How fast a store is, and how small: `cargo bench -p longhaul-store`.
 //!
-//! `-- --only append|open|search` runs one part; `--sessions N` lists and searches N sessions instead of 2,000; `--corpus FOLDER` stores the transcripts
+//! `-- --only append|open|search|recall` runs one part; `--sessions N` lists and searches N sessions instead of 2,000; `--corpus FOLDER` stores the transcripts
 //! of a folder; `--folder FOLDER` puts the stores there instead of in the system's folder for such files.
 //! `--store postgres` asks a server that is started for it, `--store postgres://…` one that is there, which
 //! gets a database for each part.
@@ -40,6 +40,9 @@ fn main() {
     }
     if options.runs("search") {
         searching(&places, options.sessions);
+    }
+    if options.runs("recall") {
+        recalling(&places);
     }
     if let Some(corpus) = &options.corpus {
         storing(&places, corpus);
@@ -180,6 +183,75 @@ fn searching(places: &Places, sessions: usize) {
     drop(store);
     println!("stored: {:.3} of {json} bytes of JSON", size(&place) as f64 / json as f64);
     println!("{}", tables(&place));
+}
+
+/// Looks handles up among those of 1,000, 100,000 and 1,000,000 sessions, and gives back what one names.
+fn recalling(places: &Places) {
+    let place = places.place("recall.db");
+    let store = longhaul_store::open(&place).unwrap();
+    let mut session = Session::new(Profile::longhaul(), Models::builtin().find("gpt-4o").clone())
+        .with_window(longhaul::Tokens(16_000));
+    let mut words = Words(4);
+    for n in 0..60 {
+        session.prepare(None).unwrap();
+        for entry in step(&mut words, n, 1_500) {
+            if let Entry::Message(message) = entry {
+                session.push(Arc::unwrap_or_clone(message));
+            }
+        }
+    }
+    let keeper = Keeper::create(store.clone(), &About::default(), &session).unwrap();
+    let handle = session.ledger().edits().find_map(|(edit, _)| edit.originals.first().copied()).unwrap();
+    let (whole, short) = (handle.to_string(), handle.short());
+    let runs = [(); 500];
+    let mut there = 0;
+    for sessions in [1_000, 100_000, 1_000_000] {
+        fill(&place, there, sessions);
+        there = sessions;
+        for asked in [&whole, &short] {
+            let found = times(&runs, |_| {
+                assert_eq!(store.holders("", asked).unwrap().unwrap().sessions, [keeper.id()]);
+            });
+            println!("{sessions} sessions, lookup by {} digits: {}", asked.len(), shares(&found));
+        }
+        let unknown = times(&runs, |_| assert_eq!(store.holders("", "0123456789abcdef").unwrap(), None));
+        println!("{sessions} sessions, lookup of an unknown handle: {}", shares(&unknown));
+        let recalled = times(&runs[..20], |_| {
+            let id = store.holders("", &short).unwrap().unwrap().sessions[0];
+            let (_, session) = Keeper::open(store.clone(), id, Profile::longhaul()).unwrap();
+            session.recall(&whole, &longhaul::RecallPart::Whole).unwrap();
+        });
+        println!("{sessions} sessions, recall with its session of 180 messages: {}", shares(&recalled));
+    }
+}
+
+/// Adds sessions, each with one handle, up to this number of them.
+fn fill(place: &str, there: usize, sessions: usize) {
+    if place.starts_with("postgres") {
+        let fill = format!(
+            "INSERT INTO longhaul.session (id, tenant, agent, project, title, model, created, updated, entries,
+                 messages, calls, bytes, listed)
+             SELECT gen_random_uuid(), '', 'bench', '', 'title ' || n, 'm', n, n, 1, 1, 0, 100, 1
+             FROM generate_series({there}, {sessions} - 1) AS n;
+             INSERT INTO longhaul.original (tenant, handle, session, seq)
+             SELECT '', decode(md5(id::text), 'hex'), n, 0 FROM longhaul.session WHERE created BETWEEN {there} AND {sessions};
+             ANALYZE longhaul.session; ANALYZE longhaul.original"
+        );
+        server::sql(place, &fill);
+        return;
+    }
+    let connection = rusqlite::Connection::open(place).unwrap();
+    let fill = format!(
+        "BEGIN IMMEDIATE;
+         WITH RECURSIVE number (n) AS (SELECT {there} UNION ALL SELECT n + 1 FROM number WHERE n + 1 < {sessions})
+         INSERT INTO session (id, tenant, agent, project, title, model, created, updated, entries, messages, calls,
+             bytes, without_content, listed)
+         SELECT randomblob(16), '', 'bench', '', 'title ' || n, 'm', n, n, 1, 1, 0, 100, 0, 1 FROM number;
+         INSERT INTO original (tenant, handle, at)
+         SELECT '', randomblob(16), n << 32 FROM session WHERE created BETWEEN {there} AND {sessions};
+         COMMIT"
+    );
+    connection.execute_batch(&fill).unwrap();
 }
 
 /// Stores recorded sessions as the engine would have worked on them.

@@ -12,6 +12,7 @@
 //! | texts of ours in the user's place or in the host's | `voiced` |
 //! | the frame, and one tool more; fields and pictures; writing JSON | `settings`, `tools_end`, `object`, `picture`, `write` |
 
+mod acceptable;
 mod anthropic;
 mod body;
 mod chat;

@@ -74,7 +74,7 @@ impl Agent {
         call: &ToolCall,
         front: &mut dyn Front,
         stop: &CancellationToken,
-    ) -> Result<Value, Envelope> {
+    ) -> Result<Value, ToolError> {
         let arguments = call.arguments.value();
         front.event(Event::Called { id: &call.id, tool: &call.name, arguments: &arguments });
         self.may(&call.name, &arguments, front, stop).await
@@ -83,11 +83,11 @@ impl Agent {
     async fn answer(
         &self,
         call: &ToolCall,
-        allowed: Result<Value, Envelope>,
+        allowed: Result<Value, ToolError>,
         stop: &CancellationToken,
     ) -> Envelope {
         match allowed {
-            Err(refused) => refused,
+            Err(refused) => Envelope::error(refused),
             Ok(_) if stop.is_cancelled() => Envelope::error(interrupted()),
             Ok(arguments) => self.tools.run(&call.name, arguments, stop).await,
         }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::calls::interrupted;
 use crate::consent::{Answer, Asked, Consent};
-use crate::envelope::{Code, Envelope, ToolError};
+use crate::envelope::{Code, ToolError};
 use crate::front::Front;
 use crate::permission::{Verdict, rule_for};
 use crate::tool::Effect;
@@ -20,12 +20,12 @@ impl Agent {
         arguments: &Value,
         front: &mut dyn Front,
         stop: &CancellationToken,
-    ) -> Result<Value, Envelope> {
+    ) -> Result<Value, ToolError> {
         let effect = self.resolved_effect(tool, arguments)?;
         let why = match self.permissions.verdict(tool, &effect) {
             Verdict::Allow => return Ok(arguments.clone()),
             Verdict::Deny(reason) => return Err(denied(reason)),
-            Verdict::Ask(_) if stop.is_cancelled() => return Err(Envelope::error(interrupted())),
+            Verdict::Ask(_) if stop.is_cancelled() => return Err(interrupted()),
             Verdict::Ask(why) => why,
         };
         let rule = rule_for(tool, &effect).filter(|rule| self.would_allow(rule, tool, &effect));
@@ -33,7 +33,7 @@ impl Agent {
         let consent = Consent { tool: tool.to_owned(), what, why, rule };
         let answer = tokio::select! {
             answer = front.ask(&consent) => answer,
-            () = stop.cancelled() => return Err(Envelope::error(interrupted())),
+            () = stop.cancelled() => return Err(interrupted()),
         };
         match answer {
             Answer::Yes => {}
@@ -67,7 +67,7 @@ impl Agent {
         arguments: &Value,
         consent: &Consent,
         command: String,
-    ) -> Result<Value, Envelope> {
+    ) -> Result<Value, ToolError> {
         if !matches!(consent.what, Asked::Command { .. }) {
             return Err(denied("only a command can be edited".to_owned()));
         }
@@ -80,12 +80,12 @@ impl Agent {
     }
 
     /// What a call would do. Rules are about the place that a path leads to.
-    fn resolved_effect(&self, tool: &str, arguments: &Value) -> Result<Effect, Envelope> {
+    fn resolved_effect(&self, tool: &str, arguments: &Value) -> Result<Effect, ToolError> {
         match self.tools.effect(tool, arguments) {
-            Effect::Changes(path) => match self.project.place_to_write(&path) {
-                Ok(place) => Ok(Effect::Changes(place.shown().to_owned())),
-                Err(error) => Err(Envelope::error(error)),
-            },
+            Effect::Changes(path) => {
+                let place = self.project.place_to_write(&path)?;
+                Ok(Effect::Changes(place.shown().to_owned()))
+            }
             effect => Ok(effect),
         }
     }
@@ -97,6 +97,6 @@ impl Agent {
     }
 }
 
-fn denied(message: String) -> Envelope {
-    Envelope::error(ToolError::new(Code::Denied, message))
+fn denied(message: String) -> ToolError {
+    ToolError::new(Code::Denied, message)
 }

@@ -111,8 +111,8 @@ fn ends_word(c: char) -> bool {
 }
 
 /// Words that are read before a command without being part of it.
-const OPENING: [&str; 12] =
-    ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"];
+const OPENING: [&str; 13] =
+    ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "time"];
 
 impl Parser {
     /// Commands up to this character, or to the end.
@@ -121,6 +121,8 @@ impl Parser {
         // A list of `for` has words that are no commands.
         let mut is_list = false;
         let mut ended_by_operator = false;
+        // `time` takes options before the command.
+        let mut is_timed = false;
         loop {
             while self.rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
             let at_start = command.words.is_empty() && !is_list;
@@ -189,8 +191,10 @@ impl Parser {
                     }
                     self.line.is_plain &= word.is_exact;
                     ended_by_operator = false;
-                    if at_start && !was_quoted && self.opens(&word.text, &mut is_list)? {
+                    let follows_time = std::mem::take(&mut is_timed) && matches!(&*word.text, "-p" | "--");
+                    if at_start && !was_quoted && (follows_time || self.opens(&word.text, &mut is_list)?) {
                         self.line.is_plain = false;
+                        is_timed = follows_time || word.text == "time";
                         continue;
                     }
                     match (at_start, assignment(&word)) {
@@ -227,9 +231,13 @@ impl Parser {
             if ended.words.get(1).is_some_and(|word| word.text != "in") {
                 return Err("a loop without a list");
             }
+            // The loop sets its variable.
+            let assignments =
+                ended.words.into_iter().take(1).map(|name| (name.text, Word::exact(""))).collect();
+            self.line.commands.push(Simple { assignments, ..Simple::default() });
         } else if ended != Simple::default() {
-            self.line.is_plain &= ended.redirections.iter().all(Redirection::is_harmless)
-                && !(ended.words.is_empty() && !ended.redirections.is_empty());
+            self.line.is_plain &=
+                !ended.words.is_empty() && ended.redirections.iter().all(Redirection::is_harmless);
             self.line.commands.push(ended);
         }
         Ok(())
@@ -276,12 +284,12 @@ impl Parser {
         if kind == RedirectionKind::Here && !is_text {
             self.here.push(HereDocument { delimiter: target.text.clone(), strips_tabs, is_quoted });
         }
-        // `>&name` is a file in bash.
+        // `>&name` is a file in bash, and an error elsewhere.
         let is_descriptor = target.text.chars().all(|c| c.is_ascii_digit() || c == '-');
-        let kind = match kind {
-            RedirectionKind::Duplicates if !is_descriptor && !is_reading => RedirectionKind::Writes,
-            kind => kind,
-        };
+        if kind == RedirectionKind::Duplicates && !is_descriptor && !is_reading {
+            self.line.is_plain = false;
+            return Ok(Redirection { target, kind: RedirectionKind::Writes });
+        }
         Ok(Redirection { target, kind })
     }
 
@@ -412,8 +420,13 @@ impl Parser {
                 self.rest.next();
                 let inside: String = std::iter::from_fn(|| self.rest.next_if(|c| *c != '}')).collect();
                 self.rest.next().ok_or("a brace is not closed")?;
-                let is_simple = |c: char| c.is_ascii_alphanumeric() || "_:-+=%#./*,^?!".contains(c);
-                if inside != "@" && !inside.chars().all(is_simple) {
+                let is_simple = |c: char| c.is_ascii_alphanumeric() || "_:-+%#./*,^?".contains(c);
+                // Behind a colon an expression may stand.
+                let is_plain =
+                    |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || "-+?".contains(c));
+                if inside != "@"
+                    && !(inside.chars().all(is_simple) && inside.split(':').skip(1).all(is_plain))
+                {
                     return Err("a variable with more than a plain expansion");
                 }
                 word.is_exact = false;
@@ -542,7 +555,7 @@ mod tests {
             ("a && b || c; d | e\nf & g", &["a", "b", "c", "d", "e", "f", "g"]),
             ("echo \"a $(rm x) b\" `ls y`", &["rm|x", "ls|y", "echo|?a  b|?"]),
             ("if a; then (b; c); else { d; }; fi", &["a", "b", "c", "d"]),
-            ("for x in $(ls); do rm \"$x\"; done", &["ls", "rm|?"]),
+            ("for x in $(ls); do rm \"$x\"; done", &["ls", "", "rm|?"]),
             ("a # b; c\nd", &["a", "d"]),
             ("a#b", &["a#b"]),
             ("X=1 Y='2 3' a Z=4", &["a|Z=4"]),
@@ -594,6 +607,7 @@ mod tests {
             "a &> b",
             "a |& b",
             "a > b",
+            "a >&/dev/null",
             "a < b",
             "X=1 a",
             "a $x",

@@ -2,8 +2,9 @@
 //! might is never run without a question.
 
 use super::command::{Line, Word};
+use super::git::after_global_options;
 use super::reading;
-use super::started::{Started, after_global_options};
+use super::started::Started;
 
 /// What a rule that denies says of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,9 +37,13 @@ pub(crate) fn denial(rule: &[String], command: &str, line: &Line, started: &Star
     let named = || {
         let assigned =
             line.commands.iter().flat_map(|simple| simple.assignments.iter().map(|(_, value)| value));
-        let passed =
-            started.commands.iter().filter(|words| !keeps_to_itself(words)).flat_map(|words| &words[1..]);
-        assigned.chain(passed).any(|word| stand_in(rule, &word.text))
+        let passed = started.commands.iter().filter(|words| !keeps_to_itself(words));
+        let passed = passed.map(|words| texts(&words[1..]));
+        assigned.map(|word| word.text.clone()).chain(passed).any(|text| {
+            // Another program may read quotes as a shell does.
+            let plain: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+            follow_in(rule, &text) || follow_in(rule, &plain)
+        })
     };
     if denial == Denial::No && named() {
         denial = Denial::Perhaps(format!("`{}` is named in it", rule.join(" ")));
@@ -104,12 +109,30 @@ fn has_option(arguments: &[Word], option: &str) -> bool {
 
 /// Whether the words of a rule stand in a text one behind the other, as words.
 fn stand_in(rule: &[String], text: &str) -> bool {
-    let is_word = |c: char| !c.is_whitespace() && !";&|()<>`\"'{}$\\,[]=!".contains(c);
-    let plain: String = text.chars().map(|c| if is_word(c) { c } else { ' ' }).collect();
+    let plain = plain(text);
     let said: Vec<&str> = plain.split_whitespace().collect();
-    said.windows(rule.len()).any(|run| {
-        run.iter().zip(rule).all(|(said, word)| said == word || said.rsplit('/').next() == Some(word))
-    })
+    said.windows(rule.len()).any(|run| run.iter().zip(rule).all(|(said, word)| is_same(said, word)))
+}
+
+/// Whether the words of a rule stand in a text in their order, with others between them.
+fn follow_in(rule: &[String], text: &str) -> bool {
+    let plain = plain(text);
+    let mut said = plain.split_whitespace();
+    rule.iter().all(|word| said.any(|said| is_same(said, word)))
+}
+
+/// A text without what parts words, for a shell or for other programs.
+fn plain(text: &str) -> String {
+    let is_word = |c: char| !c.is_whitespace() && !";&|()<>`\"'{}$\\,[]=!:".contains(c);
+    text.chars().map(|c| if is_word(c) { c } else { ' ' }).collect()
+}
+
+fn is_same(said: &str, word: &str) -> bool {
+    said == word || said.rsplit('/').next() == Some(word)
+}
+
+fn texts(words: &[Word]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Builtins and programs that start nothing that their arguments name.

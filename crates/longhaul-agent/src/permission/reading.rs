@@ -241,8 +241,13 @@ pub(crate) fn known(words: &[String], named: usize) -> Known {
     let arguments = &words[named..];
     let fits = match words[0].as_str() {
         "find" => find_reads(arguments),
-        "cd" => arguments.len() < 2 && arguments.iter().all(|word| !word.starts_with('-') && is_inside(word)),
-        "echo" | "printf" => true,
+        // Without an argument it leads home.
+        "cd" => {
+            arguments.len() == 1 && arguments.iter().all(|word| !word.starts_with('-') && is_inside(word))
+        }
+        "echo" => true,
+        // `-v` sets a variable.
+        "printf" => !arguments.first().is_some_and(|word| word.starts_with('-')),
         _ => {
             let is_this = |verb: &&Verb| verb.words.iter().zip(words).all(|(known, word)| known == word);
             let verb = VERBS.iter().find(|verb| verb.words.len() == length && is_this(verb));

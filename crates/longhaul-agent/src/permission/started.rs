@@ -2,6 +2,7 @@
 //! `xargs`, `sh -c`, `find -exec` …), as far as that can be known from the words.
 
 use super::command::{Line, Simple, Word};
+use super::{git, sed};
 
 /// Commands that a line would start, and what remains unknown.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +58,7 @@ const LAUNCHERS: [Launcher; 22] = [
     launcher("ionice", &["-t"], &["-c", "-n", "--class", "--classdata"], 0),
     launcher("chrt", &["-a", "-b", "-f", "-i", "-o", "-r"], &[], 1),
     launcher("taskset", &["-a", "-c"], &[], 1),
+    // The keyword is part of the grammar; this is the program.
     launcher(
         "time",
         &["-p", "-v", "-a", "--verbose", "--portability"],
@@ -110,7 +112,41 @@ const LAUNCHERS: [Launcher; 22] = [
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"];
 
 /// Programs that take commands as text in ways that are not followed here.
-const TAKE_COMMANDS: [&str; 28] = [
+const TAKE_COMMANDS: [&str; 62] = [
+    "compgen",
+    "compopt",
+    "fc",
+    "mapfile",
+    "readarray",
+    "let",
+    "getopts",
+    "valgrind",
+    "perf",
+    "gdb",
+    "lldb",
+    "rlwrap",
+    "hyperfine",
+    "numactl",
+    "setarch",
+    "setpriv",
+    "prlimit",
+    "firejail",
+    "bwrap",
+    "fakeroot",
+    "proot",
+    "pkexec",
+    "gosu",
+    "xvfb-run",
+    "caffeinate",
+    "npx",
+    "uvx",
+    "start-stop-daemon",
+    "direnv",
+    "nix",
+    "nix-shell",
+    "sg",
+    "run0",
+    "vim",
     "fish",
     "csh",
     "tcsh",
@@ -144,9 +180,9 @@ const TAKE_COMMANDS: [&str; 28] = [
 /// Interpreters, and the options whose value is a program. `-` and no argument at all are one that is read from stdin.
 const INTERPRETERS: [(&str, &[&str]); 10] = [
     ("python", &["-c"]),
-    ("perl", &["-e", "-E", "-n", "-p", "-i"]),
+    ("perl", &["-e", "-E", "-n", "-p", "-i", "-M", "-m", "-d"]),
     ("ruby", &["-e", "-n", "-p"]),
-    ("node", &["-e", "-p", "--eval", "--print"]),
+    ("node", &["-e", "-p", "--eval", "--print", "--import", "--loader", "--experimental-loader"]),
     ("bun", &["-e", "-p", "--eval", "--print"]),
     ("deno", &["eval"]),
     ("php", &["-r", "-B", "-R", "-E"]),
@@ -199,8 +235,11 @@ impl Started {
     }
 
     fn simple(&mut self, simple: &Simple, depth: usize) {
-        for (name, _) in &simple.assignments {
+        for (name, value) in &simple.assignments {
             self.variable(name);
+            if name.contains('[') || may_substitute(value) {
+                self.doubt("a value that the shell may evaluate");
+            }
         }
         self.words(&simple.words, depth);
     }
@@ -225,6 +264,14 @@ impl Started {
             return self.doubt("the shell fills in the name of a program");
         }
         let name = name_of(&program.text).to_owned();
+        if name.is_empty() || name.starts_with('-') {
+            return self.doubt("a word without a program");
+        }
+        // Git has its verbs as programs too.
+        if let Some(verb) = name.strip_prefix("git-") {
+            let words = [Word::exact("git"), Word::exact(verb)].into_iter().chain(arguments.iter().cloned());
+            return self.words(&words.collect::<Vec<_>>(), depth + 1);
+        }
         let own = std::iter::once(Word::exact(name.as_str())).chain(arguments.iter().cloned());
         self.commands.push(own.collect());
         if let Some(launcher) = LAUNCHERS.iter().find(|launcher| launcher.name == name) {
@@ -239,19 +286,34 @@ impl Started {
         match name.as_str() {
             "eval" => self.text(arguments, depth),
             "trap" => self.text(arguments.get(..1).unwrap_or_default(), depth),
-            "export" | "declare" | "typeset" | "local" | "readonly" | "unset" => {
+            "source" | "." => {
+                let is_shown =
+                    |word: &Word| word.is_exact && !word.text.starts_with('-') && !is_stream(&word.text);
+                if !arguments.first().is_some_and(is_shown) {
+                    self.doubt("the shell reads commands that are not shown");
+                }
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" | "unset" | "read" => {
                 for argument in arguments {
                     self.variable(argument.text.split(['=', '+']).next().unwrap_or_default());
                     if !argument.is_exact && !argument.text.contains('=') {
                         self.doubt("the shell fills in the name of a variable");
                     }
+                    if argument.text.contains('[') || may_substitute(argument) {
+                        self.doubt("a value that the shell may evaluate");
+                    }
+                }
+            }
+            "test" | "[" | "[[" | "printf" => {
+                if evaluates(&name, arguments) {
+                    self.doubt(format!("{name} may evaluate its arguments"));
                 }
             }
             "find" => self.found(arguments, depth),
             "fd" | "fdfind" => {
                 let is_run = |word: &Word| matches!(&*word.text, "-x" | "-X" | "--exec" | "--exec-batch");
                 if let Some(at) = arguments.iter().position(is_run) {
-                    self.words(&arguments[at + 1..], depth + 1);
+                    self.words(&filled_in(&arguments[at + 1..], "{"), depth + 1);
                 } else if arguments.iter().any(|word| word.text.starts_with("--exec")) {
                     self.doubt("fd takes commands");
                 }
@@ -263,17 +325,23 @@ impl Started {
                 }
             }
             "sed" | "gsed" => {
-                if !only_edits(arguments) {
+                if !sed::only_edits(arguments) {
                     self.doubt("sed may run commands");
                 }
             }
-            "git" => self.git(arguments),
+            "git" => {
+                if let Some(reason) = git::doubt(arguments) {
+                    self.doubt(reason);
+                }
+            }
             _ => self.interpreter(&name, arguments),
         }
     }
 
     /// The command in the arguments of a program that runs it.
     fn launched(&mut self, launcher: &Launcher, arguments: &[Word], depth: usize) {
+        // The sign that xargs puts its lines in the place of.
+        let mut mark = None;
         let mut rest = arguments;
         // `command -v` says where a program is.
         if launcher.name == "command" && rest.first().is_some_and(|word| matches!(&*word.text, "-v" | "-V")) {
@@ -290,6 +358,10 @@ impl Started {
             }
             if !text.starts_with('-') || (text == "-" && launcher.name != "env") {
                 break;
+            }
+            if let Some(sign) = text.strip_prefix("-I").filter(|_| launcher.adds_words) {
+                let next = after.first().map(|word| word.text.as_str());
+                mark = Some(if sign.is_empty() { next.unwrap_or_default() } else { sign }.to_owned());
             }
             let long = text.split_once('=').map(|(name, _)| name).filter(|name| name.starts_with("--"));
             if launcher.flags.contains(&text)
@@ -321,6 +393,9 @@ impl Started {
         }
         let mut command = rest.to_vec();
         if launcher.adds_words && !command.is_empty() {
+            if let Some(mark) = mark {
+                command = filled_in(&command, &mark);
+            }
             command.push(Word { text: String::new(), is_exact: false });
         }
         self.words(&command, depth + 1);
@@ -335,7 +410,7 @@ impl Started {
             }
             if !text.starts_with(['-', '+']) || text == "-" {
                 // A script runs what it wants, as any program does.
-                if text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/") {
+                if is_stream(text) {
                     return self.doubt("a shell reads commands that are not shown");
                 }
                 return;
@@ -379,37 +454,16 @@ impl Started {
             let command = &rest[at + 1..];
             let end = command.iter().position(|word| matches!(&*word.text, ";" | "+"));
             let end = end.unwrap_or(command.len());
-            self.words(&command[..end], depth + 1);
+            self.words(&filled_in(&command[..end], "{}"), depth + 1);
             rest = &command[end..];
-        }
-    }
-
-    /// Git runs aliases, and commands that some of its options name.
-    fn git(&mut self, arguments: &[Word]) {
-        let Some(rest) = after_global_options(arguments) else {
-            return self.doubt("git with settings or options that may name commands");
-        };
-        let Some((verb, rest)) = rest.split_first() else { return };
-        if !verb.is_exact || !GIT_VERBS.contains(&&*verb.text) {
-            return self.doubt("a verb of git that may be an alias");
-        }
-        let runs = rest.iter().any(|word| {
-            let option = word.text.split('=').next().unwrap_or_default();
-            let is_start = |name: &str| option.len() > 3 && name.starts_with(option);
-            GIT_RUNS.iter().any(|name| is_start(name))
-                || word.text.starts_with("ext::")
-                || matches!((&*verb.text, option), ("rebase" | "difftool", "-x") | ("fetch" | "clone", "-u"))
-                || (verb.text == "grep" && option.starts_with("-O"))
-        });
-        if runs {
-            self.doubt(format!("git {} with an option that names a command", verb.text));
         }
     }
 
     fn interpreter(&mut self, name: &str, arguments: &[Word]) {
         let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let Some((_, options)) = INTERPRETERS.iter().find(|(known, _)| *known == base) else { return };
-        // Options come before the file; those behind it are the program's own.
+        // Options come before the file; those behind it are the program's own. A word behind an option may be its value.
+        let mut follows_option = false;
         for word in arguments {
             if !word.is_exact {
                 return self.doubt(format!("the shell fills in the arguments of {base}"));
@@ -419,196 +473,67 @@ impl Started {
                 Some(letter) => text.starts_with('-') && !text.starts_with("--") && text.contains(letter),
                 None => text.starts_with(option),
             };
-            if options.iter().any(|option| is_code(option)) || text == "-" || text.starts_with("/dev/") {
+            if options.iter().any(is_code) || is_stream(text) {
                 return self.doubt(format!("{base} runs code that is part of the command"));
             }
-            if !text.starts_with('-') {
+            if !text.starts_with('-') && !follows_option {
                 return;
             }
+            follows_option = text.starts_with('-');
         }
-        if !arguments.iter().any(|word| matches!(&*word.text, "--version" | "-V" | "-v" | "--help" | "-m")) {
+        let has_file = arguments.iter().any(|word| {
+            !word.text.starts_with('-') || matches!(&*word.text, "--version" | "-V" | "-v" | "--help")
+        });
+        if !has_file {
             self.doubt(format!("{base} reads code that is not shown"));
         }
     }
+}
+
+/// Whether a path is one of a stream, whose content is not in the command.
+fn is_stream(path: &str) -> bool {
+    path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/")
+}
+
+/// Words in which a program puts something in the place of a sign.
+fn filled_in(words: &[Word], sign: &str) -> Vec<Word> {
+    let is_filled = |word: &Word| !sign.is_empty() && word.text.contains(sign);
+    let filled = |word: &Word| Word { is_exact: word.is_exact && !is_filled(word), ..word.clone() };
+    words.iter().map(filled).collect()
+}
+
+/// Whether a text has a substitution in it that was quoted: in a subscript the shell makes it all the same.
+fn may_substitute(word: &Word) -> bool {
+    word.text.contains("$(") || word.text.contains('`')
+}
+
+/// Whether a builtin may take an argument for an arithmetic expression, in which a subscript may run commands.
+fn evaluates(name: &str, arguments: &[Word]) -> bool {
+    let is_number = |word: Option<&Word>| {
+        word.is_some_and(|word| {
+            word.is_exact && word.text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    let names = |word: Option<&Word>| {
+        word.is_some_and(|word| word.is_exact && word.text.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    };
+    let compares = |text: &str| matches!(text, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+    arguments.iter().enumerate().any(|(at, word)| {
+        let (before, after) = (at.checked_sub(1).and_then(|at| arguments.get(at)), arguments.get(at + 1));
+        match name {
+            "printf" => {
+                at == 0
+                    && (!word.is_exact && word.text.is_empty()
+                        || word.text.starts_with("-v") && !(word.text == "-v" && names(after)))
+            }
+            _ if matches!(&*word.text, "-v" | "-R") => !names(after),
+            "[[" => compares(&word.text) && !(is_number(before) && is_number(after)),
+            _ => may_substitute(word),
+        }
+    })
 }
 
 /// The name of a program, without its folder. Some shells negate by a `!` at the start of the word.
 fn name_of(program: &str) -> &str {
     program.trim_start_matches('!').rsplit('/').next().unwrap_or_default()
 }
-
-/// Whether sed does nothing with these arguments but print, delete and replace. Its `e` runs commands.
-fn only_edits(arguments: &[Word]) -> bool {
-    let (mut rest, mut has_script) = (arguments.iter(), false);
-    while let Some(word) = rest.next() {
-        let text = word.text.as_str();
-        let is_script = match text {
-            _ if !word.is_exact => false,
-            "-e" => {
-                let script = rest.next();
-                has_script = true;
-                if !script.is_some_and(|script| script.is_exact && is_simple_script(&script.text)) {
-                    return false;
-                }
-                continue;
-            }
-            "--quiet" | "--silent" | "--regexp-extended" | "--in-place" => continue,
-            _ if text.starts_with('-') && text[1..].chars().all(|c| "nirEsz".contains(c)) => continue,
-            _ if text.starts_with('-') => return false,
-            _ => !std::mem::replace(&mut has_script, true) && !is_simple_script(text),
-        };
-        // Files come behind the script.
-        if is_script || !word.is_exact && !has_script {
-            return false;
-        }
-    }
-    true
-}
-
-/// Whether a script of sed has no commands but `p`, `d`, `q` and `s` without the flags `e` and `w`.
-fn is_simple_script(script: &str) -> bool {
-    script.split([';', '\n']).all(|part| {
-        let part =
-            part.trim().trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$' | ' '));
-        if matches!(part, "" | "p" | "d" | "q") {
-            return true;
-        }
-        let Some(rest) = part.strip_prefix('s') else { return false };
-        let Some(delimiter) = rest.chars().next().filter(|c| !c.is_alphanumeric() && *c != '\\') else {
-            return false;
-        };
-        let pieces: Vec<&str> = rest.split(delimiter).collect();
-        // A backslash could hide a delimiter.
-        let is_flag = |c: char| matches!(c, 'g' | 'p' | 'i' | 'I') || c.is_ascii_digit();
-        pieces.len() == 4 && !rest.contains(&format!("\\{delimiter}")) && pieces[3].chars().all(is_flag)
-    })
-}
-
-/// The arguments of git from the verb on; `None` if an option before it may name commands.
-pub(crate) fn after_global_options(arguments: &[Word]) -> Option<&[Word]> {
-    let mut rest = arguments;
-    while let Some((first, after)) = rest.split_first() {
-        rest = match first.text.as_str() {
-            text if !first.is_exact && text.is_empty() => return Some(rest),
-            "-C" | "--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" => after.get(1..)?,
-            "--no-pager"
-            | "-P"
-            | "-p"
-            | "--paginate"
-            | "--bare"
-            | "--no-replace-objects"
-            | "--literal-pathspecs"
-            | "--glob-pathspecs"
-            | "--noglob-pathspecs"
-            | "--icase-pathspecs"
-            | "--no-optional-locks"
-            | "--no-advice"
-            | "--version"
-            | "-v"
-            | "--help"
-            | "-h" => after,
-            text if ["--git-dir=", "--work-tree=", "--namespace="]
-                .iter()
-                .any(|start| text.starts_with(start)) =>
-            {
-                after
-            }
-            text if text.starts_with('-') => return None,
-            _ => return Some(rest),
-        };
-    }
-    Some(rest)
-}
-
-/// Options of git whose value is a command.
-const GIT_RUNS: [&str; 8] = [
-    "--upload-pack",
-    "--receive-pack",
-    "--exec",
-    "--extcmd",
-    "--ext-diff",
-    "--open-files-in-pager",
-    "--to-cmd",
-    "--cc-cmd",
-];
-
-/// Verbs of git that are its own and run no command that their words name. Any other may be an alias.
-const GIT_VERBS: [&str; 77] = [
-    "add",
-    "am",
-    "apply",
-    "archive",
-    "blame",
-    "branch",
-    "bundle",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "checkout",
-    "cherry",
-    "cherry-pick",
-    "clean",
-    "clone",
-    "commit",
-    "commit-tree",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fetch",
-    "for-each-ref",
-    "format-patch",
-    "fsck",
-    "gc",
-    "grep",
-    "hash-object",
-    "init",
-    "log",
-    "ls-files",
-    "ls-remote",
-    "ls-tree",
-    "merge",
-    "merge-base",
-    "merge-tree",
-    "mktree",
-    "mv",
-    "name-rev",
-    "notes",
-    "prune",
-    "pull",
-    "push",
-    "range-diff",
-    "read-tree",
-    "rebase",
-    "reflog",
-    "remote",
-    "repack",
-    "reset",
-    "restore",
-    "rev-list",
-    "rev-parse",
-    "revert",
-    "rm",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "sparse-checkout",
-    "stash",
-    "status",
-    "stripspace",
-    "switch",
-    "symbolic-ref",
-    "tag",
-    "update-index",
-    "update-ref",
-    "var",
-    "verify-commit",
-    "verify-tag",
-    "version",
-    "whatchanged",
-    "worktree",
-    "write-tree",
-];

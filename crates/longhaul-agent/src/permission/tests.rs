@@ -99,6 +99,12 @@ fn a_deny_cannot_be_spelled_around() {
         "case a in a) rm x;; esac",
         "> x rm y",
         "&>x rm y",
+        "time { rm x; }",
+        "time -p -- rm x",
+        "time ! git -C . push",
+        "/usr/lib/git-core/git-push origin",
+        "for PATH in a; do rm x; done",
+        "find . -exec sh -c 'rm x' {} \\;",
         "git push",
         "git -C . push",
         "git p'us'h",
@@ -125,6 +131,9 @@ fn a_deny_cannot_be_spelled_around() {
         "git -c alias.x=push x",
         "git -c alias.x='!rm y' x",
         "git rebase -x 'rm x'",
+        "git rebase -x'rm x' main",
+        "git clone -c core.fsmonitor='r\\m x' y",
+        "git clone --conf core.fsmonitor='r\\m x' y",
         "git fetch --upload-pack='rm x'",
         "echo rm x | sh",
         "sh < x",
@@ -155,6 +164,26 @@ fn a_deny_cannot_be_spelled_around() {
         "xargs git < x",
         "env --unknown ls",
         "sudo -Z x ls",
+        "echo 'rm x' | xargs -I{} sh -c '{}'",
+        "echo 'rm x' | xargs -Iy sh -c y",
+        "find . -exec sh -c '{}' \\;",
+        "[[ x -eq 1 ]]",
+        "test -v 'a[$(rm x)]'",
+        "x='a[$(r\\m y)]'",
+        "a[x]=1",
+        "echo ${x:y}",
+        "echo ${!x}",
+        "printf -v 'a[x]' y",
+        "for PATH in .; do ls; done",
+        "launch git -C . push",
+        "launch 'r\\m x'",
+        "valgrind $X",
+        "python3 -W ignore -c 'x'",
+        "perl -Mx y",
+        ". /dev/stdin",
+        "source <(echo rm)",
+        "compgen -W '$(x)'",
+        "-x",
     ] {
         let verdict = all.verdict("Bash", &runs(command));
         assert!(matches!(verdict, Verdict::Ask(Some(_))), "{command:?}: {verdict:?}");
@@ -178,6 +207,14 @@ fn a_deny_cannot_be_spelled_around() {
         "bash scripts/x.sh",
         "make",
         "rmdir x",
+        "python3 -m pytest tests",
+        "[ -f x ] && test -n \"$X\" || printf '%s\\n' \"$X\"",
+        "[[ 1 -eq 2 ]]",
+        "export X=1; source x.sh",
+        "find . -name '*.rs' -exec grep -l x {} +",
+        "ls | xargs -I{} cat {}",
+        "time cargo build",
+        "jq '.a[\"b\"]' x.json",
     ] {
         assert_eq!(all.verdict("Bash", &runs(command)), Verdict::Allow, "{command:?}");
     }
@@ -255,6 +292,15 @@ fn a_command_is_allowed_if_each_part_of_it_is_and_nothing_is_hidden_in_it() {
 }
 
 #[test]
+fn the_folder_is_not_left_by_builtins() {
+    let ask = permissions(Mode::Ask, &["Bash(cd)", "Bash(cat)", "Bash(printf)"], &[]);
+    assert_eq!(ask.verdict("Bash", &runs("cd src && cat a.rs")), Verdict::Allow);
+    for bad in ["cd && cat x", "cd .. && cat x", "cd - && cat x", "printf -v PATH .; cat x", "cd a b"] {
+        assert!(is_asked(&ask.verdict("Bash", &runs(bad))), "{bad}");
+    }
+}
+
+#[test]
 fn a_rule_without_a_table_is_the_start_of_a_command() {
     let ask =
         permissions(Mode::Ask, &["Bash(git)", "Bash(npm run build *)", "Bash(git diff --no-index)"], &[]);
@@ -306,8 +352,20 @@ fn a_protected_path_is_asked_for_in_every_mode_unless_a_rule_names_it() {
         assert_eq!(wide.verdict("Write", &change("src/a.rs")), Verdict::Allow);
     }
     let all = permissions(Mode::All, &["Bash"], &[]);
-    assert!(is_asked(&all.verdict("Bash", &runs("echo x >> .git/config"))));
-    assert_eq!(all.verdict("Bash", &runs("cat < .git/config > x")), Verdict::Allow);
+    for command in [
+        "echo x >> .git/config",
+        "cp x ./.git/hooks/y",
+        "dd if=x of=.envrc",
+        "ls | tee .GIT/config",
+        "sed -i s/a/b/ AGENTS.md",
+    ] {
+        assert!(is_asked(&all.verdict("Bash", &runs(command))), "{command}");
+    }
+    for command in
+        ["cat < .git/config > x", "grep x .github/workflows/ci.yml", "git add AGENTS.md", "sed -n 1p .envrc"]
+    {
+        assert_eq!(all.verdict("Bash", &runs(command)), Verdict::Allow, "{command}");
+    }
     let denied = permissions(Mode::All, &["Edit(AGENTS.md)"], &["Edit(*.md)"]);
     assert!(matches!(denied.verdict("Edit", &change("AGENTS.md")), Verdict::Deny(_)));
 }

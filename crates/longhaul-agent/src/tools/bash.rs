@@ -296,10 +296,13 @@ impl Tool for Bash {
     }
 
     fn asked(&self, arguments: &Value) -> Asked {
-        match self.effect(arguments) {
-            Effect::Runs(command) => Asked::Command { command, reach: self.reach.clone() },
-            _ => Asked::Call(arguments.clone()),
-        }
+        let (command, background) = match read_arguments(NAME, arguments.clone()).and_then(Arguments::wanted)
+        {
+            Ok(Wanted::Run { command, .. }) => (command, false),
+            Ok(Wanted::Start { command }) => (command, true),
+            _ => return Asked::Call(arguments.clone()),
+        };
+        Asked::Command { command, background, reach: self.reach.clone() }
     }
 
     fn run<'a>(&'a self, arguments: Value, stop: &'a CancellationToken) -> Running<'a> {

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use longhaul_agent::{Answer, Asked, Consent, Keep, LineKind, visible};
 
-use crate::terminal::{BAD, FAINT, columns_of, wrapped};
+use crate::terminal::{BAD, FAINT, columns, columns_of};
 
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
@@ -24,10 +24,7 @@ pub fn lines(consent: &Consent, width: Option<usize>) -> Vec<String> {
             LineKind::Added => ADDED,
             LineKind::Removed => REMOVED,
         };
-        let pieces = match (kind, room) {
-            (LineKind::Note, Some(room)) => wrapped(&text, room),
-            _ => pieces(&text.replace('\t', "    "), room),
-        };
+        let pieces = pieces(&text.replace('\t', "    "), room, kind == LineKind::Note);
         pieces.into_iter().enumerate().map(move |(number, piece)| {
             let mark = match (kind, number) {
                 (LineKind::Note, _) => "  ",
@@ -40,20 +37,18 @@ pub fn lines(consent: &Consent, width: Option<usize>) -> Vec<String> {
     styled.collect()
 }
 
-/// A line in pieces of at most so many columns. Nothing is left out.
-fn pieces(line: &str, room: Option<usize>) -> Vec<String> {
-    let (mut pieces, mut used) = (vec![String::new()], 0);
+/// A line in pieces of at most so many columns, broken between words if it has some. Nothing is left out.
+fn pieces(line: &str, room: Option<usize>, between_words: bool) -> Vec<String> {
+    let (mut pieces, mut piece) = (Vec::new(), String::new());
     for c in line.chars() {
-        let width = columns_of(c);
-        if room.is_some_and(|room| used + width > room) {
-            pieces.push(String::new());
-            used = 0;
+        if room.is_some_and(|room| columns(&piece) + columns_of(c) > room) {
+            let space = piece.rfind(' ').filter(|_| between_words);
+            let rest = piece.split_off(space.map_or(piece.len(), |space| space + 1));
+            pieces.push(std::mem::replace(&mut piece, rest));
         }
-        used += width;
-        if let Some(piece) = pieces.last_mut() {
-            piece.push(c);
-        }
+        piece.push(c);
     }
+    pieces.push(piece);
     pieces
 }
 
@@ -135,7 +130,8 @@ mod tests {
     use super::*;
 
     fn command(command: &str) -> Consent {
-        let what = Asked::Command { command: command.to_owned(), reach: Reach { writes: None } };
+        let what =
+            Asked::Command { command: command.to_owned(), background: false, reach: Reach { writes: None } };
         Consent { tool: "Bash".to_owned(), what, why: None, rule: Some("Bash(cargo test)".to_owned()) }
     }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::agent::consent_text::{nobody, nobody_said};
 use crate::agent::outlet::Outlet;
 use crate::agent::spent::{Before, Spent};
+use crate::terminal;
 
 /// The version of the schema.
 const VERSION: u32 = 1;
@@ -62,7 +63,9 @@ impl JsonFront {
     fn say(&mut self, event: &str, fields: Value) {
         let mut object = json!({ "v": VERSION, "event": event });
         extend(&mut object, fields);
-        self.out.line(object.to_string());
+        if let Ok(line) = terminal::json(&object) {
+            self.out.line(line);
+        }
     }
 
     /// Says what was thought and said in a reply that is whole.

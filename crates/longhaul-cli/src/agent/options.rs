@@ -105,7 +105,7 @@ enum PermissionsName {
     Edits,
     /// Looking at files, and nothing else
     ReadOnly,
-    /// Everything
+    /// Everything but changes of protected files
     All,
 }
 

@@ -268,7 +268,7 @@ fn print(out: &mut impl Write, args: &Args, profile: &str, prices: Prices, found
         let groups = formats.chain(all);
         return groups
             .flat_map(|(name, group)| rows(name, args.window, group))
-            .try_for_each(|row| writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?));
+            .try_for_each(|row| writeln!(out, "{}", terminal::json(&row)?));
     }
     if args.csv {
         writeln!(

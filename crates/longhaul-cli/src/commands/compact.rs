@@ -167,7 +167,7 @@ fn may_replace(output: &Path) -> io::Result<bool> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Ok(false);
     }
-    write!(io::stderr(), "{} is there already. Replace it? [y/N] ", output.display())?;
+    write!(io::stderr(), "{} is there already. Replace it? [y/N] ", terminal::path(output))?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
@@ -205,12 +205,12 @@ fn write(
     } else {
         let force = args.force || output.is_file() && may_replace(output)?;
         let place = output_file::place(output, force)?;
-        std::fs::write(place, text)
+        output_file::write(&place, text)
             .map_err(|error| Failure::Failed(format!("{}: {error}", output.display())))?;
     }
     if let Some((agent, written)) = &written {
         for what in &written.left_out {
-            _ = writeln!(io::stderr(), "{}: left out: {what}", input.path.display());
+            _ = writeln!(io::stderr(), "{}: left out: {what}", terminal::path(&input.path));
         }
         _ = writeln!(io::stderr(), "{}", how_to_go_on(*agent, written, &origin, output));
     }
@@ -265,7 +265,7 @@ fn how_to_go_on(agent: Resumable, written: &Written, origin: &Origin, output: &P
             )
         }
         Resumable::Pi => {
-            format!("To go on from it:\n  cd {folder} && pi --session {}", output.display())
+            format!("To go on from it:\n  cd {folder} && pi --session {}", terminal::path(output))
         }
     }
 }

@@ -97,7 +97,7 @@ fn show(config: &Config, json: bool) -> Result<(), Failure> {
                 origin: setting.origin.to_string(),
                 says: setting.says,
             };
-            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+            writeln!(out, "{}", terminal::json(&line)?)?;
             continue;
         }
         let (table, name) = setting.key.rsplit_once('.').unwrap_or(("", &setting.key));

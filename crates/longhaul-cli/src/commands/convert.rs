@@ -16,6 +16,7 @@ use crate::error::Failure;
 use crate::lab::inputs::{self, Input, Unread};
 use crate::lab::transcript_file::TranscriptFile;
 use crate::output_file;
+use crate::place::make_private;
 use crate::terminal;
 
 /// Convert a transcript of another agent into Longhaul's format, or into a request
@@ -140,7 +141,7 @@ fn folder(args: &Args, api: Option<Api>) -> Result<(), Failure> {
                 return source.finish(true);
             };
             let folder = out.parent().unwrap_or(output);
-            fs::create_dir_all(folder)
+            make_private(folder)
                 .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
             convert(source.again(first), input, &out, api)
         });
@@ -158,7 +159,7 @@ fn request(mut source: TranscriptFile, input: &Input, api: Api) -> Result<String
     for (number, message) in source.by_ref() {
         if *wanted.get_or_insert(number) != number {
             let problem =
-                format!("holds several conversations: name one, such as {}#1", input.path.display());
+                format!("holds several conversations: name one, such as {}#1", terminal::path(&input.path));
             return Err(Failure::file(&input.path, problem));
         }
         // What a recorded agent made of its own history is no part of the conversation.
@@ -183,9 +184,21 @@ fn request(mut source: TranscriptFile, input: &Input, api: Api) -> Result<String
         Shown::AsIs(at) => log.messages()[at.index()].clone(),
         Shown::Made(_, message) => message,
     });
-    let encoded = Request::new(frame, said.collect()).encode(api);
+    let (request, changed) = Request::acceptable(api, frame, said.collect());
+    if request.messages().is_empty() {
+        return Err(Failure::file(&input.path, "has no message that a request could hold"));
+    }
+    for what in &changed {
+        _ = writeln!(
+            io::stderr(),
+            "{}: changed: {}",
+            input.path.display(),
+            terminal::one_line(what, usize::MAX)
+        );
+    }
+    let encoded = request.encode(api);
     for what in &encoded.left_out {
-        _ = writeln!(io::stderr(), "{}: left out: {what}", input.path.display());
+        _ = writeln!(io::stderr(), "{}: left out: {what}", terminal::path(&input.path));
     }
     Ok(encoded.body.into())
 }
@@ -216,7 +229,7 @@ fn to_files(mut source: TranscriptFile, input: &Input, output: &Path) -> Result<
     partial.push(format!(".partial-{}", std::process::id()));
     let partial = output.with_file_name(partial);
     let packed = is_packed(output);
-    fs::create_dir_all(&partial).map_err(failed)?;
+    make_private(&partial).map_err(failed)?;
     // By conversation: where it is, and how many messages it has.
     let mut files: BTreeMap<usize, (PathBuf, u64)> = BTreeMap::new();
     // One file is open at a time: a store may hold more sessions than files can be open.
@@ -262,9 +275,9 @@ fn to_files(mut source: TranscriptFile, input: &Input, output: &Path) -> Result<
     _ = writeln!(
         io::stderr(),
         "{}: {} messages{conversations} of {format} to {}",
-        input.path.display(),
+        terminal::path(&input.path),
         terminal::grouped(counts),
-        output.display()
+        terminal::path(output)
     );
     Ok(())
 }
@@ -277,12 +290,12 @@ enum Out {
 
 impl Out {
     fn create(path: &Path, packed: bool) -> io::Result<Self> {
-        Ok(Self::to(File::create(path)?, packed))
+        Ok(Self::to(output_file::create(path)?, packed))
     }
 
     /// Goes on behind what the file has. Packed parts one behind the other are one packed file.
     fn append(path: &Path, packed: bool) -> io::Result<Self> {
-        Ok(Self::to(File::options().create(true).append(true).open(path)?, packed))
+        Ok(Self::to(output_file::private().append(true).open(path)?, packed))
     }
 
     fn to(file: File, packed: bool) -> Self {

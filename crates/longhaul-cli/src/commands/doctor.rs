@@ -73,7 +73,7 @@ pub fn run(args: &Args, config: Result<Config, Failure>) -> Result<ExitCode, Fai
 
 fn show(out: &mut impl Write, check: &Check, json: bool) -> io::Result<()> {
     if json {
-        return writeln!(out, "{}", serde_json::to_string(check)?);
+        return writeln!(out, "{}", terminal::json(check)?);
     }
     let style = match check.state {
         State::Ok => terminal::GOOD,

@@ -230,7 +230,7 @@ fn print(args: &Args, call: u64, recorded: &RecordedSession, batches: Vec<Batch>
     let session = recorded.session();
     let mut out = anstream::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&explained).map_err(io::Error::from)?)?;
+        writeln!(out, "{}", terminal::json(&explained)?)?;
     } else if args.diff {
         diff(&mut out, session)?;
     } else if args.text {

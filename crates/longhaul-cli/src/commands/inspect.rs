@@ -151,7 +151,7 @@ impl Args {
                 ExportError::Session(_) | ExportError::Write { .. } => Failure::Failed(error.to_string()),
             })?;
         let (calls, bytes) = (terminal::grouped(exported.calls as u64), terminal::short(exported.bytes));
-        let page = exported.page.display();
+        let page = terminal::path(&exported.page);
         writeln!(
             anstream::stdout(),
             "{page}: {calls} calls in {bytes} bytes; keys of known forms are taken out"

@@ -8,6 +8,7 @@ use crate::error::Failure;
 use crate::gateway::shell::quoted;
 use crate::gateway::shim::Shim;
 use crate::gateway::{agents, programs};
+use crate::terminal;
 
 /// Let the bare command of an agent go through Longhaul
 #[derive(clap::Args)]
@@ -59,10 +60,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let shim = Shim { longhaul: text(&longhaul)?, program: text(&program)?, agent: &args.agent };
     shim.write(&path).map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{name} goes through longhaul: {} runs {}", path.display(), program.display())?;
+    writeln!(
+        out,
+        "{name} goes through longhaul: {} runs {}",
+        terminal::path(&path),
+        terminal::path(&program)
+    )?;
     if programs::in_path(name).first() != Some(&path) {
         let folder = quoted(&folder.display().to_string());
-        writeln!(out, "but {} comes first in PATH; set: export PATH={folder}:\"$PATH\"", program.display())?;
+        writeln!(
+            out,
+            "but {} comes first in PATH; set: export PATH={folder}:\"$PATH\"",
+            terminal::path(&program)
+        )?;
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
                 running: profile.templates.running.name,
                 summariser: summariser(profile),
             };
-            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+            writeln!(out, "{}", terminal::json(&line)?)?;
         } else if args.name.is_some() {
             explain(profile, &mut out)?;
         } else {

@@ -93,7 +93,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     write(args, output, &released.text)?;
     say(&format!(
         "{blocks} of {all} are left out. Keep a copy of {}, put the new file in its place, and go on.",
-        args.file.display()
+        terminal::path(&args.file)
     ))?;
     Ok(())
 }
@@ -114,7 +114,8 @@ fn write(args: &Args, output: &Path, text: &str) -> Result<(), Failure> {
         return Err(Failure::file(output, "is the session file itself: name another, and keep this one"));
     }
     let place = output_file::place(output, args.force)?;
-    std::fs::write(place, text).map_err(|error| Failure::Failed(format!("{}: {error}", output.display())))
+    output_file::write(&place, text)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", output.display())))
 }
 
 /// The signatures of a stored session.

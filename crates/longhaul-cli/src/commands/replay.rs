@@ -127,7 +127,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
         for (name, figures) in sessions {
             if args.json {
                 let line = ReplayLine::new(&name, &profile.name, args.window_for(&profile), &figures);
-                writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+                writeln!(out, "{}", terminal::json(&line)?)?;
             } else {
                 writeln!(out, "{}", row(&short_name(Path::new(&name)), &figures, figures.losing()))?;
             }
@@ -261,7 +261,7 @@ impl<'a> Replay<'a> {
             let edits = self.recorded.session().ledger().edits().skip(first_new as usize);
             let new: Vec<&Edit> = edits.map(|(edit, _)| &**edit).collect();
             if first_new == 0 && !new.is_empty() {
-                writeln!(io::stdout(), "{}", self.name)?;
+                writeln!(io::stdout(), "{}", terminal::one_line(&self.name, usize::MAX))?;
             }
             for line in terminal::edits(&new) {
                 writeln!(io::stdout(), "  before call {}: {line}", self.figures.calls)?;
@@ -307,11 +307,7 @@ impl<'a> Replay<'a> {
 
 fn short_name(path: &Path) -> String {
     let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-    let name = name.trim_end_matches(".gz").trim_end_matches(".jsonl");
-    match name.char_indices().nth(23) {
-        Some((at, _)) => format!("{}…", &name[..at]),
-        None => name.to_owned(),
-    }
+    terminal::one_line(name.trim_end_matches(".gz").trim_end_matches(".jsonl"), 24)
 }
 
 fn header() -> String {

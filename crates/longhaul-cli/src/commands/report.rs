@@ -206,9 +206,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     };
     if let Some(path) = &args.html {
         let page = html::page(&totals, &found, comparison.as_ref(), &mut prices, &calendar);
-        std::fs::write(path, page)
+        output_file::write(path, page)
             .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-        _ = writeln!(io::stderr(), "{} written", path.display());
+        _ = writeln!(io::stderr(), "{} written", terminal::path(path));
         if !(args.json || args.csv || table.is_some()) {
             return unread.finish(read.files.len());
         }
@@ -216,7 +216,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(anstream::stdout().lock());
     if args.json {
         let value = json::report(&totals, &found, comparison.as_ref(), &mut prices, &calendar, table);
-        writeln!(out, "{}", serde_json::to_string(&value).map_err(io::Error::from)?)?;
+        writeln!(out, "{}", terminal::json(&value)?)?;
     } else if args.csv {
         csv::write(&mut out, &totals, &calendar, table)?;
     } else if let Some(table) = table {

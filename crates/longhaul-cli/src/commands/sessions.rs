@@ -17,7 +17,7 @@ mod show;
 pub mod undo;
 pub mod when;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -29,6 +29,7 @@ use serde::Serialize;
 use crate::error::Failure;
 use crate::lab::recorded::without_model;
 use crate::place::Place;
+use crate::terminal;
 
 /// List, search, show, change, fork, export and delete stored sessions
 #[derive(clap::Args)]
@@ -125,7 +126,7 @@ impl Sessions<'_> {
     fn say(&self, value: &impl Serialize, text: impl std::fmt::Display) -> Result<(), Failure> {
         let mut out = anstream::stdout().lock();
         match self.json {
-            true => writeln!(out, "{}", serde_json::to_string(value).map_err(io::Error::from)?)?,
+            true => writeln!(out, "{}", terminal::json(value)?)?,
             false => writeln!(out, "{text}")?,
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::error::Failure;
 use crate::gateway::agents;
 use crate::gateway::shim::Shim;
+use crate::terminal;
 
 /// Take away what `persist` put before an agent's program
 #[derive(clap::Args)]
@@ -44,7 +45,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if Shim::is_at(&path) {
             fs::remove_file(&path)
                 .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-            writeln!(out, "removed {}", path.display())?;
+            writeln!(out, "removed {}", terminal::path(&path))?;
             removed = true;
         }
     }

@@ -26,7 +26,7 @@ use crate::gateway::secret::{self, TOKEN};
 use crate::gateway::signals::{Signal, Signals};
 use crate::gateway::{programs, reach, started, stopped};
 use crate::place::Place;
-use crate::terminal::one_line;
+use crate::terminal::{one_line, printable};
 
 /// Run an agent behind a gateway of its own
 #[derive(clap::Args)]
@@ -158,7 +158,7 @@ fn any_store(place: String) -> String {
 
 /// A line to the person who started the agent. Where stderr is closed there is no reader.
 fn say(line: &str) {
-    _ = writeln!(anstream::stderr(), "longhaul: {line}");
+    _ = writeln!(anstream::stderr(), "longhaul: {}", printable(line));
 }
 
 /// Prints where a person sees what the gateway does. The address has the token in it: it is for a terminal alone.

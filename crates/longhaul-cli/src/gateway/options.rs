@@ -14,6 +14,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::error::Failure;
 use crate::gateway::shell::quoted;
+use crate::output_file;
 use crate::place::Place;
 use crate::writing_model::WritingModel;
 
@@ -134,7 +135,7 @@ impl Options {
     pub fn write_log(&self, stderr_is_free: bool) -> Result<(), Failure> {
         let to_file = match &self.log {
             Some(path) => {
-                let file = std::fs::File::options().create(true).append(true).open(path);
+                let file = output_file::private().append(true).open(path);
                 Some(file.map_err(|error| Failure::file(path, error))?)
             }
             None => None,

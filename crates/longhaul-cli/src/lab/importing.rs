@@ -142,7 +142,7 @@ impl Import<'_> {
             take(session, errors, message);
             count += 1;
             if count % SHOWN == 0 {
-                terminal::show_progress(format_args!("{}: {count} messages", input.path.display()));
+                terminal::show_progress(format_args!("{}: {count} messages", terminal::path(&input.path)));
             }
         }
         file.finish(recorded.is_empty())?;

@@ -69,7 +69,7 @@ pub fn find_one(path: &Path) -> Result<Input, Failure> {
     if !input.path.is_dir() {
         let newest = if input.conversation.is_none() { opencode_store::newest(&input.path) } else { None };
         if let Some(number) = newest {
-            _ = writeln!(io::stderr(), "{}#{number}: the newest session here", input.path.display());
+            _ = writeln!(io::stderr(), "{}#{number}: the newest session here", terminal::path(&input.path));
         }
         return Ok(Input { conversation: input.conversation.or(newest), ..input });
     }
@@ -82,7 +82,7 @@ pub fn find_one(path: &Path) -> Result<Input, Failure> {
         |input: &Input| TranscriptFile::open(input).is_ok_and(|mut file| file.next().is_some());
     let newest = files.into_iter().find(has_messages);
     let newest = newest.ok_or_else(|| Failure::file(path, "holds no session"))?;
-    _ = writeln!(io::stderr(), "{}: the newest session here", newest.path.display());
+    _ = writeln!(io::stderr(), "{}: the newest session here", terminal::path(&newest.path));
     Ok(newest)
 }
 
@@ -109,7 +109,7 @@ fn files_in(folder: &Path) -> Result<Vec<Input>, Failure> {
             0 => String::new(),
             more => format!(", and {} more", terminal::counted(more as u64, "folder", "folders")),
         };
-        _ = writeln!(io::stderr(), "skipped: {}: permission denied{more}", first.display());
+        _ = writeln!(io::stderr(), "skipped: {}: permission denied{more}", terminal::path(first));
     }
     Ok(files)
 }

@@ -9,6 +9,7 @@ use longhaul_wire::agents;
 use crate::error::Failure;
 use crate::lab::inputs::Input;
 use crate::lab::opencode_store::open_any;
+use crate::terminal;
 use crate::terminal::clear_progress;
 
 /// Lines that are reported one by one; the rest is counted.
@@ -116,7 +117,7 @@ impl TranscriptFile {
     /// A line on stderr. Nobody reads it there? Then nothing is lost.
     fn say(&self, what: &str) {
         clear_progress();
-        _ = writeln!(io::stderr(), "{}: {what}", self.path.display());
+        _ = writeln!(io::stderr(), "{}: {what}", terminal::path(&self.path));
     }
 }
 

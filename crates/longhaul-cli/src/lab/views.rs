@@ -10,6 +10,7 @@ use longhaul_wire::transcript;
 
 use crate::error::Failure;
 use crate::lab::inputs::Input;
+use crate::output_file;
 
 /// The file that views go to.
 pub struct ViewsFile {
@@ -47,7 +48,7 @@ impl ViewsFile {
         if inputs.iter().any(same) {
             return Err(Failure::file(path, "is one of the transcripts; views go to another file"));
         }
-        let file = File::create(path).map_err(|error| Failure::file(path, error))?;
+        let file = output_file::create(path).map_err(|error| Failure::file(path, error))?;
         Ok(Self { path: path.to_owned(), out: BufWriter::with_capacity(1 << 20, file) })
     }
 

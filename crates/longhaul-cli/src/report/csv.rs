@@ -6,6 +6,7 @@ use super::bill::Bill;
 use super::days::Calendar;
 use super::totals::Totals;
 use crate::commands::report::Table;
+use crate::terminal;
 
 const FIGURES: &str = "calls,input,cache_read,cache_write,output,usd";
 
@@ -67,6 +68,7 @@ fn figures(bill: &Bill) -> String {
 /// A text that a spreadsheet takes as one, and as a text.
 fn quoted(text: &str) -> String {
     // What begins so would be run as a formula.
+    let text = terminal::one_line(text, usize::MAX);
     let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
-    format!("\"{guard}{}\"", text.replace('"', "\"\"").replace(['\r', '\n'], " "))
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }

@@ -58,7 +58,7 @@ pub fn page(
 /// Text that is nothing but text in a page.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in terminal::printable(text).chars() {
+    for c in terminal::cut(text, usize::MAX).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

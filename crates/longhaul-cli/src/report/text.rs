@@ -373,7 +373,8 @@ fn notes(out: &mut impl Write, totals: &Totals, found: &Found) -> io::Result<()>
     }
     if !totals.unpriced.is_empty() {
         let calls: u64 = totals.unpriced.values().sum();
-        let names: Vec<&str> = totals.unpriced.keys().map(String::as_str).take(4).collect();
+        let names: Vec<String> =
+            totals.unpriced.keys().map(|name| terminal::one_line(name, 60)).take(4).collect();
         let names = if names == [""] { "a model without a name".to_owned() } else { names.join(", ") };
         let calls = terminal::counted(calls, "call has", "calls have");
         notes.push(format!("{calls} no price in the table of models: {names}."));

@@ -73,6 +73,9 @@ pub(super) fn writer(path: &Path, patience: Patience, faults: &Faults) -> Result
 
 fn try_writer(path: &Path, patience: Patience, faults: &Faults) -> Result<Connection, StoreError> {
     refuse_other_files(path, faults)?;
+    if !is_in_memory(path) {
+        make_private(path);
+    }
     let mut connection = connect(path, patience).map_err(|fault| faults.when_opening(fault))?;
     let form = {
         // All of it is read at one moment: another process may be about to make the tables.
@@ -92,6 +95,16 @@ fn try_writer(path: &Path, patience: Patience, faults: &Faults) -> Result<Connec
         configure(&connection).map_err(|fault| faults.of(fault))?;
     }
     Ok(connection)
+}
+
+/// Makes the file if it is not there, for its user alone: conversations are in it. SQLite gives the files that it keeps next
+/// to it the same mode. SQLite itself reports a file that cannot be made.
+fn make_private(path: &Path) {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    _ = options.open(path);
 }
 
 /// A connection that reads a file that was opened before.

@@ -201,8 +201,33 @@ impl Serialize for Frame {
 /// Fields of tools and settings that hold keys for servers of tools.
 const SECRETS: [&str; 4] = ["authorization_token", "authorization", "headers", "api_key"];
 
+/// Fields with the address of a server of tools.
+const ADDRESSES: [&str; 2] = ["url", "server_url"];
+
 /// What stands for a key.
 const REDACTED: &str = "[redacted]";
+
+/// An address without what may be a password in it: what stands before its host, and the values of its query. `None` if it has
+/// neither.
+fn address_without_secrets(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
+    // A password may hold any character that its writer did not escape, a slash or an @ too.
+    let authority = rest.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let begins_a_password = !port.bytes().all(|byte| byte.is_ascii_digit()) && !authority.ends_with(']');
+    let host = rest.rsplit_once('@').filter(|_| authority.contains('@') || begins_a_password);
+    if host.is_none() && query.is_none() {
+        return None;
+    }
+    let value = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) => format!("{name}={REDACTED}"),
+        None => REDACTED.to_owned(),
+    };
+    let query = query.map(|query| format!("?{}", query.split('&').map(value).collect::<Vec<_>>().join("&")));
+    let rest = host.map_or(rest.to_owned(), |(_, host)| format!("{REDACTED}@{host}"));
+    Some(format!("{scheme}://{rest}{}", query.unwrap_or_default()))
+}
 
 /// A value as a file or a store may hold it: without the keys for servers of tools.
 pub fn without_secrets(json: &Json) -> Cow<'_, Json> {
@@ -215,6 +240,13 @@ pub fn without_secrets(json: &Json) -> Cow<'_, Json> {
                     if SECRETS.contains(&name.as_str()) && !value.is_boolean() && !value.is_null() {
                         *value = Value::from(REDACTED);
                         found = true;
+                    } else if let Some(plain) = value
+                        .as_str()
+                        .filter(|_| ADDRESSES.contains(&name.as_str()))
+                        .and_then(address_without_secrets)
+                    {
+                        *value = Value::from(plain);
+                        found = true;
                     } else {
                         found |= redact(value);
                     }
@@ -226,9 +258,11 @@ pub fn without_secrets(json: &Json) -> Cow<'_, Json> {
         found
     }
     let text = json.as_str();
-    let is_named = SECRETS.iter().any(|name| text.contains(name));
-    // A name may be written with escapes.
-    if !is_named && !text.contains("\\u") {
+    // Of addresses without a scheme nothing is left out.
+    let has_address = text.contains("://") && ADDRESSES.iter().any(|name| text.contains(name));
+    let is_named = has_address || SECRETS.iter().any(|name| text.contains(name));
+    // A name, or the scheme of an address, may be written with escapes.
+    if !is_named && !text.contains("\\u") && !text.contains("\\/") {
         return Cow::Borrowed(json);
     }
     match serde_json::from_str::<Value>(text) {
@@ -341,6 +375,33 @@ mod tests {
         let back: Frame = serde_json::from_str(&text).unwrap();
         assert_eq!((back.key(), back.max_output()), (frame.key(), Some(Tokens(4_096))));
         assert_ne!(Frame { model: Some("n".into()), ..back }.key(), frame.key());
+    }
+
+    #[test]
+    fn a_stored_frame_has_no_passwords_of_servers() {
+        for (address, stored) in [
+            ("https://me:hunter2@mcp.example/x", "https://[redacted]@mcp.example/x"),
+            ("https://me:hun/ter2@mcp.example:8/x", "https://[redacted]@mcp.example:8/x"),
+            ("https://hunter2@mcp.example", "https://[redacted]@mcp.example"),
+            (
+                "https://mcp.example/x?apiKey=hunter2&hunter2",
+                "https://mcp.example/x?apiKey=[redacted]&[redacted]",
+            ),
+            ("https://mcp.example:8080/@me/x", "https://mcp.example:8080/@me/x"),
+            ("https://[::1]:80/x", "https://[::1]:80/x"),
+        ] {
+            for escaped in [address.to_owned(), address.replace('/', "\\/")] {
+                let frame = frame(&format!(
+                    r#"{{"model":"m","tools":[{{"type":"mcp","server_url":"{escaped}"}}],"mcp_servers":[{{"type":"url","url":"{escaped}"}}]}}"#
+                ));
+                let text = serde_json::to_string(&frame).unwrap();
+                assert!(!text.contains("hunter2") && !text.contains("ter2"), "{text}");
+                let plain = text.replace("\\/", "/");
+                assert_eq!(plain.matches(&format!("\"{stored}\"")).count(), 2, "{text}");
+                let back: Frame = serde_json::from_str(&text).unwrap();
+                assert_eq!(back.key(), frame.key());
+            }
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn nobody_agrees_to_what_was_not_shown() {
         let command = (0..30).map(|line| format!("echo {line}\n")).collect();
-        let what = Asked::Command { command, reach: Reach { writes: None } };
+        let what = Asked::Command { command, background: false, reach: Reach { writes: None } };
         let consent = Consent { tool: "Bash".to_owned(), what, why: None, rule: None };
         // Three pages of 14 rows.
         assert_eq!(answer(&consent, 20, &["y", "y"]), None);

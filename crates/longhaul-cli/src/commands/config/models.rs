@@ -8,6 +8,7 @@ use longhaul_config::meant;
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::terminal;
 use crate::terminal::{FAINT, STRONG, grouped, one_line, short};
 
 /// A row, for scripts. Prices are in dollars per million tokens.
@@ -70,7 +71,7 @@ impl<'a> ModelLine<'a> {
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "{}", serde_json::to_string(self)?)
+        writeln!(out, "{}", terminal::json(self)?)
     }
 }
 

@@ -66,7 +66,7 @@ pub fn print(
     if json {
         let transcript = file.display().to_string();
         let line = Happenings { transcript, calls, window: window.0, happened, entered_shorter };
-        return writeln!(out, "{}", serde_json::to_string(&line)?);
+        return writeln!(out, "{}", terminal::json(&line)?);
     }
     let (strong, faint) = (terminal::STRONG, terminal::FAINT);
     let window = terminal::grouped(window.0);

@@ -1,6 +1,6 @@
 //! `longhaul sessions export`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use longhaul_store::{Form, SessionId, Store, StoreError};
 use super::Sessions;
 use crate::error::Failure;
 use crate::output_file;
+use crate::terminal;
 
 /// Write a session out: its messages as a transcript, or its whole journal
 #[derive(clap::Args)]
@@ -43,7 +44,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     match output {
         Some(path) => {
             to_file(&*store, meta.id, form, &path)?;
-            _ = writeln!(io::stderr(), "{} written", path.display());
+            _ = writeln!(io::stderr(), "{} written", terminal::path(&path));
             Ok(())
         }
         None => Ok(store.export(meta.id, form, &mut BufWriter::new(io::stdout().lock()))?),
@@ -56,7 +57,7 @@ pub fn to_file(store: &dyn Store, id: SessionId, form: Form, path: &Path) -> Res
     let mut partial = path.file_name().ok_or_else(|| Failure::file(path, "names no file"))?.to_owned();
     partial.push(format!(".partial-{}", std::process::id()));
     let partial = path.with_file_name(partial);
-    let written = File::create(&partial).map_err(failed).and_then(|file| {
+    let written = output_file::create(&partial).map_err(failed).and_then(|file| {
         let mut out = BufWriter::new(file);
         match store.export(id, form, &mut out) {
             Ok(()) => out.flush().map_err(failed),

@@ -77,7 +77,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     if sessions.json {
         for (number, meta) in (1..).zip(&found) {
             let line = MetaLine { more: is_cut && number == found.len(), ..MetaLine::new(meta) };
-            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+            writeln!(out, "{}", terminal::json(&line)?)?;
         }
         return Ok(());
     }

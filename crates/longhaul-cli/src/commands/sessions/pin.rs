@@ -114,7 +114,7 @@ fn list(sessions: &Sessions<'_>, name: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     if sessions.json {
         for pin in &pins {
-            writeln!(out, "{}", serde_json::to_string(pin).map_err(io::Error::from)?)?;
+            writeln!(out, "{}", terminal::json(pin)?)?;
         }
     } else if pins.is_empty() {
         writeln!(out, "Nothing is pinned in {}.", meta.id)?;

@@ -89,7 +89,7 @@ fn list(sessions: &Sessions<'_>, session: &Session) -> Result<(), Failure> {
                 active,
             };
             if sessions.json {
-                writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+                writeln!(out, "{}", terminal::json(&line)?)?;
             } else {
                 let undone = if active { "" } else { ", undone" };
                 let HandleLine { handle, kind, covers, tokens, edit, .. } = line;

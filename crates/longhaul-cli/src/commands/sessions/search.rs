@@ -1,6 +1,6 @@
 //! `longhaul sessions search`.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 
 use longhaul_store::{Filter, Hit};
@@ -52,7 +52,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
                 snippet: &hit.snippet,
                 found: hit.found.iter().map(|found| (found.start, found.end)).collect(),
             };
-            writeln!(out, "{}", serde_json::to_string(&line).map_err(io::Error::from)?)?;
+            writeln!(out, "{}", terminal::json(&line)?)?;
         }
         return Ok(());
     }
@@ -90,7 +90,8 @@ fn highlighted(hit: &Hit) -> String {
         let text = hit.snippet.get(range).unwrap_or_default();
         let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
         // Of several spaces in a row one is enough.
-        text.filter(|c| !(std::mem::replace(&mut spaced, *c == ' ') && *c == ' ')).collect::<String>()
+        let text = text.filter(|c| !(std::mem::replace(&mut spaced, *c == ' ') && *c == ' '));
+        terminal::cut(&text.collect::<String>(), usize::MAX)
     };
     let (mut line, mut at) = (String::new(), 0);
     for found in &hit.found {

@@ -82,7 +82,7 @@ pub fn run(sessions: &Sessions<'_>, args: &Args) -> Result<(), Failure> {
     } else {
         let shown = shown(&meta, &session);
         match sessions.json {
-            true => writeln!(out, "{}", serde_json::to_string(&shown).map_err(io::Error::from)?)?,
+            true => writeln!(out, "{}", terminal::json(&shown)?)?,
             false => write_shown(&mut out, &meta, &session, &shown)?,
         }
     }

@@ -86,8 +86,10 @@ pub fn thinking(conversation: &mut Conversation<'_>, name: &str) -> Result<(), S
 fn says(mode: Mode) -> &'static str {
     match mode {
         Mode::Ask => "looking at files is allowed, all else is asked for",
-        Mode::Edits => "looking at files and changing them is allowed, all else is asked for",
+        Mode::Edits => {
+            "looking at files and changing them is allowed, all else and protected files are asked for"
+        }
         Mode::ReadOnly => "looking at files is allowed, and nothing else",
-        Mode::All => "everything is allowed, unless a rule denies it",
+        Mode::All => "everything is allowed, unless a rule denies it or a file is protected",
     }
 }
