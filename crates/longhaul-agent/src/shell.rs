@@ -9,6 +9,7 @@ pub(crate) mod confine;
 pub(crate) mod directory;
 pub(crate) mod environment;
 pub(crate) mod family;
+pub(crate) mod gitlinks;
 pub(crate) mod guard;
 pub(crate) mod jobs;
 pub(crate) mod output;

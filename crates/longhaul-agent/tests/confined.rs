@@ -201,8 +201,13 @@ async fn plain_git_commands_write_the_repository_and_run_no_hooks() {
         && echo '* filter=x' > .gitattributes && echo a > a";
     shell.run(filter).await;
     shell.run("git add -A").await;
+    shell.run("git commit -qm own").await;
     shell.run("cd ..").await;
     assert_eq!(shell.ground.content(".git/config"), config);
+    // As a submodule, its settings are those of the project too: that is reported, once.
+    let said = shell.says("git add -A").await;
+    assert!(said.contains("Note: The command added own, a repository of its own"), "{said}");
+    assert!(!shell.says("git commit -qm 'With a submodule'").await.contains("submodule: "));
 }
 
 #[tokio::test]
@@ -259,6 +264,8 @@ async fn protected_paths_are_read_only_and_new_ones_are_set_aside() {
         ground.write(".vscode/tasks.json", "{}");
         ground.write("AGENTS.md", "rules");
         std::os::unix::fs::symlink("AGENTS.md", ground.path("CLAUDE.md")).unwrap();
+        std::os::unix::fs::symlink("GEMINI.md", ground.path("GEMINI.md")).unwrap();
+        std::os::unix::fs::symlink("nowhere", ground.path(".mcp.json")).unwrap();
     });
     if !shell.has(shell.enforced.protected) {
         return;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::confine::{Bounds, Enforced};
 use super::environment;
+use super::gitlinks::Gitlinks;
 use super::plain_git;
 use super::repository::{ENTRY, Repository};
 use super::watch::Watch;
@@ -77,7 +78,12 @@ impl Guard {
             bounds.kept.extend(folders);
             None
         };
-        Self { bounds, watch: Watch::new(root, watched, may_make), environment }
+        let mut watch = Watch::new(root, watched, may_make);
+        if is_git && repository.is_some() {
+            let environment = [ground.environment, &environment].concat();
+            watch.gitlinks = Some(Gitlinks::new(root, environment));
+        }
+        Self { bounds, watch, environment }
     }
 }
 

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::gitlinks::Gitlinks;
 use super::repository::from_root;
 use crate::protected;
 
@@ -30,6 +31,8 @@ pub(crate) struct Watch {
     before: BTreeMap<PathBuf, Content>,
     /// Protected paths of the project that were there.
     there: Vec<PathBuf>,
+    /// Looked at where the command can write the index.
+    pub(crate) gitlinks: Option<Gitlinks>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +55,7 @@ impl Watch {
     pub(crate) fn new(root: &Path, paths: Vec<PathBuf>, may_make: Option<PathBuf>) -> Self {
         let before = look(&paths);
         let there = protected::present(root).into_iter().chain(may_make).collect();
-        Self { root: root.to_owned(), paths, before, there }
+        Self { root: root.to_owned(), paths, before, there, gitlinks: None }
     }
 
     /// Restores what has changed. Gives a sentence for each path.
@@ -92,6 +95,7 @@ impl Watch {
                 Err(error) => format!("{name} could not be restored: {error}."),
             });
         }
+        notes.extend(self.gitlinks.iter().flat_map(Gitlinks::added));
         notes
     }
 }

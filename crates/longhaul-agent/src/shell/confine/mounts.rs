@@ -8,6 +8,7 @@
 use std::io;
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -28,11 +29,11 @@ pub(super) fn separate() -> io::Result<()> {
     Ok(mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?)
 }
 
-/// Makes a file or a folder read-only. One that is not there is left out.
+/// Makes a file or a folder read-only. One that is not there is left out, as is a link that leads nowhere.
 pub(super) fn read_only(path: &Path) -> io::Result<()> {
     match mount(Some(path), path, NONE, MsFlags::MS_BIND | MsFlags::MS_REC, NONE) {
         Ok(()) => {}
-        Err(nix::errno::Errno::ENOENT | nix::errno::Errno::ENOTDIR) => return Ok(()),
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(()),
         Err(error) => return Err(error.into()),
     }
     // Flags that the outer mount has cannot be dropped by a user namespace.
