@@ -191,15 +191,17 @@ fn what_is_stored_already_is_not_stored_again() {
 fn a_session_is_named_by_its_start_or_as_the_last() {
     let (user, first) = User::with_session();
     let file = user.file("other.jsonl", &transcript("beta", 2));
-    let second = user.json(&["import", &file])[0]["session"].as_str().unwrap().to_owned();
+    // Ids of sessions that are stored once more have the time in them, and begin alike.
+    let again = || user.json(&["import", &file, "--again"])[0]["session"].as_str().unwrap().to_owned();
+    let (third, second) = (again(), again());
     let shown = |name: &str| user.json(&["show", name])[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(
         [shown("last"), shown(&first), shown(&first.to_uppercase())],
         [second.clone(), first.clone(), first.clone()]
     );
-    let ambiguous = user.error(&["show", &first[..4]], 2);
+    let ambiguous = user.error(&["show", &second[..4]], 2);
     assert!(
-        ambiguous.contains("names 2 sessions") && ambiguous.contains(&first) && ambiguous.contains(&second)
+        ambiguous.contains("names 2 sessions") && ambiguous.contains(&third) && ambiguous.contains(&second)
     );
     assert!(user.error(&["show", &first[..3]], 2).contains("too short"));
     assert!(user.error(&["show", "ffff"], 2).contains("starts with \"ffff\""));

@@ -10,4 +10,4 @@ CREATE INDEX original_session ON longhaul.original (session, seq);
 
 -- How many entries of a session were read for the originals that they name. An older version did not do so.
 ALTER TABLE longhaul.session ADD COLUMN listed integer NOT NULL DEFAULT 0;
-CREATE INDEX session_unlisted ON longhaul.session (n) WHERE listed < entries;
+CREATE INDEX session_unlisted ON longhaul.session (n DESC) WHERE listed < entries;

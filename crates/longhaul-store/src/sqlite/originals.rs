@@ -64,8 +64,9 @@ pub(super) fn some_unlisted(
     connection: &Connection,
     unpacker: &mut Unpacker,
 ) -> Result<Option<Unlisted>, Fault> {
-    let mut newest =
-        connection.prepare_cached("SELECT n FROM session WHERE listed < entries ORDER BY n DESC LIMIT 1")?;
+    let mut newest = connection.prepare_cached(
+        "SELECT n FROM session INDEXED BY session_unlisted WHERE listed < entries ORDER BY n DESC LIMIT 1",
+    )?;
     let newest = newest.query_row([], |row| row.get(0).map(Place)).optional()?;
     newest.map_or(Ok(None), |session| unlisted(connection, unpacker, session))
 }
@@ -84,8 +85,9 @@ pub(super) fn unlisted_of(connection: &Connection, tenant: &str) -> Result<Vec<P
 
 /// Whether an older version stored entries that nobody has listed.
 pub(super) fn any_unlisted(connection: &Connection) -> Result<bool, Fault> {
-    let mut any =
-        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM session WHERE listed < entries)")?;
+    let mut any = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM session INDEXED BY session_unlisted WHERE listed < entries)",
+    )?;
     Ok(any.query_row([], |row| row.get(0))?)
 }
 
