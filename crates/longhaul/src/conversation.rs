@@ -10,6 +10,7 @@ pub(crate) mod json;
 pub(crate) mod log;
 pub(crate) mod mention;
 pub(crate) mod message;
+pub(crate) mod observed;
 pub(crate) mod raw;
 pub(crate) mod repair;
 pub(crate) mod script;

@@ -11,6 +11,7 @@ mod failing;
 mod filled;
 #[doc(hidden)]
 pub mod fitting;
+mod harmless;
 pub(crate) mod job;
 pub(crate) mod known;
 mod language;
@@ -18,6 +19,7 @@ mod own_words;
 mod price;
 mod sentences;
 mod slot;
+mod slot_values;
 mod statement;
 mod template;
 pub(crate) mod uses;
@@ -29,17 +31,17 @@ use std::sync::Arc;
 use crate::conversation::log::{Log, Position};
 use crate::conversation::message::Message;
 use crate::digest::Aliases;
-use crate::text::count::words;
 
 pub(crate) use completed::completed;
 pub(crate) use extract::{Choose, LinePrice};
 use extract::{Extract, Inherited, Wanted};
 pub(crate) use failing::exit_status;
 use filled::facts_of;
+use harmless::harmless;
 use known::Known;
 use slot::Slot;
+use slot_values::{Item, SlotValues};
 pub(crate) use statement::Request;
-use template::{Item, SlotValues};
 use uses::Uses;
 
 pub use job::{Job, Outcome, Question, Resolved};
@@ -47,7 +49,7 @@ pub use language::Language;
 pub use price::{SummaryBill, SummaryForm, SummaryPaid, SummaryPrice};
 pub use template::{ARCHIVE, FINISHED, FULL, HAND_OFF, LINES, REBUILD, TEMPLATES, Template};
 pub use value::Summary;
-pub(crate) use value::{Earlier, Place, Restated, Written};
+pub(crate) use value::{Around, Earlier, Place, Restated, Written};
 
 /// What a summary is made of: a message, or the summary of messages that were folded before.
 #[derive(Debug, Clone)]
@@ -77,7 +79,7 @@ impl Asked {
     pub(crate) fn done(&self) -> Option<String> {
         self.request()
             .filter(|request| request.answer.is_some())
-            .map(|request| format!("[✓] {}", request.say()))
+            .map(|request| format!("[✓] {}", harmless(&request.say())))
     }
 
     /// In a few words; `None` if nothing is asked. Of several texts of one message the last says what is
@@ -132,7 +134,7 @@ pub(crate) fn write<'a>(
     let mut limit = form.limit;
     loop {
         let written = fill(material, Form { limit, ..form.clone() }, later.iter().copied());
-        let count = words(&written.text);
+        let count = written.words();
         if count <= most || limit == 0 {
             return written;
         }
@@ -211,8 +213,9 @@ mod tests {
 
     /// The summary of a fold that was written so.
     fn folded(written: Written) -> Material {
-        let nothing = Restated { text: "", place: Place::Behind };
-        let (text, value) = written.into_fold(nothing, "recall x", 1);
+        let restated = Restated { text: "", place: Place::Behind };
+        let around = Around { restated, answered: "", recall: "recall x", label: "0123456789ab", count: 1 };
+        let (text, value) = written.into_fold(around);
         Material::Summary(Earlier::of_fold(&text, Some(&value), false))
     }
 

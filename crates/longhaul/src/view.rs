@@ -168,7 +168,8 @@ struct Settled {
 #[derive(Debug, Clone, Default)]
 struct Made {
     units: HashMap<Position, (Look, Vec<Part>)>,
-    folds: HashMap<EditId, Part>,
+    /// One part; two where what code wrote and what it quotes stand in different places.
+    folds: HashMap<EditId, Vec<Part>>,
 }
 
 /// What the look of a unit follows from, beside the log.
@@ -210,6 +211,20 @@ impl Sources<'_> {
     /// True if an edit from this one on stands behind the system prompt, before the history.
     pub(crate) fn has_hint_since(&self, first_new: EditId) -> bool {
         self.ledger.edits_since(first_new).any(|(edit, _)| is_hint(&edit.kind))
+    }
+
+    /// True for the fold that stands directly after the system prompt.
+    fn follows_system_prompt(&self, edit: &Edit) -> bool {
+        let hint = self
+            .ledger
+            .outermost()
+            .filter_map(|(_, id)| self.ledger.get(id))
+            .find(|edit| is_hint(&edit.kind));
+        let head = self.log.units().get(self.log.leading_system()).map(|unit| unit.span.start);
+        match hint {
+            Some(hint) => hint.id == edit.id,
+            None => head.is_some_and(|head| starts_at(&edit.kind, head)),
+        }
     }
 
     fn start_of_run(&self, at: Position) -> Position {
@@ -293,7 +308,7 @@ impl View {
 
     /// What a fold or a hide will be shown as: it was counted when the edit was made.
     pub(crate) fn is_made(&mut self, id: EditId, part: Part) {
-        self.made.folds.insert(id, part);
+        self.made.folds.insert(id, vec![part]);
     }
 
     /// Shows what log and ledger have beyond what was shown.
@@ -365,8 +380,7 @@ impl View {
             hints.filter(|edit| is_hint(&edit.kind) && seen.insert(edit.id)).collect();
         self.has_hints = !hints.is_empty();
         for edit in hints {
-            let part = self.made.fold(edit, from);
-            self.push(part);
+            self.made.fold(edit, from).into_iter().for_each(|part| self.push(part));
         }
         self.settle(settled);
         self.walk(from);
@@ -399,8 +413,7 @@ impl View {
             self.show_host_notes(from, at);
             if let Some((span, id)) = from.ledger.covering(unit.span.start) {
                 if let Some(edit) = from.ledger.get(id).filter(|edit| starts_at(&edit.kind, span.start)) {
-                    let part = self.made.fold(edit, from);
-                    self.push(part);
+                    self.made.fold(edit, from).into_iter().for_each(|part| self.push(part));
                 }
                 at += units[at..].partition_point(|unit| unit.span.start < span.end);
             } else {
@@ -482,16 +495,37 @@ impl View {
 }
 
 impl Made {
-    fn fold(&mut self, edit: &Edit, from: Sources<'_>) -> Part {
-        let voice = from.ledger.voice_of(edit);
-        if let Some(part) = self.folds.get(&edit.id).filter(|part| part.message.voice() == voice) {
-            return part.clone();
-        }
+    /// A fold or a hide. Nothing that a fold quotes gains the rank of the system prompt: directly after it the facts alone
+    /// stand in the system's place, and the quotes after them in the user's. In the middle of the conversation all of it
+    /// stands in the user's place, unless the provider is known to refuse that.
+    fn fold(&mut self, edit: &Edit, from: Sources<'_>) -> Vec<Part> {
         let text = edit.kind.text().map(EditText::shared).unwrap_or_default();
-        let message = Arc::new(Message::voiced(Role::Summary, text, voice));
-        let part = Part { source: Source::Edit(edit.id), measure: from.meter.message(&message), message };
-        self.folds.insert(edit.id, part.clone());
-        part
+        let (user, system) = (Some(Voice::User), Some(Voice::System));
+        let voice = from.ledger.voice_of(edit);
+        let parts = edit.kind.facts_and_quotes().filter(|_| voice == system);
+        let said: Vec<(Arc<str>, Option<Voice>)> = match parts {
+            Some((facts, quotes))
+                if !facts.is_empty()
+                    && (from.ledger.revoiced() == system || from.follows_system_prompt(edit)) =>
+            {
+                vec![(facts.into(), system), (quotes.into(), user)]
+            }
+            Some(_) => vec![(text, user)],
+            None => vec![(text, voice)],
+        };
+        let voices = said.iter().map(|(_, voice)| *voice);
+        if let Some(parts) = self.folds.get(&edit.id)
+            && parts.iter().map(|part| part.message.voice()).eq(voices)
+        {
+            return parts.clone();
+        }
+        let parts = said.into_iter().map(|(text, voice)| {
+            let message = Arc::new(Message::voiced(Role::Summary, text, voice));
+            Part { source: Source::Edit(edit.id), measure: from.meter.message(&message), message }
+        });
+        let parts: Vec<Part> = parts.collect();
+        self.folds.insert(edit.id, parts.clone());
+        parts
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use longhaul::Message;
+use longhaul::conversation::Raw;
 
 use crate::mended_surrogates;
 
@@ -207,11 +208,13 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// A message; with halves of characters in it as a last resort.
+/// A message; with halves of characters in it as a last resort. No text can hold them, so the line itself is kept: what is
+/// sealed is written again as its provider sealed it.
 fn decode_mended(text: &str) -> Result<Message, DecodeError> {
     decode(text).or_else(|error| {
         let mended = mended_surrogates(text.as_bytes()).and_then(|json| String::from_utf8(json).ok());
-        mended.map_or(Err(error), |text| decode(&text))
+        let message = mended.map_or(Err(error), |text| decode(&text))?;
+        Ok(message.with_raw(Raw::without(super::FORMAT, text.trim(), &[])))
     })
 }
 

@@ -365,3 +365,25 @@ proptest! {
         read(line.as_bytes());
     }
 }
+
+#[test]
+fn half_a_character_stays_as_it_came() {
+    for line in [
+        r#"{"role":"assistant","content":[{"type":"thinking","text":"cut \ud83d","signature":"c2ln\udc00"},{"type":"text","text":"ok"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","text":"","encrypted":"\ud83d gAAA"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","text":"","redacted":true,"data":"\udbff"}],"mood":"\ud83d"}"#,
+        r#"{"role":"user","content":"cut \ud83d"}"#,
+    ] {
+        let read: Vec<Message> = Reader::new(line.as_bytes()).map(Result::unwrap).collect();
+        assert_eq!(read.len(), 1);
+        assert_eq!(encode(&read[0]), line);
+        // And again from a store.
+        let stored = serde_json::to_string(&read[0]).unwrap();
+        let loaded: Message = serde_json::from_str(&stored).unwrap();
+        assert_eq!(encode(&loaded), line);
+    }
+    // It can be read all the same.
+    let line = r#"{"role":"user","content":"cut \ud83d"}"#;
+    let read = Reader::new(line.as_bytes()).next().unwrap().unwrap();
+    assert!(read.texts().eq(["cut \u{fffd}"]));
+}

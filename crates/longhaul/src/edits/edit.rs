@@ -133,6 +133,14 @@ impl EditKind {
         }
     }
 
+    /// The text of a fold in two: what code wrote, and what it quotes. `None` for all that has one part.
+    pub(crate) fn facts_and_quotes(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Fold { text, summary: Some(summary), .. } => summary.facts_and_quotes(text),
+            _ => None,
+        }
+    }
+
     pub(crate) fn text_mut(&mut self) -> Option<&mut EditText> {
         match self {
             Self::Digest { text, .. }

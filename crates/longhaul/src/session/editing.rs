@@ -9,6 +9,7 @@ use crate::conversation::message::{Block, Message, Role};
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, EditPrice, EditText, LostWith, Why};
 use crate::edits::guard::{Check, Refusal};
+use crate::edits::voice::Voice;
 use crate::size::tokens::Tokens;
 use crate::summary::SummaryBill;
 use crate::view::{Part, Source};
@@ -16,6 +17,8 @@ use crate::view::{Part, Source};
 /// An edit that the guard has let through.
 struct Checked {
     kind: EditKind,
+    /// In whose place its text stands, if it is one that replaces whole units.
+    voice: Option<Voice>,
     /// What its summary cost, if a model wrote it.
     summary: Option<SummaryBill>,
     before: Tokens,
@@ -27,6 +30,7 @@ struct Checked {
 /// Runs that are to become a text.
 pub(super) struct Replacement {
     pub(super) kind: EditKind,
+    pub(super) voice: Voice,
     /// Tokens of what is replaced, as it is shown.
     pub(super) before: Tokens,
     pub(super) original: Handle,
@@ -44,13 +48,14 @@ impl Session {
         strategy: &str,
         why: Why,
     ) -> Result<EditId, Refusal> {
-        let Replacement { kind, before, original, depends, summary } = replacement;
+        let Replacement { kind, voice, before, original, depends, summary } = replacement;
+        let voice = Some(voice);
         let text = kind.text().map(EditText::shared).unwrap_or_default();
-        let message = Arc::new(Message::voiced(Role::Summary, text, Some(self.voice_of_folds())));
+        let message = Arc::new(Message::voiced(Role::Summary, text, voice));
         let measure = self.meter().message(&message);
         let after = self.tokens(measure);
         self.check(why).edit(&kind, before, after)?;
-        let id = self.make(Checked { kind, summary, before, after, original, depends }, strategy, why);
+        let id = self.make(Checked { kind, voice, summary, before, after, original, depends }, strategy, why);
         self.state.view.is_made(id, Part { source: Source::Edit(id), message, measure });
         Ok(id)
     }
@@ -61,7 +66,7 @@ impl Session {
     }
 
     fn make(&mut self, allowed: Checked, strategy: &str, why: Why) -> EditId {
-        let Checked { kind, summary, before, after, original, depends } = allowed;
+        let Checked { kind, voice, summary, before, after, original, depends } = allowed;
         let id = self.ledger().next_id();
         let first = kind.spans().first().map_or(Position(0), |span| span.start);
         let cache = &self.state.requests.cache;
@@ -77,7 +82,6 @@ impl Session {
         let price = EditPrice { rewrites: warm - saves - thinking.tokens, saves, calls, thinking, summary };
         let originals = vec![original];
         let strategy = strategy.into();
-        let voice = kind.replaces_runs().then(|| self.voice_of_folds());
         let edit = Edit { id, kind, voice, strategy, why, before, after, price, originals, depends };
         self.record(Entry::Edit(Arc::new(edit)));
         self.unbind_after(id);
@@ -96,7 +100,8 @@ impl Session {
         self.check(why).edit(&kind, before, after)?;
         let original = original.handle();
         let depends = Vec::new();
-        Ok(self.make(Checked { kind, summary: None, before, after, original, depends }, strategy, why))
+        let checked = Checked { kind, voice: None, summary: None, before, after, original, depends };
+        Ok(self.make(checked, strategy, why))
     }
 
     /// What an edit inside a message replaces, as it is shown now, and by what.

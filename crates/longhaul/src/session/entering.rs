@@ -7,6 +7,7 @@ use super::Session;
 use super::journal::Entry;
 use crate::conversation::log::Position;
 use crate::conversation::message::{Block, Message, Role, ToolCall, ToolResult};
+use crate::conversation::observed::looks_observed;
 use crate::digest::{self, Most, Outputs};
 use crate::edits::archive::Original;
 use crate::edits::edit::{EditKind, Why};
@@ -94,7 +95,8 @@ impl Session {
     pub(super) fn look_for_marks(&mut self, at: Position, message: &Message) {
         match message.role() {
             Role::User => {
-                if self.profile.pin_mark {
+                // In doubt nothing is pinned: a pin is for good.
+                if self.profile.pin_mark && !looks_observed(self.log(), at) {
                     self.look_for_pins(at, message);
                 }
                 if self.profile.triggers.summary_mark && message.words().any(asks_for_summary) {

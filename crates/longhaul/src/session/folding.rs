@@ -11,7 +11,7 @@ use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
 use crate::summary::covered::Covered;
 use crate::summary::known::Known;
-use crate::summary::{self, Asked, FULL, Form, Language, Material, Restated, SummaryBill, Written};
+use crate::summary::{self, Around, Asked, FULL, Form, Language, Material, Restated, SummaryBill, Written};
 use crate::text::names::{names, names_in_json};
 use crate::view::Source;
 use crate::view::keep::{self, KeepItem, KeepKey, Kept};
@@ -114,15 +114,21 @@ impl Session {
                 false => self.hide(spans, strategy, why),
             };
         }
-        let recall = self.state.recall_by.says(&handle.short());
-        let restated = Restated { text: &keep::render(&keep), place: template.restates() };
-        let (mut text, summary) = written.into_fold(restated, &recall, covered.count());
-        text.push_str(&self.answered(&spans, &text));
+        let (label, answered) = (handle.short(), self.answered(&spans, &written.text));
+        let around = Around {
+            restated: Restated { text: &keep::render(&keep), place: template.restates() },
+            answered: answered.trim_start(),
+            recall: &self.state.recall_by.says(&label),
+            label: &label,
+            count: covered.count(),
+        };
+        let (text, summary) = written.into_fold(around);
         let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
         let summary = Some(summary);
         let kind = EditKind::Fold { spans, placement, kept, text: text.into(), summary };
-        let made = Replacement { kind, before, original: handle, depends, summary: bill };
+        let voice = self.voice_of_folds();
+        let made = Replacement { kind, voice, before, original: handle, depends, summary: bill };
         self.replace_runs(made, strategy, why)
     }
 
@@ -173,9 +179,12 @@ impl Session {
         let space = if says.is_empty() { "" } else { " " };
         let recall = self.state.recall_by.says(&handle.short());
         let mut text = format!("⟦{says}{space}{} earlier messages hidden; {recall}⟧", covered.count());
-        text.push_str(&self.answered(&spans, ""));
+        let answered = self.answered(&spans, "");
+        // Words of others gain no rank.
+        let voice = if answered.is_empty() { self.voice_of_folds() } else { self.voice_of_quotes() };
+        text.push_str(&answered);
         let kind = EditKind::Hide { spans, text: text.into() };
-        let made = Replacement { kind, before, original: handle, depends: Vec::new(), summary: None };
+        let made = Replacement { kind, voice, before, original: handle, depends: Vec::new(), summary: None };
         self.replace_runs(made, strategy, why)
     }
 

@@ -16,7 +16,6 @@ use crate::summary::covered::Covered;
 use crate::summary::job::{Job, Outcome, Question, Resolved};
 use crate::summary::known::Known;
 use crate::summary::{self, FULL, SummaryBill, SummaryPaid, SummaryPrice, Written};
-use crate::text::count;
 use crate::view::keep;
 
 /// A summary of fewer tokens is not worth asking for.
@@ -88,7 +87,7 @@ impl Session {
         if written.says_nothing() {
             return Err("the summary says nothing".to_owned());
         }
-        let (count, most) = (count::words(&written.text), words.unwrap_or(usize::MAX));
+        let (count, most) = (written.words(), words.unwrap_or(usize::MAX));
         if count > most {
             return Err(format!("the summary has {count} words, {most} are allowed"));
         }

@@ -21,6 +21,11 @@ impl Session {
         self.wanted_voice().unwrap_or(self.profile.voice)
     }
 
+    /// The voice of texts that quote.
+    pub(super) fn voice_of_quotes(&self) -> Voice {
+        self.wanted_voice().unwrap_or(Voice::User)
+    }
+
     /// The voice of notes of the host among the messages.
     pub(super) fn voice_of_notes(&self) -> Voice {
         self.wanted_voice().unwrap_or(Voice::User)

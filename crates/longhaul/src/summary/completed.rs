@@ -5,12 +5,12 @@ use super::facts::Facts;
 use super::filled::{add_known, found};
 use super::known::Known;
 use super::slot::{Inherit, Slot};
+use super::slot_values::{Item, SlotValues};
 use super::statement::{File, Statement};
-use super::template::{HAND_OFF, Item, LINES, SlotValues, Template};
+use super::template::{HAND_OFF, LINES, Template};
 use super::{Language, Material, Written};
 use crate::conversation::log::Position;
 use crate::digest::Aliases;
-use crate::text::count::words;
 
 /// The answers of a model, in the form, with what code knows: goal, technical context and range of a
 /// fixed form; the files that were changed and the task list, where the model does not name them. Where the
@@ -44,6 +44,7 @@ pub(crate) fn completed(
         values.add(Slot::Notes, more.slots.take(Slot::Notes));
         lines.extend(more.lines);
     }
+    values.quote(language);
     let facts = Facts::of(material.iter(), aliases);
     // Files of earlier summaries too: what is merged is all there will be of them.
     let mut files: Vec<(Option<Position>, File)> = Vec::new();
@@ -76,7 +77,7 @@ pub(crate) fn completed(
         values.add(Slot::Files, files.iter().map(item));
         let written = template.render(language, &values, &lines);
         // What code adds has the words that the model left over.
-        if files.is_empty() || most_words.is_none_or(|most| words(&written.text) <= most) {
+        if files.is_empty() || most_words.is_none_or(|most| written.words() <= most) {
             return written;
         }
         files.remove(0);

@@ -1,6 +1,7 @@
 //! What runs of the log hold when a fold or a hide takes them: messages that no edit has taken
 //! yet, and the edits that took the others, in the order of the log.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::value::Earlier;
@@ -8,6 +9,7 @@ use super::{Asked, Material};
 use crate::conversation::json::Extra;
 use crate::conversation::log::{Log, Position, Span};
 use crate::conversation::message::{Block, Message, Role, ToolResult};
+use crate::conversation::observed::observations;
 use crate::edits::archive::{Handle, Original};
 use crate::edits::edit::{Edit, EditId, EditKind, Why};
 use crate::edits::ledger::{Ledger, Stretch};
@@ -16,6 +18,8 @@ use crate::edits::ledger::{Ledger, Stretch};
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     all: Vec<Held>,
+    /// Messages in the user's place that tools wrote.
+    observed: HashSet<Position>,
 }
 
 #[derive(Debug)]
@@ -34,6 +38,8 @@ enum Held {
 impl Covered {
     /// What these runs hold, by the edits that are in the ledger now.
     pub(crate) fn of(log: &Log, ledger: &Ledger, spans: &[Span]) -> Self {
+        let observed = observations(log);
+        let is_observed = |at: &Position| observed.contains(at);
         let mut all: Vec<Held> = Vec::new();
         for stretch in spans.iter().flat_map(|span| ledger.stretches(*span)) {
             let span = match stretch {
@@ -45,6 +51,7 @@ impl Covered {
             };
             // Inside an earlier edit, which knew no answer.
             let asked = log.answered_in(span).filter(|asked| spans.iter().any(|span| span.contains(*asked)));
+            let asked = asked.filter(|asked| !is_observed(asked));
             all.extend(asked.map(|asked| Held::Asked(Asked::of(log, asked))));
             all.push(Held::Answers(ledger.answers_in(span).collect()));
             for at in span.range().map(|at| Position(at as u32)) {
@@ -53,13 +60,21 @@ impl Covered {
                     all.push(Held::Moved(message));
                     continue;
                 }
-                if message.words().next().is_some() {
+                if message.words().next().is_some() && !is_observed(&at) {
                     all.push(Held::Asked(Asked::of(log, at)));
                 }
                 all.push(Held::Message(at, message));
             }
         }
-        Self { all }
+        Self { all, observed }
+    }
+
+    /// A message as the host's, if a tool wrote it in the user's place.
+    fn by_who_wrote_it(&self, at: Position, message: Arc<Message>) -> Arc<Message> {
+        match self.observed.contains(&at) {
+            true => Arc::new((*message).clone().with_attachment()),
+            false => message,
+        }
     }
 
     fn edits(&self) -> impl Iterator<Item = &Arc<Edit>> {
@@ -73,9 +88,8 @@ impl Covered {
     /// none of the conversation.
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let messages = self.all.iter().filter_map(|held| match held {
-            Held::Message(_, message) => {
-                Some(message.clone()).filter(|message| message.role() != Role::System)
-            }
+            Held::Message(at, message) => Some(self.by_who_wrote_it(*at, message.clone()))
+                .filter(|message| message.role() != Role::System),
             Held::Moved(_) | Held::Edit(_) | Held::Answers(_) | Held::Asked(_) => None,
         });
         messages.collect()
@@ -132,7 +146,10 @@ impl Covered {
     /// them.
     pub(crate) fn material(&self, ledger: &Ledger) -> Vec<Material> {
         let material = self.all.iter().filter_map(|held| match held {
-            Held::Message(at, message) => Some(Material::Message(*at, entered(ledger, *at, message))),
+            Held::Message(at, message) => {
+                let entered = entered(ledger, *at, message);
+                Some(Material::Message(*at, self.by_who_wrote_it(*at, entered)))
+            }
             Held::Answers(_) | Held::Moved(_) => None,
             Held::Asked(asked) => Some(Material::Asked(asked.clone())),
             Held::Edit(edit) => earlier(edit).map(Material::Summary),

@@ -18,6 +18,7 @@ use utterances::Utterances;
 use weighing::worth_of_lines;
 pub(crate) use weighing::{Judged, dead_bytes};
 
+use super::harmless::harmless;
 use super::uses::Uses;
 use super::value::{Passage, SavedEntry, SavedLine};
 use super::{Language, Material};
@@ -156,8 +157,10 @@ fn render(entries: &[Entry<'_>]) -> Extract {
     let mut text = if gone == 0 { String::new() } else { format!("({gone} of {all} lines left out)\n") };
     let mut saved = Vec::new();
     for entry in entries.iter().filter(|entry| entry.kept) {
-        let start = text.len() + entry.speaker.label().len();
-        text.push_str(&entry.heading);
+        let (label, said) = entry.heading.split_at(entry.speaker.label().len());
+        text.push_str(label);
+        let start = text.len();
+        text.push_str(&harmless(said));
         let heading = Passage::new(start, text.len());
         if !entry.heading.is_empty() {
             text.push('\n');
@@ -169,7 +172,7 @@ fn render(entries: &[Entry<'_>]) -> Extract {
             for line in entry.lines[first..*end].iter().filter(|line| line.kept) {
                 text.push_str("  ");
                 let start = text.len();
-                text.push_str(line.text);
+                text.push_str(&harmless(line.text));
                 lines.push(SavedLine(*at, Passage::new(start, text.len())));
                 kinds.push(line.kind.letter());
                 text.push('\n');

@@ -7,8 +7,8 @@ use super::failing;
 use super::known::Known;
 use super::sentences;
 use super::slot::{Inherit, Slot};
+use super::slot_values::{Item, SlotValues};
 use super::statement::{File, Request, Statement, TodoState};
-use super::template::{Item, SlotValues};
 use super::{Form, Material, Place};
 use crate::conversation::log::Position;
 

@@ -94,6 +94,11 @@ impl<T> Statement<T> {
 }
 
 impl Statement {
+    /// True for what somebody said, false for what code found.
+    pub(crate) fn is_words(&self) -> bool {
+        matches!(self, Self::Words(_))
+    }
+
     /// In words.
     pub(crate) fn say(&self, language: Language) -> Cow<'_, str> {
         match self {

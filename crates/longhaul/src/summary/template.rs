@@ -7,14 +7,15 @@
 //! which has none.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use super::Language;
 use super::extract::Extract;
-use super::slot::{Look, Slot, Yield};
+use super::harmless::harmless;
+use super::slot::{Look, Slot};
+use super::slot_values::{Item, SlotValues};
 use super::statement::{File, Statement};
 use super::value::{Passage, Place, Written};
-use crate::conversation::log::Position;
 
 /// A form that a summary has.
 #[derive(Debug)]
@@ -55,167 +56,12 @@ pub static FULL: Template =
 /// All templates.
 pub static TEMPLATES: [&Template; 6] = [&LINES, &ARCHIVE, &FINISHED, &HAND_OFF, &REBUILD, &FULL];
 
-/// A value of a slot, and the message that it came from.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Item {
-    pub(crate) at: Option<Position>,
-    pub(crate) statement: Statement,
-}
-
-impl Item {
-    pub(crate) fn words(at: Option<Position>, words: impl Into<String>) -> Self {
-        Self { at, statement: Statement::Words(words.into()) }
-    }
-}
-
-/// The values of each slot, in their order.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct SlotValues {
-    lists: BTreeMap<Slot, Vec<Item>>,
-    /// From when to when.
-    pub(crate) range: Option<[String; 2]>,
-    /// Slots whose values had no room.
-    left_out: BTreeSet<Slot>,
-}
-
-impl SlotValues {
-    pub(crate) fn get(&self, slot: Slot) -> &[Item] {
-        self.lists.get(&slot).map_or(&[], Vec::as_slice)
-    }
-
-    pub(crate) fn push(&mut self, slot: Slot, items: impl IntoIterator<Item = Item>) {
-        self.lists.entry(slot).or_default().extend(items);
-    }
-
-    /// Adds values. What is said again stands where it was said last.
-    pub(crate) fn add(&mut self, slot: Slot, items: impl IntoIterator<Item = Item>) {
-        let list = self.lists.entry(slot).or_default();
-        list.extend(items);
-        let mut said = HashSet::with_capacity(list.len());
-        let mut last: Vec<bool> = list.iter().rev().map(|item| said.insert(&item.statement)).collect();
-        list.retain(|_| last.pop().unwrap_or(true));
-    }
-
-    /// Leaves out what the template has no place for.
-    pub(crate) fn keep_slots_of(&mut self, template: &Template) {
-        self.lists.retain(|slot, _| template.has(*slot));
-    }
-
-    /// Takes away what there is no room for, as [`fit`](Self::fit) does, and remembers which slots are
-    /// empty for it. What the work is for stays.
-    pub(crate) fn fit_form(&mut self, room: usize, language: Language) -> usize {
-        let goal = self.take(Slot::OriginalGoal);
-        let used: usize = goal.iter().map(|item| item.statement.say(language).len()).sum();
-        let before: Vec<Slot> = self.slots_with_values().collect();
-        let gone = self.fit(room.saturating_sub(used), language);
-        let after: Vec<Slot> = self.slots_with_values().collect();
-        self.left_out = before.into_iter().filter(|slot| !after.contains(slot)).collect();
-        self.push(Slot::OriginalGoal, goal);
-        gone
-    }
-
-    /// Takes out what must be named: files that were changed, which may take all the room, in bytes; then tasks, other
-    /// files and errors that nobody has solved, the newest of each, up to half of it.
-    pub(crate) fn take_trail(&mut self, room: usize, language: Language) -> Vec<(Slot, Vec<Item>)> {
-        type Wanted = fn(&Statement) -> bool;
-        let is_change: Wanted = |said| matches!(said, Statement::File(file) if file.changes > 0);
-        let is_open: Wanted = |said| !matches!(said, Statement::Problem(problem) if problem.solved);
-        let any: Wanted = |_| true;
-        let half = room / 2;
-        let parts = [
-            (Slot::Files, is_change, room),
-            (Slot::Todos, any, half),
-            (Slot::Files, any, half),
-            (Slot::Errors, is_open, half),
-        ];
-        let mut used = 0;
-        let mut take = |(slot, wanted, most): (Slot, Wanted, usize)| {
-            let (named, others): (Vec<Item>, Vec<Item>) =
-                self.take(slot).into_iter().partition(|item| wanted(&item.statement));
-            let fits = |item: &&Item| {
-                let size = item.statement.say(language).len() + 4;
-                let fits = used + size <= most;
-                used += if fits { size } else { 0 };
-                fits
-            };
-            let count = named.iter().rev().take_while(fits).count();
-            let mut rest = named;
-            let newest = rest.split_off(rest.len() - count);
-            rest.extend(others);
-            self.push(slot, rest);
-            (slot, newest)
-        };
-        parts.map(&mut take).into()
-    }
-
-    /// Puts back what [`take_trail`](Self::take_trail) has taken out.
-    pub(crate) fn put_trail(&mut self, trail: Vec<(Slot, Vec<Item>)>) {
-        trail.into_iter().for_each(|(slot, items)| self.push(slot, items));
-        // The file that was touched last stands last.
-        self.lists.entry(Slot::Files).or_default().sort_by_key(|item| item.at);
-    }
-
-    fn slots_with_values(&self) -> impl Iterator<Item = Slot> {
-        self.lists.iter().filter(|(_, items)| !items.is_empty()).map(|(slot, _)| *slot)
-    }
-
-    /// Leaves out values of a slot.
-    pub(crate) fn retain(&mut self, slot: Slot, keep: impl Fn(&Item) -> bool) {
-        self.lists.entry(slot).or_default().retain(keep);
-    }
-
-    pub(crate) fn take(&mut self, slot: Slot) -> Vec<Item> {
-        self.lists.remove(&slot).unwrap_or_default()
-    }
-
-    /// All values, slot by slot.
-    pub(crate) fn into_items(self) -> impl Iterator<Item = Item> {
-        self.lists.into_values().flatten()
-    }
-
-    /// Takes away the oldest values of the longest lists until all have at most so many bytes. Gives how
-    /// many went.
-    pub(crate) fn fit(&mut self, limit: usize, language: Language) -> usize {
-        /// A line's own share: its bullet and its end.
-        const EACH: usize = 24;
-        struct List {
-            slot: Slot,
-            /// Sizes of the values, oldest first.
-            sizes: Vec<usize>,
-            /// What those that are left are together.
-            total: usize,
-            gone: usize,
-        }
-        let mut lists: Vec<List> = Vec::with_capacity(self.lists.len());
-        for (slot, items) in &self.lists {
-            let size = |item: &Item| item.statement.say(language).len() + EACH;
-            let sizes: Vec<usize> = items.iter().map(size).collect();
-            lists.push(List { slot: *slot, total: sizes.iter().sum(), sizes, gone: 0 });
-        }
-        let mut all: usize = lists.iter().map(|list| list.total).sum();
-        while all > limit {
-            let weight = |list: &&mut List| match list.slot.yields() {
-                Yield::Late => list.total / 4,
-                Yield::BySize => list.total,
-            };
-            let left = lists.iter_mut().filter(|list| list.gone < list.sizes.len());
-            let Some(longest) = left.max_by_key(weight) else { break };
-            let size = longest.sizes[longest.gone];
-            longest.total -= size;
-            all -= size;
-            longest.gone += 1;
-        }
-        for (items, list) in self.lists.values_mut().zip(&lists) {
-            items.drain(..list.gone);
-        }
-        lists.iter().map(|list| list.gone).sum()
-    }
-}
-
 /// A line of a template.
 #[derive(Debug, PartialEq)]
 enum TemplateLine<'a> {
     Fixed(&'a str),
+    /// The border between what code wrote and what it quotes.
+    Quotes,
     Place {
         before: &'a str,
         slot: Slot,
@@ -231,6 +77,9 @@ enum TemplateLine<'a> {
 
 impl<'a> TemplateLine<'a> {
     fn of(line: &'a str) -> Self {
+        if line == "{quotes}" {
+            return Self::Quotes;
+        }
         let place = || {
             let (before, rest) = line.split_once('{')?;
             let named = rest.strip_suffix('}')?;
@@ -309,22 +158,33 @@ impl Template {
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         self.english.lines().filter_map(|line| match TemplateLine::of(line) {
             TemplateLine::Place { slot, .. } => Some(slot),
-            TemplateLine::Fixed(_) | TemplateLine::Nothing { .. } => None,
+            TemplateLine::Fixed(_) | TemplateLine::Quotes | TemplateLine::Nothing { .. } => None,
         })
     }
 
-    /// What a model is to fill in.
+    /// The slots before its quotes: they have what code counted. Behind them the same slot has what somebody says of it.
+    fn slots_of_facts(&self) -> Vec<Slot> {
+        let lines = self.english.lines().map(TemplateLine::of);
+        let facts = lines.take_while(|line| *line != TemplateLine::Quotes).filter_map(|line| match line {
+            TemplateLine::Place { slot, .. } => Some(slot),
+            TemplateLine::Fixed(_) | TemplateLine::Quotes | TemplateLine::Nothing { .. } => None,
+        });
+        facts.collect()
+    }
+
+    /// What a model is to fill in, each slot once.
     pub(crate) fn form(&self, language: Language) -> String {
         let mut form = String::new();
+        let mut asked: HashSet<Slot> = HashSet::new();
         for line in self.text(language).lines() {
             match TemplateLine::of(line) {
-                TemplateLine::Place { before, slot, .. } => {
+                TemplateLine::Place { before, slot, .. } if asked.insert(slot) => {
                     form.push_str(&format!("{before}[{}]", slot.hint(language)));
                 }
                 TemplateLine::Fixed(line) => {
                     form.push_str(&line.replace("{from}", "[…]").replace("{to}", "[…]"));
                 }
-                TemplateLine::Nothing { .. } => continue,
+                TemplateLine::Place { .. } | TemplateLine::Quotes | TemplateLine::Nothing { .. } => continue,
             }
             form.push('\n');
         }
@@ -337,8 +197,9 @@ impl Template {
         // Where the section begins, whether it has slots, whether one of them has a value, and whether one
         // had values for which there is no room.
         let (mut start, mut items, mut slots, mut filled, mut cut) = (0, 0, false, false, false);
+        let of_facts = self.slots_of_facts();
         for line in self.text(language).lines() {
-            if line.starts_with('#') {
+            if line.starts_with('#') || TemplateLine::of(line) == TemplateLine::Quotes {
                 if slots && !filled {
                     out.truncate(start, items);
                 }
@@ -356,6 +217,7 @@ impl Template {
                     out.text.push_str(line);
                     out.text.push('\n');
                 }
+                TemplateLine::Quotes => out.open_quotes(),
                 TemplateLine::Nothing { before, none, left_out } => {
                     if !filled {
                         filled = true;
@@ -372,14 +234,18 @@ impl Template {
                 }
                 TemplateLine::Place { before, slot, empty } => {
                     slots = true;
-                    cut |= values.left_out.contains(&slot);
-                    let items = values.get(slot);
-                    for item in items {
+                    // Words are no fact, whatever they are of.
+                    let (is_quote, is_of_facts) = (out.is_quoting(), of_facts.contains(&slot));
+                    cut |= values.left_out.contains(&slot) && !(is_quote && is_of_facts);
+                    let is_here = |item: &&Item| !is_of_facts || item.statement.is_words() == is_quote;
+                    let items: Vec<&Item> = values.get(slot).iter().filter(is_here).collect();
+                    for item in &items {
                         filled = true;
                         out.text.push_str(before);
                         let start = out.text.len();
                         // Words that go on are indented: they stand under their heading.
-                        out.text.push_str(item.statement.say(language).replace('\n', "\n  ").trim_end());
+                        let said = item.statement.say(language);
+                        out.text.push_str(harmless(&said).replace('\n', "\n  ").trim_end());
                         out.add_item(slot, item, Passage::new(start, out.text.len()));
                         out.text.push('\n');
                     }
@@ -401,7 +267,9 @@ impl Template {
     /// Reads what a model wrote in this form, or a summary of an old ledger. What is in no slot
     /// is a note.
     pub(crate) fn read<'a>(&self, language: Language, text: &'a str) -> Prose<'a> {
-        let lines: Vec<TemplateLine<'_>> = self.text(language).lines().map(TemplateLine::of).collect();
+        let lines = self.text(language).lines().map(TemplateLine::of);
+        let lines: Vec<TemplateLine<'_>> = lines.filter(|line| *line != TemplateLine::Quotes).collect();
+        let [open, _, close] = language.words().quotes;
         let range = range_start(&lines);
         // In order, with their words.
         let mut found: Vec<(Slot, String)> = Vec::new();
@@ -417,7 +285,8 @@ impl Template {
                 (at, last) = (known + 1, None);
                 continue;
             }
-            if says_nothing(&lines, line) {
+            let is_fence = line.ends_with('⟧') && (line.starts_with(open) || line.starts_with(close));
+            if is_fence || says_nothing(&lines, line) {
                 last = None;
                 continue;
             }
@@ -516,7 +385,7 @@ fn other_start<'a>(line: &'a str, before: &str) -> Option<&'a str> {
 fn range_start<'a>(lines: &[TemplateLine<'a>]) -> Option<&'a str> {
     lines.iter().find_map(|line| match line {
         TemplateLine::Fixed(fixed) => fixed.split_once("{from}").map(|(start, _)| start),
-        TemplateLine::Place { .. } | TemplateLine::Nothing { .. } => None,
+        TemplateLine::Place { .. } | TemplateLine::Quotes | TemplateLine::Nothing { .. } => None,
     })
 }
 
@@ -539,7 +408,7 @@ fn says_nothing(lines: &[TemplateLine<'_>], line: &str) -> bool {
         TemplateLine::Place { before, .. } | TemplateLine::Nothing { before, .. } => {
             value(before).is_some_and(is_word)
         }
-        TemplateLine::Fixed(_) => false,
+        TemplateLine::Fixed(_) | TemplateLine::Quotes => false,
     })
 }
 
@@ -643,14 +512,15 @@ mod tests {
     fn a_fixed_form_is_all_there_and_says_so_where_it_has_nothing() {
         for (language, none) in [(Language::English, "none noted"), (Language::Chinese, "未记录")] {
             let empty = ARCHIVE.render(language, &SlotValues::default(), &Extract::default()).text;
+            let [open, says, _] = language.words().quotes;
             assert_eq!(
                 empty,
                 format!(
-                    "## 📌 Archived Session Summary\n\n### 🎯 Objectives & Status\n* {none}\n\n\
-                     ### 🏗️ Technical Context (Static)\n* {none}\n\n\
+                    "## 📌 Archived Session Summary\n\n### 📂 File System State (Snapshot)\n\
+                     *(Modified files in this archive segment)*\n* {none}\n\n\
+                     {open}000000000000{says}\n### 🎯 Objectives & Status\n* {none}\n\n### 🏗️ Technical Context (Static)\n* {none}\n\n\
                      ### ✅ Completed Milestones (The \"Done\" Pile)\n* {none}\n\n\
-                     ### 🧠 Key Insights & Decisions (Persistent Memory)\n* {none}\n\n\
-                     ### 📂 File System State (Snapshot)\n*(Modified files in this archive segment)*\n* {none}\n"
+                     ### 🧠 Key Insights & Decisions (Persistent Memory)\n* {none}\n"
                 )
             );
             // What says that there is nothing is no value, wherever a model puts it.
@@ -674,7 +544,11 @@ mod tests {
                 "{text}"
             );
             assert_eq!(ARCHIVE.read(language, &text).slots.into_items().count(), 1, "{text}");
-            assert!(full.contains("*(Contains context from message 1 to message 9)*\n\n### 🎯 Objectives & Status\n* **Original Goal**: Fix the parser.\n"), "{full}");
+            assert!(
+                full.contains("*(Contains context from message 1 to message 9)*\n\n### 📂 ")
+                    && full.contains("### 🎯 Objectives & Status\n* **Original Goal**: Fix the parser.\n"),
+                "{full}"
+            );
         }
     }
 

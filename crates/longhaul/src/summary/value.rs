@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::Language;
 use super::extract::{self, Entry, Extract, LinePrice, Speaker};
 use super::slot::Slot;
+use super::slot_values::{Item, SlotValues};
 use super::statement::Statement;
-use super::template::{Item, Prose, SlotValues, Template};
+use super::template::{Prose, Template};
 use super::uses::Uses;
 use crate::conversation::log::Position;
+use crate::text::count::words;
 
 /// What a summary says, as values over its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,10 @@ pub struct Summary {
     language: Language,
     /// Where the summary stands in the text of its fold. All other passages count from its start.
     body: Passage,
+    /// Where its quotes begin in the text of its fold: what is before them code wrote. A summary of an older version does
+    /// not tell them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quotes: Option<u32>,
     /// In the order of the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     items: Vec<SlotItem>,
@@ -124,6 +130,25 @@ pub(crate) struct Restated<'a> {
 pub(crate) struct Written {
     pub(crate) text: String,
     value: Summary,
+    /// Where the fence around its quotes opens, and where what they say begins.
+    fence: Option<Passage>,
+}
+
+/// Stands in the place of a label until the fold has a handle.
+const NO_LABEL: &str = "000000000000";
+
+/// What a fold says beside its summary.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub(crate) restated: Restated<'a>,
+    /// Which requests are answered inside it, in the words of who asked and who answered.
+    pub(crate) answered: &'a str,
+    /// How what it stands for is recalled.
+    pub(crate) recall: &'a str,
+    /// The handle of that, in short: no text can name the handle of what it stands in.
+    pub(crate) label: &'a str,
+    /// How many messages it stands for.
+    pub(crate) count: usize,
 }
 
 impl Written {
@@ -132,10 +157,11 @@ impl Written {
             template: template.name.into(),
             language,
             body: Passage::default(),
+            quotes: None,
             items: Vec::new(),
             entries: Vec::new(),
         };
-        Self { text: String::new(), value }
+        Self { text: String::new(), value, fence: None }
     }
 
     /// A value that stands in this passage. One that is not plain words is kept as it is.
@@ -176,32 +202,81 @@ impl Written {
         self.value.entries.is_empty() && !self.value.items.iter().any(tells)
     }
 
-    /// The text of a fold: this summary, how what it stands for is recalled, and what it restates.
-    pub(crate) fn into_fold(
-        self,
-        restated: Restated<'_>,
-        recall: &str,
-        count: usize,
-    ) -> (String, Arc<Summary>) {
-        let Self { text: body, mut value } = self;
+    /// How many words it has. The fence is no part of what it says.
+    pub(crate) fn words(&self) -> usize {
+        let fence = self.fence.and_then(|fence| fence.of(&self.text)).map_or(0, words);
+        words(&self.text) - fence
+    }
+
+    /// Opens the quotes: all that follows is in somebody else's words.
+    pub(super) fn open_quotes(&mut self) {
+        let [open, says, _] = self.value.language.words().quotes;
+        let start = self.text.len();
+        self.text.push_str(&format!("{open}{NO_LABEL}{says}\n"));
+        self.fence = Some(Passage::new(start, self.text.len()));
+    }
+
+    /// True from where its quotes are open.
+    pub(super) fn is_quoting(&self) -> bool {
+        self.fence.is_some()
+    }
+
+    /// The text of a fold: this summary, how what it stands for is recalled, and what it restates. Facts come first; what
+    /// is in the words of others, the items of the keep set among it, is told apart from them by where it begins.
+    pub(crate) fn into_fold(self, around: Around<'_>) -> (String, Arc<Summary>) {
+        let Around { restated, answered, recall, label, count } = around;
+        let Self { text: mut body, mut value, fence } = self;
+        let [open, _, close] = value.language.words().quotes;
+        let fence = fence.map(|fence| (fence.start as usize, fence.end as usize));
+        match fence {
+            Some((start, end)) if body[end..].trim().is_empty() && answered.is_empty() => {
+                body.truncate(start)
+            }
+            Some((start, _)) => {
+                let label_at = start + open.len();
+                body.replace_range(label_at..label_at + NO_LABEL.len(), label);
+            }
+            None => {}
+        }
         let mut text = String::new();
         if restated.place == Place::InFront && !restated.text.is_empty() {
             text.push_str(KEEP_HEAD);
             text.push_str(restated.text);
             text.push('\n');
         }
+        let in_front = !text.is_empty();
         text.push_str(&format!("{FOLD_HEAD}{count} earlier messages; {recall}⟧\n"));
         let start = text.len();
         text.push_str(&body);
         value.body = Passage::new(start, text.len());
-        if restated.place == Place::Behind && !restated.text.is_empty() {
+        let quotes = fence.map_or(text.len(), |(fence, _)| start + fence);
+        // What stands in front of the facts is a person's.
+        value.quotes = u32::try_from(if in_front { 0 } else { quotes }).ok();
+        let line = |text: &mut String, line: &str| {
             if !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(KEEP_HEAD);
+            text.push_str(line);
+        };
+        if !answered.is_empty() {
+            line(&mut text, answered);
+        }
+        if text.len() > quotes {
+            line(&mut text, &format!("{close}{label}⟧\n"));
+        }
+        if restated.place == Place::Behind && !restated.text.is_empty() {
+            line(&mut text, KEEP_HEAD);
             text.push_str(restated.text);
         }
         (text, Arc::new(value))
+    }
+}
+
+impl Summary {
+    /// The text of its fold in two: what code wrote, and what others said. `None` where they are not told apart, or nothing
+    /// is quoted.
+    pub(crate) fn facts_and_quotes<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
+        text.split_at_checked(self.quotes? as usize).filter(|(_, quotes)| !quotes.is_empty())
     }
 }
 

@@ -60,7 +60,7 @@ fn mini_rebuilds_the_session_from_a_hint_in_the_system_layer() {
     grow(&mut session, 0);
     session.push(Message::user("Go on."));
     ready(&mut session);
-    let hint = parts(&session).into_iter().find(|part| part.contains("<completed>")).unwrap();
+    let hint = text(&session);
     for said in [
         "the earlier session was compressed",
         "<remaining>",
@@ -74,7 +74,7 @@ fn mini_rebuilds_the_session_from_a_hint_in_the_system_layer() {
     let (edit, _) = session.ledger().edits().find(|(edit, _)| edit.kind.replaces_runs()).unwrap();
     assert!(matches!(edit.kind, EditKind::Fold { placement: Placement::SystemHint, .. }));
     // History is empty but for what came last.
-    assert_eq!(session.view().parts().len(), 3, "{:#?}", parts(&session));
+    assert_eq!(session.view().parts().len(), 4, "{:#?}", parts(&session));
     assert!(!text(&session).contains("Question number 3?\n"));
 }
 
@@ -236,23 +236,21 @@ fn the_hint_of_mini_stands_behind_the_system_prompt_and_says_what_it_is() {
     // Sections that the model left out are there all the same.
     ready_with(&mut session, "<completed>\n- the first half\n</completed>\n<notes>\n- port 8473\n</notes>");
     let all = parts(&session);
-    assert_eq!(all.len(), 4, "{all:#?}");
-    assert_eq!((all[0].as_str(), all[3].as_str()), ("Be brief.", "Go on."));
+    assert_eq!(all.len(), 5, "{all:#?}");
+    assert_eq!((all[0].as_str(), all[4].as_str()), ("Be brief.", "Go on."));
     assert!(all[1].starts_with("<rules "));
-    let hint = &all[2];
+    // What code wrote, and behind it what was said.
+    assert!(all[3].starts_with("⟦Quotes "), "{all:#?}");
+    let hint = &all[2..4].concat();
     assert!(
         hint.contains(
-            "⟧\n[Summary of the work so far - the earlier session was compressed]\n\n<completed>\n"
+            "⟧\n[Summary of the work so far - the earlier session was compressed]\n\n\
+             Note: this sums up what was done before; this is a rebuilt session.\n\
+             Go on with the original task from it, and do not repeat what is done.\n\n⟦Quotes "
         ),
         "{hint}"
     );
-    assert!(
-        hint.contains(
-            "\n</notes>\n\nNote: the above sums up what was done before; this is a rebuilt session.\n\
-             Go on with the original task from it, and do not repeat what is done."
-        ),
-        "{hint}"
-    );
+    assert!(hint.contains("\n</notes>\n⟦"), "{hint}");
     let sections = ["completed", "remaining", "current_state", "notes"];
     let places: Vec<usize> = sections.iter().map(|name| hint.find(&format!("<{name}>\n")).unwrap()).collect();
     assert!(places.is_sorted(), "{hint}");

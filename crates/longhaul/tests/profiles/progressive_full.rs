@@ -265,7 +265,7 @@ const ORDER: [&str; 8] = [
     "<todos>\n[>] the client\n</todos>",
     "<git-stat>\n2 files changed\n</git-stat>",
     "## Summary of the conversation so far",
-    "### Goals\n* see <goal> above\n",
+    "### Goals\n* see the goal above\n",
 ];
 
 fn fold(session: &Session) -> String {
@@ -393,7 +393,13 @@ fn long(task: Task, chinese: bool) -> Session {
 fn summary_of(session: &Session) -> String {
     let fold = fold(session);
     let summary = &fold[fold.find("## ").unwrap()..];
-    summary.split("\n⟦Answered already:⟧").next().unwrap().to_owned()
+    let summary = summary.split("\n⟦Answered already:⟧").next().unwrap().split("\n⟦End ").next().unwrap();
+    let summary = summary.split("\n⟦完 ").next().unwrap();
+    summary
+        .lines()
+        .filter(|line| !line.starts_with("⟦Quotes ") && !line.starts_with("⟦引用 "))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 // covers: P-FULL

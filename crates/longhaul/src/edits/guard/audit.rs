@@ -73,14 +73,16 @@ impl Audit<'_> {
         &self.view.parts()[audited.parts().len()..]
     }
 
-    /// Folds and hides that stand in the view, each as often as it stands there. Where none covers anything, what was
+    /// Folds and hides that stand in the view, each as often as it stands there; a fold of two parts stands there once. Where none covers anything, what was
     /// right before holds none.
     fn shown_edits(&self, audited: &Audited) -> impl Iterator<Item = EditId> {
         let parts = match self.covers_nothing() {
             true => self.new_parts(audited),
             false => self.view.parts(),
         };
-        parts.iter().filter_map(|part| part.source.edit())
+        // A fold may have two parts.
+        let mut last = None;
+        parts.iter().filter_map(|part| part.source.edit()).filter(move |id| last.replace(*id) != Some(*id))
     }
 
     fn covers_nothing(&self) -> bool {
