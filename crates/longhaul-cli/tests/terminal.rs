@@ -868,7 +868,7 @@ async fn wrap_names_the_page_of_its_inspector() {
     let mut answer = String::new();
     page.read_to_string(&mut answer).unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 303 ") && answer.contains("set-cookie: longhaul-inspect="),
+        answer.starts_with("HTTP/1.1 303 ") && answer.contains("set-cookie: longhaul-inspect-"),
         "{answer}"
     );
     person.types("\r");

@@ -1,4 +1,4 @@
-//! `docs/rules.md` and the ids that tests and mutants name belong together.
+//! `docs/rules.md` and the ids that tests and mutants name belong together; and the tests that `docs/security.md` names exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -64,4 +64,17 @@ fn every_id_that_a_test_names_is_a_rule_and_every_rule_has_a_test() {
     assert!(untested.is_empty(), "rules without a test: {untested:?}");
     let done: Vec<_> = rules.iter().filter(|(id, is_done)| !**is_done && covered.contains_key(*id)).collect();
     assert!(done.is_empty(), "still marked as open in docs/rules.md: {done:?}");
+}
+
+#[test]
+fn every_test_that_the_page_on_security_names_exists() {
+    let page = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let named = page.split('`').filter_map(|name| name.split_once("::"));
+    let named: Vec<_> = named.filter_map(|(file, test)| Some((file.split_once('/')?, test))).collect();
+    assert!(named.len() > 30, "{} tests were found", named.len());
+    for ((package, file), test) in named {
+        let path = root().join(format!("crates/{package}/tests/{file}.rs"));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        assert!(text.contains(&format!("fn {test}(")), "{path:?} has no test {test}");
+    }
 }
