@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use longhaul_agent::{Bash, BashSettings, Confinement, Enforced, Project, Toolbox, Writing};
 
 use crate::error::Failure;
-use crate::place::{Place, make_private};
+use crate::place::{Place, data_folder, make_private};
 
 /// Outputs of commands are kept so long.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -127,7 +127,8 @@ pub fn tools(
 /// What commands must not read: conversations, tokens, and settings that may name keys.
 fn hidden(store: &Place) -> Vec<PathBuf> {
     let settings = set("XDG_CONFIG_HOME").or_else(|| below_home(".config")).map(|base| base.join("longhaul"));
-    let mut hidden: Vec<PathBuf> = data().into_iter().chain(settings).chain(set("LONGHAUL_CONFIG")).collect();
+    let mut hidden: Vec<PathBuf> =
+        data_folder().into_iter().chain(settings).chain(set("LONGHAUL_CONFIG")).collect();
     // A launcher runs in the folder of its command.
     if let (false, Ok(file)) = (store.is_url(), std::path::absolute(store.as_str())) {
         let file = file.display();
@@ -136,12 +137,6 @@ fn hidden(store: &Place) -> Vec<PathBuf> {
         hidden.extend(Path::new(store.as_str()).parent().map(|folder| folder.join("longhaul.history")));
     }
     hidden
-}
-
-/// Our folder for data.
-fn data() -> Option<PathBuf> {
-    let base = set("XDG_DATA_HOME").or_else(|| below_home(".local/share"))?;
-    Some(base.join("longhaul"))
 }
 
 fn below_home(path: &str) -> Option<PathBuf> {
@@ -154,7 +149,7 @@ fn set(name: &str) -> Option<PathBuf> {
 
 /// The folder for whole outputs of commands, without those that are old.
 fn outputs() -> Option<PathBuf> {
-    let folder = data()?.join("outputs");
+    let folder = data_folder()?.join("outputs");
     make_private(&folder).ok()?;
     let now = SystemTime::now();
     for file in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
