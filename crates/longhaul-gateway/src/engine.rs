@@ -28,6 +28,7 @@ use crate::desk::{
 use crate::mcp;
 use crate::reading::Heard;
 use crate::room::Place;
+use crate::turns::Turns;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
 pub trait Decide: Send + Sync + 'static {
@@ -225,23 +226,11 @@ pub(crate) struct Engine {
     /// Tools answer one message at a time.
     one_tool: Arc<Semaphore>,
     /// So many questions are answered at once on threads beside those of the desk.
-    beside: Arc<Semaphore>,
+    beside: Turns,
     /// So much is made of large bodies at once on the threads of the desk.
-    large: Arc<Semaphore>,
+    large: Turns,
     /// How long a question may take, in milliseconds.
     deadline: Arc<AtomicU64>,
-}
-
-/// Questions answered at once beside the desk: each may read a whole request and fold it.
-const BESIDE: usize = 8;
-
-/// A body takes the place of one question more for each of these bytes: what is made of a body takes several times its
-/// bytes, so one of 56 MB is worked with alone.
-const LARGE: usize = 8 << 20;
-
-/// The number of questions whose place a body of so many bytes takes.
-fn turns(bytes: usize) -> u32 {
-    u32::try_from((bytes / LARGE + 1).min(BESIDE)).unwrap_or(1)
 }
 
 /// A conversation that is folded takes its time, and the client waits for a model anyway.
@@ -261,7 +250,7 @@ impl Engine {
         let threads = (0..usual).map(|number| thread(&queue, number)).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
         let (waiting, deadline_ms) = (Arc::default(), Arc::default());
-        let (beside, large) = (Arc::new(Semaphore::new(BESIDE)), Arc::new(Semaphore::new(BESIDE)));
+        let (beside, large) = (Turns::new(), Turns::new());
         let engine =
             Self { work, queue, threads, waiting, one_tool, beside, large, usual, deadline: deadline_ms };
         engine.set_deadline(deadline);
@@ -292,15 +281,8 @@ impl Engine {
 
     /// Decides. Too late or with a panic, it is passed on. The request keeps its place until the desk is done with it.
     pub(crate) async fn decide(&self, incoming: Incoming, place: Arc<Place>) -> Verdict {
-        let turn = match incoming.body.len() {
-            ..LARGE => None,
-            bytes => {
-                let turn = self.large.clone().acquire_many_owned(turns(bytes));
-                match timeout(self.deadline(), turn).await {
-                    Ok(Ok(turn)) => Some(turn),
-                    Ok(Err(_)) | Err(_) => return Verdict::PassOn(Reason::Slow),
-                }
-            }
+        let Ok(turn) = self.large.of_large(incoming.body.len(), self.deadline()).await else {
+            return Verdict::PassOn(Reason::Slow);
         };
         let engine = self.clone();
         let decided = self.ask_while(self.deadline(), move |desk, is_awaited| {
@@ -342,7 +324,7 @@ impl Engine {
     ) -> Option<T> {
         let answer = async {
             // A question that hangs keeps its place: there is no end of threads otherwise.
-            let place = self.beside.clone().acquire_many_owned(turns(bytes)).await.ok()?;
+            let place = self.beside.of(bytes).await?;
             let queue = self.queue.clone();
             let asked = tokio::task::spawn_blocking(move || {
                 let answer = catch_unwind(AssertUnwindSafe(|| question(&*queue.desk)));

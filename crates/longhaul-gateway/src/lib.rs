@@ -53,6 +53,7 @@ mod server;
 mod settings;
 mod shorter_answer;
 mod transformations;
+mod turns;
 mod upkeep;
 mod upstream;
 mod words;
