@@ -225,9 +225,8 @@ pub(crate) struct Engine {
     waiting: Arc<AtomicUsize>,
     /// Tools answer one message at a time.
     one_tool: Arc<Semaphore>,
-    /// So many questions are answered at once on threads beside those of the desk.
+    /// Questions at once on threads beside those of the desk, and about large bodies on its own.
     beside: Turns,
-    /// So much is made of large bodies at once on the threads of the desk.
     large: Turns,
     /// How long a question may take, in milliseconds.
     deadline: Arc<AtomicU64>,
@@ -281,9 +280,8 @@ impl Engine {
 
     /// Decides. Too late or with a panic, it is passed on. The request keeps its place until the desk is done with it.
     pub(crate) async fn decide(&self, incoming: Incoming, place: Arc<Place>) -> Verdict {
-        let Ok(turn) = self.large.of_large(incoming.body.len(), self.deadline()).await else {
-            return Verdict::PassOn(Reason::Slow);
-        };
+        let turn = self.large.of_large(incoming.body.len(), self.deadline()).await;
+        let Ok(turn) = turn else { return Verdict::PassOn(Reason::Slow) };
         let engine = self.clone();
         let decided = self.ask_while(self.deadline(), move |desk, is_awaited| {
             let _until_done = (place, turn);
@@ -314,8 +312,7 @@ impl Engine {
         Some(OpenCall::fallen(call, self.clone(), why))
     }
 
-    /// Asks about a body of so many bytes on a thread beside those of the desk, which may hang. Nobody waits longer than
-    /// `most`.
+    /// Asks about so many bytes on a thread beside those of the desk, which may hang. Nobody waits longer than `most`.
     async fn beside<T: Send + 'static>(
         &self,
         most: Duration,
@@ -666,8 +663,9 @@ impl OpenCall {
     pub(crate) async fn overflowed(mut self, overflow: Overflow) -> Option<Self> {
         let (call, engine) = (self.call.take()?, self.engine.clone());
         if let Some((_, why)) = self.brief.fallen {
-            let sent = call.body.as_ref().map_or(0, Bytes::len);
-            let next = self.engine.beside(MOST_FOR_A_FOLD, sent, move |desk| desk.overflowed(call, overflow));
+            let next = self
+                .engine
+                .beside(MOST_FOR_A_FOLD, call.bytes(), move |desk| desk.overflowed(call, overflow));
             return next.await.map(|call| Self::fallen(call, engine, why));
         }
         let next = self.engine.ask(MOST_FOR_A_FOLD, move |desk| {
