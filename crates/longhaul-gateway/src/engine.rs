@@ -30,6 +30,7 @@ use crate::desk::{
 use crate::mcp::{self, ToolAnswer};
 use crate::reading::Heard;
 use crate::room::Place;
+use crate::turns::Turns;
 
 /// What the gateway needs of a desk. Tests have desks of their own.
 pub trait Decide: Send + Sync + 'static {
@@ -232,24 +233,11 @@ pub(crate) struct Engine {
     waiting: Arc<AtomicUsize>,
     /// Tools answer one message at a time.
     one_tool: Arc<Semaphore>,
-    /// So many questions are answered at once on threads beside those of the desk.
-    beside: Arc<Semaphore>,
-    /// So much is made of large bodies at once on the threads of the desk.
-    large: Arc<Semaphore>,
+    /// Questions at once on threads beside those of the desk, and about large bodies on its own.
+    beside: Turns,
+    large: Turns,
     /// How long a question may take, in milliseconds.
     deadline: Arc<AtomicU64>,
-}
-
-/// Questions answered at once beside the desk: each may read a whole request and fold it.
-const BESIDE: usize = 8;
-
-/// A body takes the place of one question more for each of these bytes: what is made of a body takes several times its
-/// bytes, so one of 56 MB is worked with alone.
-const LARGE: usize = 8 << 20;
-
-/// The number of questions whose place a body of so many bytes takes.
-fn turns(bytes: usize) -> u32 {
-    u32::try_from((bytes / LARGE + 1).min(BESIDE)).unwrap_or(1)
 }
 
 /// A conversation that is folded takes its time, and the client waits for a model anyway.
@@ -269,7 +257,7 @@ impl Engine {
         let threads = (0..usual).map(|number| thread(&queue, number)).collect::<std::io::Result<Vec<_>>>()?;
         let (threads, one_tool) = (Arc::new(Mutex::new(threads)), Arc::new(Semaphore::new(1)));
         let (waiting, deadline_ms) = (Arc::default(), Arc::default());
-        let (beside, large) = (Arc::new(Semaphore::new(BESIDE)), Arc::new(Semaphore::new(BESIDE)));
+        let (beside, large) = (Turns::new(), Turns::new());
         let engine =
             Self { work, queue, threads, waiting, one_tool, beside, large, usual, deadline: deadline_ms };
         engine.set_deadline(deadline);
@@ -300,16 +288,8 @@ impl Engine {
 
     /// Decides. Too late or with a panic, it is passed on. The request keeps its place until the desk is done with it.
     pub(crate) async fn decide(&self, incoming: Incoming, place: Arc<Place>) -> Verdict {
-        let turn = match incoming.body.len() {
-            ..LARGE => None,
-            bytes => {
-                let turn = self.large.clone().acquire_many_owned(turns(bytes));
-                match timeout(self.deadline(), turn).await {
-                    Ok(Ok(turn)) => Some(turn),
-                    Ok(Err(_)) | Err(_) => return Verdict::PassOn(Reason::Slow),
-                }
-            }
-        };
+        let turn = self.large.of_large(incoming.body.len(), self.deadline()).await;
+        let Ok(turn) = turn else { return Verdict::PassOn(Reason::Slow) };
         let engine = self.clone();
         let decided = self.ask_while(self.deadline(), move |desk, is_awaited| {
             let _until_done = (place, turn);
@@ -340,8 +320,7 @@ impl Engine {
         Some(OpenCall::fallen(call, self.clone(), why))
     }
 
-    /// Asks about a body of so many bytes on a thread beside those of the desk, which may hang. Nobody waits longer than
-    /// `most`.
+    /// Asks about so many bytes on a thread beside those of the desk, which may hang. Nobody waits longer than `most`.
     async fn beside<T: Send + 'static>(
         &self,
         most: Duration,
@@ -350,7 +329,7 @@ impl Engine {
     ) -> Option<T> {
         let answer = async {
             // A question that hangs keeps its place: there is no end of threads otherwise.
-            let place = self.beside.clone().acquire_many_owned(turns(bytes)).await.ok()?;
+            let place = self.beside.of(bytes).await?;
             let queue = self.queue.clone();
             let asked = tokio::task::spawn_blocking(move || {
                 let answer = catch_unwind(AssertUnwindSafe(|| question(&*queue.desk)));
@@ -682,8 +661,9 @@ impl OpenCall {
     pub(crate) async fn overflowed(mut self, overflow: Overflow) -> Option<Self> {
         let (call, engine) = (self.call.take()?, self.engine.clone());
         if let Some((_, why)) = self.brief.fallen {
-            let sent = call.body.as_ref().map_or(0, Bytes::len);
-            let next = self.engine.beside(MOST_FOR_A_FOLD, sent, move |desk| desk.overflowed(call, overflow));
+            let next = self
+                .engine
+                .beside(MOST_FOR_A_FOLD, call.bytes(), move |desk| desk.overflowed(call, overflow));
             return next.await.map(|call| Self::fallen(call, engine, why));
         }
         let next = self.engine.ask(MOST_FOR_A_FOLD, move |desk| {

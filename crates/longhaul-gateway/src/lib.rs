@@ -61,6 +61,7 @@ mod server;
 mod settings;
 mod shorter_answer;
 mod transformations;
+mod turns;
 mod upkeep;
 mod upstream;
 mod words;

@@ -79,6 +79,11 @@ impl At {
 }
 
 impl Call {
+    /// Bytes of a body that is not the client's own.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.as_ref().map_or(0, Bytes::len)
+    }
+
     /// The call is not sent again.
     pub(crate) fn settle(&mut self) {
         self.body = None;
