@@ -174,7 +174,7 @@ fn label(text: &str) -> Option<Frame> {
 fn status(text: &str, end: &str) -> Option<Frame> {
     let is_status = |line: Option<&str>| {
         let line = line.unwrap_or_default().trim().trim_matches(|c| matches!(c, '[' | ']' | '(' | ')' | '.'));
-        let number = line.rsplit(|c: char| c == ' ' || c == ':' || c == '=').next().unwrap_or_default();
+        let number = line.rsplit([' ', ':', '=']).next().unwrap_or_default();
         let words = line[..line.len() - number.len()].to_ascii_lowercase();
         let words = words.trim_end_matches([' ', ':', '=']);
         const SIGNS: [&str; 7] =
