@@ -497,17 +497,15 @@ impl View {
 impl Made {
     /// A fold or a hide. Nothing that a fold quotes gains the rank of the system prompt: directly after it the facts alone
     /// stand in the system's place, and the quotes after them in the user's. In the middle of the conversation all of it
-    /// stands in the user's place, unless the provider is known to refuse that.
+    /// stands in the user's place. A provider that refuses user text of ours gets all of it in the system's.
     fn fold(&mut self, edit: &Edit, from: Sources<'_>) -> Vec<Part> {
         let text = edit.kind.text().map(EditText::shared).unwrap_or_default();
         let (user, system) = (Some(Voice::User), Some(Voice::System));
         let voice = from.ledger.voice_of(edit);
         let parts = edit.kind.facts_and_quotes().filter(|_| voice == system);
         let said: Vec<(Arc<str>, Option<Voice>)> = match parts {
-            Some((facts, quotes))
-                if !facts.is_empty()
-                    && (from.ledger.revoiced() == system || from.follows_system_prompt(edit)) =>
-            {
+            Some(_) if from.ledger.revoiced() == system => vec![(text, voice)],
+            Some((facts, quotes)) if !facts.is_empty() && from.follows_system_prompt(edit) => {
                 vec![(facts.into(), system), (quotes.into(), user)]
             }
             Some(_) => vec![(text, user)],

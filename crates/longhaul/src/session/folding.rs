@@ -6,6 +6,7 @@ use crate::conversation::log::{Position, Span};
 use crate::conversation::message::Block;
 use crate::edits::edit::{EditId, EditKind, Why};
 use crate::edits::guard::Refusal;
+use crate::edits::voice::Voice;
 use crate::policy::strategy::FoldPlan;
 use crate::size::meter::Measure;
 use crate::size::tokens::Tokens;
@@ -123,6 +124,10 @@ impl Session {
             count: covered.count(),
         };
         let (text, summary) = written.into_fold(around);
+        let summary = match self.voice_of_quotes() {
+            Voice::User => summary,
+            Voice::System => summary.undivided(),
+        };
         let mut depends = covered.folds();
         depends.extend(keep::hiders_of(&kept, &spans, self.ledger()));
         let summary = Some(summary);

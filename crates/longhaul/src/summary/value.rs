@@ -273,6 +273,11 @@ impl Written {
 }
 
 impl Summary {
+    /// The same in one text, for a provider that refuses user text of ours: better in one place than nowhere.
+    pub(crate) fn undivided(&self) -> Arc<Self> {
+        Arc::new(Self { quotes: None, ..self.clone() })
+    }
+
     /// The text of its fold in two: what code wrote, and what others said. `None` where they are not told apart, or nothing
     /// is quoted.
     pub(crate) fn facts_and_quotes<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
