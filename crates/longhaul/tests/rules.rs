@@ -1,5 +1,7 @@
 //! `docs/rules.md` and the ids that tests and mutants name belong together; and the tests that `docs/security.md` names exist.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
