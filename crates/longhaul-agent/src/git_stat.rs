@@ -140,17 +140,16 @@ async fn diff_stat(root: &Path) -> Option<String> {
     Some(said.trim_end().to_owned())
 }
 
-/// Settings that switch off every filter that these names of settings set.
-fn without_filters(names: &str) -> Vec<String> {
+/// Settings that switch off every filter that these names of settings set. They are passed as variables: as an argument
+/// a name with `=` in it would be read as another name.
+fn without_filters(names: &str) -> Vec<(String, &'static str)> {
     let filter = |name: &str| name.rsplit_once('.').map(|(filter, _)| filter.to_owned());
     let mut filters: Vec<String> = names.lines().filter_map(filter).collect();
     filters.sort_unstable();
     filters.dedup();
     let off = |filter: &String| {
-        ["clean=", "smudge=", "process=", "required=false"]
-            .into_iter()
-            .flat_map(|set| ["-c".to_owned(), format!("{filter}.{set}")])
-            .collect::<Vec<_>>()
+        [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]
+            .map(|(name, value)| (format!("{filter}.{name}"), value))
     };
     filters.iter().flat_map(off).collect()
 }
@@ -160,13 +159,19 @@ async fn run(
     git: &PathBuf,
     environment: &[(OsString, OsString)],
     root: &Path,
-    settings: &[String],
+    settings: &[(String, &'static str)],
     arguments: &[&str],
 ) -> Option<String> {
     let passed = environment.iter().filter(|(name, _)| !name.to_string_lossy().starts_with("GIT_"));
     let mut command = Command::new(git);
-    command.args(NO_PROGRAMS).args(settings).args(arguments).current_dir(root);
+    command.args(NO_PROGRAMS).args(arguments).current_dir(root);
     command.env_clear().envs(passed.map(|(name, value)| (name, value)));
+    command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+    for (number, (name, value)) in settings.iter().enumerate() {
+        command
+            .env(format!("GIT_CONFIG_KEY_{number}"), name)
+            .env(format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
     // The index is not written to, nothing is downloaded, and nobody is asked.
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1").env("GIT_TERMINAL_PROMPT", "0");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
@@ -183,10 +188,9 @@ mod tests {
 
     #[test]
     fn every_filter_that_is_set_is_switched_off() {
-        let off = without_filters("filter.lfs.clean\nfilter.lfs.process\nfilter.a b.c.smudge\n");
-        let set: Vec<&String> = off.iter().filter(|word| *word != "-c").collect();
-        assert_eq!(set.len(), 8);
-        assert!(set.contains(&&"filter.lfs.process=".to_owned()));
-        assert!(set.contains(&&"filter.a b.c.clean=".to_owned()));
+        let off = without_filters("filter.lfs.clean\nfilter.lfs.process\nfilter.a=b.c.smudge\n");
+        assert_eq!(off.len(), 8);
+        assert!(off.contains(&("filter.lfs.process".to_owned(), "")));
+        assert!(off.contains(&("filter.a=b.c.clean".to_owned(), "")));
     }
 }

@@ -176,6 +176,20 @@ async fn the_working_directory_is_kept_and_never_leaves_the_project() {
     assert_eq!(shell.says("pwd").await, format!("{root}\n"));
 }
 
+/// The agent reads where a command ended: a link would have it read what the command must not, and a pipe would have it
+/// wait for ever.
+#[tokio::test]
+async fn nothing_in_the_place_of_the_file_with_the_directory_is_read() {
+    let shell = Shell::new();
+    std::fs::write(shell.ground.path("secret"), "/a/secret").unwrap();
+    let file = "trap - EXIT; rm -f \"$LONGHAUL_DIRECTORY_FILE\"";
+    for command in ["ln -s \"$PWD/secret\"", "mkfifo", "mkdir", "ln -s /dev/zero"] {
+        let says = shell.says(&format!("{file}; {command} \"$LONGHAUL_DIRECTORY_FILE\"")).await;
+        assert_eq!(says, "(no output)", "{command}");
+        _ = shell.says("rm -rf \"$LONGHAUL_DIRECTORY_FILE\"").await;
+    }
+}
+
 #[tokio::test]
 async fn a_command_that_ignores_every_request_ends_at_its_limit() {
     let shell = Shell::new();

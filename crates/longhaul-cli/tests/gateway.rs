@@ -607,7 +607,7 @@ fn a_shell_takes_what_env_prints() {
     let made = home.longhaul(&["env", "claude", "--gateway", "127.0.0.1:9000"]).output().unwrap();
     let own = fs::read_to_string(home.at("home/.local/share/longhaul/token")).unwrap();
     let base = format!("http://127.0.0.1:9000/t/{}", own.trim());
-    assert!(text(&made.stdout).contains(&format!("export ANTHROPIC_BASE_URL={base}\n")));
+    assert!(without_scopes(&text(&made.stdout)).contains(&format!("export ANTHROPIC_BASE_URL={base}\n")));
     let shown = |agent: &str, shows: &str| {
         let script = format!(
             "eval \"$({} env {agent} --gateway 127.0.0.1:9000)\" && {shows}",
@@ -633,7 +633,8 @@ fn a_shell_takes_what_env_prints() {
     }
     // A gateway with another token, and one of another machine.
     let far = home.longhaul(&["env", "claude", "--gateway", "10.0.0.1:9000"]).output().unwrap();
-    assert!(text(&far.stdout).contains("export ANTHROPIC_BASE_URL=http://10.0.0.1:9000\n"));
+    let far = without_scopes(&text(&far.stdout));
+    assert!(far.contains("export ANTHROPIC_BASE_URL=http://10.0.0.1:9000\n"));
     let token = "export LONGHAUL_TOKEN=T0ken; ";
     let guarded = |agent: &str, shows: &str| {
         let script = format!("{token}eval \"$({} env {agent})\" && {shows}", common::longhaul().display());

@@ -130,8 +130,15 @@ fn without_our_binary_the_agent_runs_alone() {
     let home = home();
     let ours = home.at("longhaul");
     fs::copy(common::longhaul(), &ours).unwrap();
-    let persist =
-        home.run(&ours, &["persist", "aider", "--dir", &home.text_at("shims")]).output().unwrap().status;
+    // While another test starts a program, it holds the file that was just written.
+    let persist = loop {
+        match home.run(&ours, &["persist", "aider", "--dir", &home.text_at("shims")]).output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            output => break output.unwrap().status,
+        }
+    };
     assert!(persist.success());
     assert!(said(&home, "aider").1.starts_with("agent at http://"));
     fs::remove_file(&ours).unwrap();

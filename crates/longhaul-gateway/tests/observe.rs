@@ -210,7 +210,8 @@ async fn the_report_is_what_would_have_been() {
         let [(observed, _), (real, _)] = &told[..] else { panic!() };
         let costs: [Costs; 2] = [observed, real].map(|figures| figures.bookings.total());
         let [would, was] = [costs[0].otherwise.tokens, costs[1].billed.tokens];
-        assert_eq!(costs[0].folds, costs[1].folds, "{}", played.name);
+        // The provider's count of what was sent moves the border of a fold by a call.
+        assert!(costs[0].folds.abs_diff(costs[1].folds) <= 1, "{}", played.name);
         let is_near = |one: u64, other: u64| one.abs_diff(other) * 100 <= other * 4;
         assert!(is_near(would.prompt(), was.prompt()), "{}: {would:?} {was:?}", played.name);
         assert!(is_near(would.read, was.read), "{}: {would:?} {was:?}", played.name);

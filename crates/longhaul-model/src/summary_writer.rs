@@ -19,7 +19,7 @@ use crate::summary::{Ask, Summarised, write_summary};
 /// use longhaul_model::{Scripted, SummaryWriter};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let profile = Profile { summariser: Summariser::Host, ..Profile::archive() };
-/// let mut session = Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(2_000));
+/// let mut session = Session::new(profile, Models::builtin().find("gpt-4o").clone()).with_window(Tokens(2_500));
 /// for n in 0..40 {
 ///     session.push(Message::user(format!("Question {n}?")));
 ///     session.push(Message::assistant("An answer of some words. ".repeat(20)));
@@ -28,7 +28,8 @@ use crate::summary::{Ask, Summarised, write_summary};
 /// let model = Scripted::new([Ok(Message::assistant("Thirty questions were answered."))]);
 /// let mut writer = SummaryWriter::new(Arc::new(model), Tokens(128_000));
 /// while let Ok(Prepared::Summarise(job)) = session.prepare(None) {
-///     assert!(matches!(writer.wait(job, &mut session).await, Resolved::Folded));
+///     let resolved = writer.wait(job, &mut session).await;
+///     assert!(matches!(resolved, Resolved::Folded), "{resolved:?}");
 /// }
 /// # });
 /// ```

@@ -145,8 +145,11 @@ pub(crate) fn write<'a>(
 
 /// Fills a template from the material, to about the limit in bytes.
 fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = &'a str>) -> Written {
-    let Form { template, language, limit, .. } = form;
+    let Form { template, language, .. } = form;
     let none = Extract::default();
+    let frame = template.render(language, &SlotValues::default(), &none);
+    // The fence takes no room from what it fences.
+    let (limit, frame) = (form.limit.saturating_add(frame.fence_bytes()), frame.text.len());
     if template.name == LINES.name {
         let wanted = form.lines(Inherited::Everything(language), limit);
         let lines = extract::extract(material, wanted, later);
@@ -154,7 +157,6 @@ fn fill<'a>(material: &[&Material], form: Form<'_>, later: impl Iterator<Item = 
     }
     let mut values = facts_of(material, &form);
     values.keep_slots_of(template);
-    let frame = template.render(language, &SlotValues::default(), &none).text.len();
     // The headings of a fixed form are there anyway: they must not take all the room from what they head.
     let room = match template.is_fixed() {
         true => limit.saturating_sub(frame + 100).max(limit / 3),

@@ -80,6 +80,13 @@ impl Line {
             parser.line.opaque = Some(problem);
             parser.line.is_plain = false;
         }
+        let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
+        let is_open = |simple: &Simple| is(simple.words.first(), "[[") && !is(simple.words.last(), "]]");
+        if parser.line.commands.iter().any(is_open) {
+            // What stands in it is no command, and may evaluate one.
+            parser.line.opaque.get_or_insert("`[[` with an operator in it");
+            parser.line.is_plain = false;
+        }
         parser.line
     }
 }

@@ -13,13 +13,17 @@ pub(super) fn doubt(arguments: &[Word]) -> Option<String> {
     }
     let runs = rest.iter().any(|word| {
         let option = word.text.split('=').next().unwrap_or_default();
-        let is_start = |name: &&str| option.len() > 3 && name.starts_with(option);
+        let is_start = |name: &&str| option.len() > 2 && name.starts_with(option);
+        // Short options stand together: `-qx`.
+        let has = |letters: &str| {
+            option.starts_with('-') && !option.starts_with("--") && option.contains(|c| letters.contains(c))
+        };
         RUNS.iter().any(is_start)
             || word.text.starts_with("ext::")
             || match &*verb.text {
-                "rebase" | "difftool" => option.starts_with("-x"),
-                "clone" => option.starts_with("-u") || option.starts_with("-c") || is_start(&"--config"),
-                "grep" => option.starts_with("-O"),
+                "rebase" | "difftool" => has("x"),
+                "clone" => has("uc") || is_start(&"--config"),
+                "grep" => has("O"),
                 _ => false,
             }
     });

@@ -26,7 +26,10 @@ pub(super) struct Rule {
 
 #[derive(Debug, Clone)]
 enum What {
+    /// These words, and whatever comes after them.
     Words(Vec<String>),
+    /// These words and no more.
+    Only(Vec<String>),
     Paths(Glob),
 }
 
@@ -47,7 +50,11 @@ impl Rule {
         let what = match what {
             None | Some("" | "*") => None,
             Some(words) if tool.eq_ignore_ascii_case("bash") => {
-                Some(words_of(words)).filter(|words| !words.is_empty()).map(What::Words)
+                let (words, what): (_, fn(Vec<String>) -> What) = match words.strip_prefix('=') {
+                    Some(words) => (words, What::Only),
+                    None => (words, What::Words),
+                };
+                Some(words_of(words)).filter(|words| !words.is_empty()).map(what)
             }
             Some(paths) => {
                 let glob = GlobBuilder::new(paths.trim_start_matches("./")).literal_separator(true).build();
@@ -87,9 +94,14 @@ impl Rule {
 
     /// Whether it lets a simple command of plain words run.
     pub(super) fn allows_words(&self, words: &[Word]) -> bool {
-        let Some(What::Words(rule)) = &self.what else { return false };
         let texts: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
-        texts.starts_with(rule) && !matches!(known(&texts, rule.len()), Known::NotListed)
+        match &self.what {
+            Some(What::Words(rule)) => {
+                texts.starts_with(rule) && !matches!(known(&texts, rule.len()), Known::NotListed)
+            }
+            Some(What::Only(rule)) => texts == *rule,
+            Some(What::Paths(_)) | None => false,
+        }
     }
 
     /// Whether it denies a call that is no command.
@@ -101,7 +113,7 @@ impl Rule {
     pub(super) fn denies_line(&self, command: &str, line: &Line, started: &Started) -> Denial {
         match &self.what {
             None => Denial::Yes,
-            Some(What::Words(rule)) => denial(rule, command, line, started),
+            Some(What::Words(rule) | What::Only(rule)) => denial(rule, command, line, started),
             Some(What::Paths(_)) => Denial::No,
         }
     }
@@ -155,7 +167,9 @@ pub fn rule_for(tool: &str, effect: &Effect) -> Option<String> {
             if !named.iter().all(is_usual) {
                 return None;
             }
-            format!("{tool}({})", named.join(" "))
+            // Where no table says which options are harmless, more words may do anything.
+            let only = if length.is_none() { "=" } else { "" };
+            format!("{tool}({only}{})", named.join(" "))
         }
     };
     (rule.len() <= LONGEST).then_some(rule)

@@ -131,6 +131,11 @@ fn a_deny_cannot_be_spelled_around() {
         "git -c alias.x=push x",
         "git -c alias.x='!rm y' x",
         "git rebase -x 'rm x'",
+        "git rebase -qfx 'rm x' HEAD~1",
+        "git grep -lOrm x",
+        "git clone -qu 'rm x' a b",
+        "git fetch --u='rm x' a",
+        "[[ 1 -eq 1 && 'a[$(r\\m v)]' -eq 0 ]]",
         "git rebase -x'rm x' main",
         "git clone -c core.fsmonitor='r\\m x' y",
         "git clone --conf core.fsmonitor='r\\m x' y",
@@ -378,9 +383,9 @@ fn the_rule_that_is_offered_is_not_too_wide() {
     let rule = |command: &str| rule_for("Bash", &runs(command));
     assert_eq!(rule("git status --short").as_deref(), Some("Bash(git status)"));
     assert_eq!(rule("ls -la").as_deref(), Some("Bash(ls)"));
-    assert_eq!(rule("git diff --no-index a b").as_deref(), Some("Bash(git diff --no-index a b)"));
-    assert_eq!(rule("npm run build").as_deref(), Some("Bash(npm run build)"));
-    assert_eq!(rule("python3 x.py").as_deref(), Some("Bash(python3 x.py)"));
+    assert_eq!(rule("git diff --no-index a b").as_deref(), Some("Bash(=git diff --no-index a b)"));
+    assert_eq!(rule("npm run build").as_deref(), Some("Bash(=npm run build)"));
+    assert_eq!(rule("python3 x.py").as_deref(), Some("Bash(=python3 x.py)"));
     for none in ["cd a && make", "echo $HOME > x", "python3 -c 'x y'", "make > x", "A=1 make"] {
         assert_eq!(rule(none), None, "{none}");
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -322,12 +323,20 @@ impl Tool for Bash {
     }
 }
 
-/// The directory that a command said it ends in.
+/// The directory that a command said it ends in. The command may have put anything in the place of the file.
 fn ended_in(file: &Path) -> Option<PathBuf> {
+    use std::io::Read;
     use std::os::unix::ffi::OsStringExt;
-    let mut path = std::fs::read(file).ok()?;
+    use std::os::unix::fs::OpenOptionsExt;
+    /// No path is longer.
+    const LONGEST: u64 = 4_096;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let opened = std::fs::File::options().read(true).custom_flags(flags.cast_signed()).open(file);
     // It is one of a folder that goes with the tool.
     _ = std::fs::remove_file(file);
+    let opened = opened.ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))?;
+    let mut path = Vec::new();
+    opened.take(LONGEST).read_to_end(&mut path).ok()?;
     path.pop_if(|last| *last == b'\n');
     (!path.is_empty()).then(|| OsString::from_vec(path).into())
 }

@@ -109,7 +109,7 @@ pub fn tools(
     store: &Place,
 ) -> Result<(Toolbox, Commands), Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("commands cannot be run: {error}"));
-    let launcher = std::env::current_exe().map_err(failed)?;
+    let launcher = own_program().map_err(failed)?;
     let confinement = match confined {
         true => Confinement::By(launcher),
         false => Confinement::NoTerminal(launcher),
@@ -122,6 +122,12 @@ pub fn tools(
     let mut tools = Toolbox::files(project);
     tools.add(Box::new(bash));
     Ok((tools, commands))
+}
+
+/// This very program, whatever has taken the place of its file since: a command may be able to write there.
+fn own_program() -> std::io::Result<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
 }
 
 /// What commands must not read: conversations, tokens, and settings that may name keys.

@@ -208,6 +208,11 @@ impl Written {
         words(&self.text) - fence
     }
 
+    /// How long the line is that opens its quotes.
+    pub(super) fn fence_bytes(&self) -> usize {
+        self.fence.map_or(0, |fence| (fence.end - fence.start) as usize)
+    }
+
     /// Opens the quotes: all that follows is in somebody else's words.
     pub(super) fn open_quotes(&mut self) {
         let [open, says, _] = self.value.language.words().quotes;
