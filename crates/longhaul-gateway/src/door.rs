@@ -66,8 +66,9 @@ impl Door {
         }
         let is_token = |text: &str| self.token.as_ref().is_some_and(|token| token.is(text));
         let mut has_token = self.token.is_none() && self.open == Open::Everything;
-        // A base URL may have it twice.
-        while let Some(text) = take_from_path(&mut parts.uri, "/t/") {
+        // A base URL may have it twice. Whoever gives more of them tries them, and has each looked at for nothing.
+        for _ in 0..2 {
+            let Some(text) = take_from_path(&mut parts.uri, "/t/") else { break };
             has_token |= is_token(&text);
         }
         if let Some(number) = take_from_path(&mut parts.uri, "/to/") {

@@ -119,7 +119,7 @@ const KEYS: [ForeignKey; 7] = [
     },
     ForeignKey {
         what: "a key of Azure",
-        fits: |keys| keys.headers.contains_key("api-key"),
+        fits: |keys| keys.has_one_of_azure(),
         // Others than Azure have keys in this header too.
         owners: &[Owner::Azure, Owner::Unknown],
         advice: "start the gateway with --openai https://RESOURCE.openai.azure.com/openai/v1",
@@ -144,7 +144,10 @@ const KEYS: [ForeignKey; 7] = [
     },
     ForeignKey {
         what: "a key of OpenAI",
-        fits: |keys| keys.any(|key| key.starts_with("sk-")),
+        fits: |keys| {
+            let is_of_others = |key: &str| ["sk-ant-", "sk-or-"].iter().any(|begin| key.starts_with(begin));
+            keys.any(|key| key.starts_with("sk-") && !is_of_others(key))
+        },
         owners: &[
             Owner::OpenAi,
             Owner::ChatGpt,
@@ -170,11 +173,19 @@ impl<'a> Keys<'a> {
         Self { headers, authorization: authorization.unwrap_or_default().trim() }
     }
 
-    /// True if one of the keys is like this. A key is taken for what its beginning says first.
+    /// True if one of the keys is like this.
     fn any(&self, is: impl Fn(&str) -> bool) -> bool {
-        let bearer = self.authorization.split_once(' ').map(|(_, key)| key.trim());
-        let key = self.headers.get("x-api-key").and_then(|value| value.to_str().ok());
-        bearer.into_iter().chain(key.map(str::trim)).any(|key| !key.is_empty() && is(key))
+        let values = |name: &str| self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        // Behind the scheme, if one is named.
+        let bearers = values("authorization").filter_map(|value| value.split_whitespace().next_back());
+        bearers.chain(values("x-api-key").map(str::trim)).any(|key| !key.is_empty() && is(key))
+    }
+
+    /// Some clients send the same key in the header of Azure too, or an empty one.
+    fn has_one_of_azure(&self) -> bool {
+        let values = self.headers.get_all("api-key").iter().map(|value| value.to_str().unwrap_or("?").trim());
+        let mut others = values.filter(|key| !key.is_empty() && !self.any(|known| known == *key));
+        others.next().is_some()
     }
 }
 
@@ -262,8 +273,7 @@ fn foreign(owner: Owner, parts: &Parts) -> Option<Foreign> {
     let segments: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let path = PATHS.iter().find(|path| (path.fits)(&segments)).filter(|path| !path.owners.contains(&owner));
     let keys = Keys::of(&parts.headers);
-    // A key is what the first kind says that it fits.
-    let key = KEYS.iter().find(|key| (key.fits)(&keys)).filter(|key| !key.owners.contains(&owner));
+    let key = KEYS.iter().find(|key| !key.owners.contains(&owner) && (key.fits)(&keys));
     path.map(Foreign::Path).or(key.map(Foreign::Key))
 }
 
@@ -441,6 +451,22 @@ mod tests {
             named.extensions.insert(Other(0));
             assert!(foreign(OpenAi, &named).is_none());
         }
+    }
+
+    #[test]
+    fn each_of_several_keys_is_looked_at() {
+        let is_foreign = |owner, headers: &[(&'static str, &str)]| {
+            foreign(owner, &parts("/v1/messages", headers)).is_some()
+        };
+        let both = [("x-api-key", "sk-ant-1"), ("authorization", "Bearer sk-proj-1")];
+        assert!(is_foreign(Owner::Anthropic, &both) && is_foreign(Owner::OpenAi, &both));
+        for scheme in ["sk-or-1", "Bearer\tsk-or-1"] {
+            assert!(is_foreign(Owner::OpenAi, &[("authorization", scheme)]), "{scheme:?}");
+        }
+        // A client that sends its key in the header of Azure too.
+        let twice = |key| [("authorization", "Bearer sk-proj-1"), ("api-key", key)];
+        assert!(!is_foreign(Owner::OpenAi, &twice("sk-proj-1")) && !is_foreign(Owner::OpenAi, &twice("")));
+        assert!(is_foreign(Owner::OpenAi, &twice("0123")));
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Desk {
         }
         let may_be = |shared: &Shared, called: &Called| match caller.named.is_empty() {
             true => called.scope == caller.scope,
-            false => named.iter().any(|named| Arc::ptr_eq(named, shared)),
+            false => called.scope == caller.scope && named.iter().any(|named| Arc::ptr_eq(named, shared)),
         };
         // A call that was served already is that of an older answer, unless there is no other.
         for is_served in [false, true] {
